@@ -1,0 +1,78 @@
+# Every target builds .venv/ first when it is missing, older than pyproject.toml or constraints.txt, or of another folder.
+# Needed: make and Python 3.11 or newer (`make setup PYTHON=/path/to/python` picks one). Plain POSIX sh and GNU make 3.81.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+NEW_ENOUGH := import sys, venv; sys.exit(sys.version_info < (3, 11))
+# The first of these that runs and is new enough: a name on PATH alone proves nothing (version managers leave stubs).
+PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13 python3.14 python; do \
+	if $$name -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo $$name; break; fi; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+TEST_BUDGET := 900
+DATA ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+
+.PHONY: help setup demo check test bench clean data moved
+
+help: ## what there is
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+
+setup: $(READY) ## build .venv with everything that the other targets need
+
+# Commands in .venv hold the path that they were installed under: a folder that was moved or copied needs its own.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+$(READY): moved
+endif
+
+$(READY): pyproject.toml constraints.txt
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Trellis needs Python 3.11 or newer with its venv module; python3 here: $$(python3 --version 2>&1)." >&2; \
+		echo "Install one, or name it: make setup PYTHON=/path/to/python3.11" >&2; \
+		exit 1; \
+	fi
+	@if [ "$$(cat $@ 2>/dev/null)" != "$(CURDIR)" ] || ! $(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+		echo "building $(VENV) with $$($(PYTHON) --version)"; \
+		rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); \
+	fi
+	@echo "installing Trellis and what it needs into $(VENV) (some minutes, about 3 GB)"
+	@started=$$(date +%s) \
+		&& $(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]' \
+		&& $(BIN)/python -m pip check \
+		&& echo "$(CURDIR)" > $@ \
+		&& echo "ready after $$(($$(date +%s) - started)) s: $(BIN)/trellis"
+
+demo: $(READY) ## index the sample corpus and ask it questions, without a model or a network
+	@$(BIN)/trellis demo
+
+check: $(READY) ## style, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+test: $(READY) ## check, then every test
+	@started=$$(date +%s) \
+		&& $(MAKE) --no-print-directory check \
+		&& echo "checks took $$(($$(date +%s) - started)) s" \
+		&& $(BIN)/python -m pytest --durations=10 \
+		&& echo "make test took $$(($$(date +%s) - started)) s of $(TEST_BUDGET) s"
+
+bench: data $(READY) ## measure retrieval on published sets: make bench DATA=path/to/data
+	@$(BIN)/python -m benchmarks.retrieval --data "$(DATA)"
+
+data:
+	@if [ ! -d "$(DATA)" ]; then \
+		echo "make bench needs the data: make bench DATA=path/to/data (a folder; got '$(DATA)')." >&2; \
+		exit 2; \
+	fi
+
+clean: ## remove .venv, builds and caches (never a workspace)
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,118 @@
+"""How do documents become a generation?
+
+load ─ sync ─ chunk ─ extract ─ dedupe ─ summarize ─ detect communities ─ report ─ embed ─ publish
+
+This is the story without Prefect; `flows.index` runs it as a recorded flow.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.indexing_store import (
+    Carried, carried_over, known_reports, rebind, store_chunks, store_graph, store_vectors, summary_of, unchanged,
+)  # fmt: skip
+from flows.runtime import Runtime, usage_rows
+from prompts.extract import Extract
+from prompts.report import WriteReports
+from prompts.summarize import Summarize
+from storage.errors import FailureGate
+from storage.records import Chunk, DeadLetter, Extraction, IndexReport
+from storage.staging import Staging
+from tasks.chunk import chunk
+from tasks.communities import detect_communities
+from tasks.dedupe import dedupe
+from tasks.embed import embed, plan_windows
+from tasks.extract import extract, extraction_inputs
+from tasks.load.step import load
+from tasks.report import Evidence, report
+from tasks.summarize import summarize
+from tasks.sync import SyncPlan
+
+BATCH = 64
+EMBED_BATCH = 256
+FAILURE_LIMIT = 0.1
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal."""
+
+    full: bool = False
+    allow_removals: bool = False
+
+
+async def build_index(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> IndexReport:
+    """Bring the workspace up to date with the sources and publish a new generation where anything changed.
+
+    Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it was.
+    """
+    started = time.monotonic()
+    loaded = await load(sources)
+    carried = carried_over(loaded, options, runtime)
+    if unchanged(carried, runtime):
+        return summary_of(carried, runtime, started)
+    with runtime.workspace.write() as staging:
+        chunks = await _chunk(carried.plan, staging, runtime)
+        extractions = await _extract(chunks, carried, staging, runtime)
+        graph = await dedupe(extractions, chunks)
+        entities = await summarize(graph, Summarize(runtime.models))
+        communities = await detect_communities(entities, graph.relations, runtime.settings.community_size)
+        evidence = Evidence(
+            entities=entities, relations=graph.relations, places=graph.relation_occurrences, chunks=tuple(chunks)
+        )
+        reports = await report(communities, evidence, WriteReports(runtime.models), known_reports(staging))
+        store_graph(staging, graph, entities, communities, reports)
+        await _embed(chunks, staging, runtime)
+        staging.meta.replace_usage(usage_rows(runtime.models.meter))
+        staging.meta.put_meta("fingerprint", runtime.fingerprint)
+        generation = staging.publish()
+    return summary_of(carried, runtime, started, generation)
+
+
+async def _chunk(plan: SyncPlan, staging: Staging, runtime: Runtime) -> list[Chunk]:
+    """Cut what is new, store it, and return the chunks of the whole generation."""
+    settings = runtime.settings
+    new = await chunk(plan.put, settings.chunk_tokens, settings.chunk_overlap)
+    store_chunks(staging, plan, new)
+    return staging.documents.chunks()
+
+
+async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, runtime: Runtime) -> list[Extraction]:
+    """Extract the chunks that no earlier run has, batch by batch, and return the extractions of the whole generation."""
+    extractor = Extract(runtime.models)
+    model = runtime.models.name("extract")
+    inputs = {part.id: extraction_inputs(part, model) for part in chunks}
+    stored = {} if carried.full else staging.extractions.inputs()
+    todo = [part for part in chunks if stored.get(part.id) != inputs[part.id]]
+    reused, todo = rebind(todo, inputs, carried)
+    staging.extractions.save_extractions(reused, {found.chunk: inputs[found.chunk] for found in reused})
+    failed: list[DeadLetter] = []
+    for start in range(0, len(todo), BATCH):
+        batch = todo[start : start + BATCH]
+        found = await extract(batch, extractor, carried.weights)
+        staging.extractions.save_extractions(list(found.extractions), {e.chunk: inputs[e.chunk] for e in found.extractions})
+        failed += found.dead_letters
+        runtime.progress("extract", min(start + BATCH, len(todo)), len(todo))
+    if len(failed) > max(1, FAILURE_LIMIT * len(todo)):
+        raise FailureGate("extract", len(failed), len(todo), FAILURE_LIMIT)
+    staging.extractions.remove_dead_letters(step="extract")
+    staging.extractions.put_dead_letters([*failed, *carried.loaded.dead_letters])
+    return staging.extractions.extractions()
+
+
+async def _embed(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) -> None:
+    """Embed the texts that have no vector yet and store the windows of all chunks."""
+    have = {window.chunk for window in staging.vectors.windows()} if staging.vectors.model() == runtime.embedder.name else set()
+    planned = plan_windows([part for part in chunks if part.id not in have], runtime.embedder, have=())
+    known = staging.vectors.have(runtime.embedder.name, list(planned.missing))
+    texts = {key: text for key, text in planned.missing.items() if key not in known}
+    keys = sorted(texts, key=lambda key: len(texts[key]))
+    for start in range(0, len(keys), EMBED_BATCH):
+        batch = {key: texts[key] for key in keys[start : start + EMBED_BATCH]}
+        store_vectors(staging, runtime.embedder.name, await embed(batch, runtime.embedder))
+        runtime.progress("embed", min(start + EMBED_BATCH, len(keys)), len(keys))
+    if staging.vectors.model() not in (None, runtime.embedder.name):
+        staging.vectors.remove_windows()
+    staging.vectors.put_windows(runtime.embedder.name, list(planned.windows))

@@ -1,0 +1,157 @@
+"""What does an index run read from the last generation, and how does it write the next one?"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flows.runtime import Runtime, usage_of
+from storage.errors import NoGeneration
+from storage.generations import Generation
+from storage.records import (
+    Chunk, Community, Entity, Extraction, IndexReport, Report,
+)  # fmt: skip
+from storage.staging import Staging
+from tasks.dedupe import Graph
+from tasks.load.sources import Loaded
+from tasks.retrieve.lexical import chunk_terms
+from tasks.sync import SyncPlan, plan_sync, touched
+
+if TYPE_CHECKING:
+    from flows.indexing import IndexOptions
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What was read from the sources and from the current generation before anything is written.
+
+    `extractions` are those of documents that go or change, by inputs hash, with the chunk each was made of: the same text
+    under another name needs no new extraction.
+    """
+
+    loaded: Loaded
+    plan: SyncPlan
+    full: bool
+    generation: int | None
+    fingerprint: str
+    extractions: Mapping[str, tuple[Chunk, Extraction]]
+    retry: bool
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each imported triple, by its rendered line."""
+        return {t.rendered(): t.weight for d in self.plan.put for part in d.parts for t in part.triples}
+
+
+def carried_over(loaded: Loaded, options: "IndexOptions", runtime: Runtime) -> Carried:
+    """Compare the sources with the current generation."""
+    try:
+        generation = runtime.workspace.read()
+    except NoGeneration:
+        plan = plan_sync(loaded, {}, 0, options.allow_removals)
+        return Carried(loaded, plan, options.full, None, "", {}, retry=False)
+    with generation:
+        known = generation.documents.parts()
+        mine = touched(loaded, known)
+        stored = {document.id: document for document in generation.documents.documents(mine)}
+        total = len({part.document for part in known if part.source in loaded.sources})
+        plan = plan_sync(loaded, stored, total, options.allow_removals)
+        fingerprint = str(generation.meta.get_meta("fingerprint"))
+        if fingerprint != runtime.fingerprint or options.full:
+            # Another chunk size, model or embedder: everything is made again from the stored texts.
+            everything = {d.id: d for d in generation.documents.documents()} | {d.id: d for d in plan.put}
+            kept = tuple(everything[name] for name in sorted(set(everything) - set(plan.removed)))
+            plan = plan.model_copy(update={"put": kept})
+        leaving = {*plan.removed, *(document.id for document in plan.put)}
+        return Carried(
+            loaded, plan, options.full, generation.number, fingerprint,
+            {} if options.full else _extractions(generation, leaving),
+            retry=any(letter.step == "extract" for letter in generation.extractions.dead_letters()),
+        )  # fmt: skip
+
+
+def _extractions(generation: Generation, documents: set[str]) -> dict[str, tuple[Chunk, Extraction]]:
+    chunks = {chunk.id: chunk for chunk in generation.documents.chunks(documents=documents)}
+    inputs = generation.extractions.inputs()
+    return {inputs[e.chunk]: (chunks[e.chunk], e) for e in generation.extractions.extractions(list(chunks))}
+
+
+def unchanged(carried: Carried, runtime: Runtime) -> bool:
+    """Whether the current generation already is what this run would publish."""
+    return (
+        carried.generation is not None
+        and carried.plan.nothing_to_do
+        and carried.fingerprint == runtime.fingerprint
+        and not carried.retry
+    )
+
+
+def rebind(
+    todo: Sequence[Chunk], inputs: Mapping[str, str], carried: Carried
+) -> tuple[list[Extraction], list[Chunk]]:
+    """Take over extractions of the same text under another id; the rest still has to be extracted."""
+    reused, left = [], []
+    for chunk in todo:
+        if inputs[chunk.id] not in carried.extractions:
+            left.append(chunk)
+            continue
+        old, extraction = carried.extractions[inputs[chunk.id]]
+        reused.append(_moved(extraction, chunk.id, chunk.start - old.start))
+    return reused, left
+
+
+def _moved(extraction: Extraction, chunk: str, shift: int) -> Extraction:
+    mentions = (m.model_copy(update={"chunk": chunk, "start": m.start + shift, "end": m.end + shift}) for m in extraction.mentions)
+    relations = (r.model_copy(update={"chunk": chunk, "start": r.start + shift, "end": r.end + shift}) for r in extraction.relations)
+    return Extraction(chunk=chunk, mentions=tuple(mentions), relations=tuple(relations))
+
+
+def store_chunks(staging: Staging, plan: SyncPlan, chunks: Sequence[Chunk]) -> None:
+    """Documents, chunks and terms of what is new; what has gone is removed with all it had."""
+    with staging.transaction():
+        staging.documents.remove_documents(list(plan.removed))
+        staging.documents.put_documents(list(plan.put))
+        staging.documents.put_chunks(list(chunks), documents=[document.id for document in plan.put])
+        done = staging.postings.chunks_with_postings()
+        staging.postings.put_postings({c.id: dict(chunk_terms(c)) for c in chunks if c.id not in done})
+
+
+def store_graph(
+    staging: Staging, graph: Graph, entities: Sequence[Entity], communities: Sequence[Community], reports: Sequence[Report]
+) -> None:
+    """The derived half of a generation, as a whole."""
+    with staging.transaction():
+        staging.graph.replace_graph(
+            list(entities), list(graph.aliases), list(graph.entity_occurrences), list(graph.relations),
+            list(graph.relation_occurrences),
+        )  # fmt: skip
+        staging.communities.replace_communities(list(communities), list(reports))
+
+
+def store_vectors(staging: Staging, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+    """New vectors, by text hash."""
+    staging.vectors.put(model, dict(vectors))
+
+
+def known_reports(staging: Staging) -> dict[str, Report]:
+    """The last generation's reports, by what they were written from."""
+    return {report.inputs: report for report in staging.communities.reports()}
+
+
+def summary_of(carried: Carried, runtime: Runtime, started: float, published: int | None = None) -> IndexReport:
+    """The report of a run that published `published`, or found nothing to do (None)."""
+    with runtime.workspace.read(published) as generation:
+        counts = generation.meta.counts()
+        number = generation.number
+    seconds = time.monotonic() - started
+    return IndexReport(
+        generation=number, published=published is not None, documents=carried.plan.counts, skipped=carried.loaded.skipped,
+        chunks=counts["chunks"], entities=counts["entities"], relations=counts["relations"], claims=0,
+        communities=counts["communities"], reports=counts["reports"], dead_letters=counts["dead_letters"],
+        usage=usage_of(runtime.models.meter, seconds), seconds=seconds,
+    )  # fmt: skip
+
+

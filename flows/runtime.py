@@ -1,0 +1,76 @@
+"""What does a flow work with? The workspace, the models and the embedder that the settings name, opened once."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flows.settings import Settings
+from prompts.engine.embedder import Embedder, open_embedder
+from prompts.engine.meter import Meter, Spent
+from prompts.engine.models import Models
+from storage.generations import Workspace
+from storage.meta import UsageRow
+from storage.records import StepUsage, Usage
+from storage.side import SideStore
+
+# Reports that a step has done so many of so many items.
+Progress = Callable[[str, int, int], None]
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """All that a run needs to do its work."""
+
+    settings: Settings
+    workspace: Workspace
+    models: Models
+    embedder: Embedder
+    progress: Progress = silent
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when a setting changes that the stored index depends on."""
+        settings = self.settings
+        parts = (
+            settings.chunk_tokens, settings.chunk_overlap, settings.community_size, self.embedder.name,
+            self.models.name("extract"), self.models.name("summarize"), self.models.name("report"),
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
+    """Open what the settings name; nothing is created or loaded before it is used."""
+    workspace = Workspace(settings.workspace, settings.keep_generations)
+    caches = SideStore(settings.cache_dir / "caches.sqlite") if settings.cache_dir else workspace.side
+    key = settings.lm_api_key.get_secret_value() if settings.lm_api_key else None
+    embedder = open_embedder(
+        settings.embedding, settings.embedding_base_url, key, caches.embeddings,
+        allow_download=settings.embedding != "bundled",
+    )  # fmt: skip
+    models = Models(settings.model_choices(), Meter(), settings.concurrency)
+    return Runtime(settings, workspace, models, embedder, progress)
+
+
+def usage_of(meter: Meter, seconds: float) -> Usage:
+    """The ledger as a record; a cost that is unknown for one model is unknown in sum."""
+    total, steps = Spent(), dict[str, Spent]()
+    for step, _, spent in meter.rows():
+        total.add(spent)
+        steps.setdefault(step, Spent()).add(spent)
+    return Usage(**_fields(total) | {"seconds": seconds}, by_step={name: StepUsage(**_fields(s)) for name, s in steps.items()})
+
+
+def usage_rows(meter: Meter) -> list[UsageRow]:
+    """The ledger as storage keeps it."""
+    return [UsageRow(step=step, model=model, **_fields(spent)) for step, model, spent in meter.rows()]
+
+
+def _fields(spent: Spent) -> dict[str, int | float | None]:
+    return {
+        "calls": spent.calls, "input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens,
+        "cached_calls": spent.cached_calls, "cost_usd": spent.cost_usd, "seconds": spent.seconds,
+    }  # fmt: skip

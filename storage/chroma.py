@@ -1,0 +1,213 @@
+"""How does Chroma serve the vectors of one generation, and how is its folder built, copied and checked?
+
+One process builds a folder, closes it, and only then is it published, so that Chroma never has a writer beside readers.
+Every folder has a path of its own: Chroma hands out cached data for a path that it has opened before. The `chromadb`
+package takes a second to load, so it is imported when the first index is opened.
+"""
+
+import logging
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.errors import StorageError
+from storage.records import Record
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+    from chromadb.api.models.Collection import Collection as ChromaCollection
+
+T = TypeVar("T")
+Vector = NDArray[np.float32]
+FetchVectors = Callable[[Sequence[str]], Mapping[str, Vector]]
+
+_COLLECTION = "windows"
+_DATABASE = "chroma.sqlite3"
+_PAGE = 5_000  # Chroma takes at most 5,461 rows in one call
+_PROBE = 10
+# Chroma counts the users of an opened path without a lock: two threads that open one path at once lose a count.
+_OPENING = threading.Lock()
+
+logger = logging.getLogger(__name__)
+
+
+class Window(Record):
+    """A stretch of a chunk short enough for the embedding model; `text_hash` names its vector."""
+
+    id: str
+    chunk: str
+    document: str
+    text_hash: str
+
+
+class Hit(Record):
+    """A window that Chroma found."""
+
+    window: str
+    chunk: str
+    cosine: float
+
+
+class ChromaIndex:
+    """An open Chroma folder."""
+
+    def __init__(self, folder: Path, create: bool = False) -> None:
+        # Chroma would make an empty index at a path that does not exist.
+        if not create and not (folder / _DATABASE).is_file():
+            raise StorageError(folder, "the vector index is missing", _REBUILD)
+        import chromadb
+        from chromadb.config import Settings
+        from chromadb.errors import ChromaError
+
+        self.folder = folder
+        self._error: type[Exception] = ChromaError
+        with _OPENING, self._reported():
+            # Declared as an interface that lacks `close`.
+            client = chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
+            self._client = cast("Client", client)
+            try:
+                self._collection: ChromaCollection = (
+                    self._client.create_collection(
+                        _COLLECTION, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+                    )
+                    if create
+                    else self._client.get_collection(_COLLECTION, embedding_function=None)
+                )
+            except ChromaError:
+                self._client.close()
+                raise
+
+    def __enter__(self) -> "ChromaIndex":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with _OPENING:
+            self._client.close()
+
+    def query(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
+        """The nearest `count` windows (fewer where there are fewer), of these documents (None: of all)."""
+        where = None if documents is None else {"document": {"$in": sorted(documents)}}
+        with self._reported():
+            found = self._collection.query(
+                query_embeddings=[vector.tolist()],
+                n_results=count,
+                where=where,  # type: ignore[arg-type]  # Chroma's own type does not accept its documented form
+                include=["metadatas", "distances"],
+            )
+        metadatas, distances = found["metadatas"], found["distances"]
+        if metadatas is None or distances is None:
+            raise StorageError(self.folder, "the vector index answered without distances", _REBUILD)
+        rows = zip(found["ids"][0], metadatas[0], distances[0], strict=True)
+        return [Hit(window=i, chunk=str(m["chunk"]), cosine=1.0 - d) for i, m, d in rows]
+
+    def windows(self) -> dict[str, Window]:
+        """All windows of the index by id."""
+        windows: dict[str, Window] = {}
+        with self._reported():
+            for offset in range(0, self._collection.count(), _PAGE):
+                page = self._collection.get(limit=_PAGE, offset=offset, include=["metadatas"])
+                for i, m in zip(page["ids"], page["metadatas"] or (), strict=True):
+                    windows[i] = Window(
+                        id=i, chunk=str(m["chunk"]), document=str(m["document"]), text_hash=str(m["hash"])
+                    )
+        return windows
+
+    def remove(self, ids: Sequence[str]) -> None:
+        with self._reported():
+            for page in _pages(ids):
+                self._collection.delete(ids=list(page))
+
+    def put(self, windows: Sequence[Window], fetch: FetchVectors) -> None:
+        """Adds or replaces windows; `fetch` gives the vectors of text hashes."""
+        with self._reported():
+            for page in _pages(windows):
+                vectors = fetch([w.text_hash for w in page])
+                self._collection.upsert(
+                    ids=[w.id for w in page],
+                    embeddings=np.stack([vectors[w.text_hash] for w in page]),
+                    metadatas=[{"chunk": w.chunk, "document": w.document, "hash": w.text_hash} for w in page],
+                )
+
+    def check(self, windows: Sequence[Window], fetch: FetchVectors) -> None:
+        """Raises StorageError unless the index holds as many windows and finds as many as it is asked for.
+
+        Counting is not enough: with its graph files lost, Chroma still counts every window but finds hardly any.
+        """
+        with self._reported():
+            count = self._collection.count()
+        probe = windows[0].text_hash
+        found = self.query(fetch([probe])[probe], min(_PROBE, len(windows)), None)
+        if count != len(windows) or len(found) < min(_PROBE, len(windows)):
+            raise StorageError(self.folder, f"the vector index holds {count} of {len(windows)} windows", _REBUILD)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            raise StorageError(self.folder, f"the vector index is damaged ({error})", _REBUILD) from error
+
+
+_REBUILD = "It is built anew from the database by the next index run, or by `Workspace.rebuild_vectors`."
+
+
+def build(folder: Path, base: Path | None, windows: Sequence[Window], fetch: FetchVectors) -> None:
+    """Makes a Chroma folder that holds exactly these windows (at least one).
+
+    Starts from a copy of `base` and applies the difference; from nothing where there is no base, where it is damaged,
+    or where more than half would change.
+    """
+    if base is not None and _build_from(folder, base, windows, fetch):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    with ChromaIndex(folder, create=True) as index:
+        index.put(windows, fetch)
+        index.check(windows, fetch)
+
+
+def _build_from(folder: Path, base: Path, windows: Sequence[Window], fetch: FetchVectors) -> bool:
+    try:
+        shutil.copytree(base, folder, copy_function=_copy)
+        with ChromaIndex(folder) as index:
+            before = index.windows()
+            changed = [w for w in windows if before.get(w.id) != w]
+            if len(changed) > len(windows) / 2:
+                return False
+            index.remove(sorted(before.keys() - {w.id for w in windows}))
+            index.put(changed, fetch)
+            index.check(windows, fetch)
+    except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:
+        logger.warning("The vector index %s cannot be carried over and is built anew: %s", base, error)
+        return False
+    return True
+
+
+def _copy(source: str, target: str) -> str:
+    # A reader's opening may touch the database while it is copied: SQLite's own copy waits for a whole state.
+    if Path(source).name != _DATABASE:
+        return str(shutil.copy2(source, target))
+    there, here = sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True), sqlite3.connect(target)
+    try:
+        there.backup(here)
+    finally:
+        there.close()
+        here.close()
+    return target
+
+
+def _pages(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(rows), _PAGE):
+        yield rows[start : start + _PAGE]

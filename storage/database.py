@@ -1,0 +1,219 @@
+"""How is the DuckDB file of one generation opened, written in bulk and read as records or arrays?
+
+DuckDB has no fast path for Python rows: `executemany` needs half a minute for 100,000 rows, while a scan over a dict
+of numpy arrays needs a tenth of a second. So rows are turned into columns here, once, for all rooms.
+"""
+
+import gc
+import json
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+
+from storage.errors import StorageError, WorkspaceFormatError
+from storage.records import Record
+
+SCHEMA_VERSION = 1
+
+R = TypeVar("R", bound=Record)
+Row = tuple[object, ...]
+Parameter = str | int | float | None | Collection[str] | Sequence[float]
+Column = Sequence[object] | NDArray[np.generic]
+
+# DuckDB keywords cannot be column names without quotes: records say `start` and `end`, tables `start_at` and `end_at`.
+_COLUMN_OF = {"start": "start_at", "end": "end_at"}
+
+
+class Database:
+    """One DuckDB connection. A read-only one serves many threads at once; a writable one serves them in turn."""
+
+    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, read_only: bool) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._connection = connection
+        self._turn = threading.RLock()
+        self._depth = 0
+
+    @classmethod
+    def create(cls, path: Path) -> "Database":
+        """A new file with the schema in it. The folder must exist, the file must not."""
+        database = cls(path, duckdb.connect(str(path)), read_only=False)
+        database.execute(files("storage").joinpath("schema.sql").read_text("utf-8"))
+        database.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)])
+        return database
+
+    @classmethod
+    def open(cls, path: Path, read_only: bool = True) -> "Database":
+        """Raises StorageError for a missing or damaged file, WorkspaceFormatError for another version of the schema."""
+        if not path.is_file():
+            raise StorageError(path, "the database file is missing")
+        try:
+            database = cls(path, duckdb.connect(str(path), read_only=read_only), read_only)
+        except duckdb.Error as error:
+            raise StorageError(path, f"the database cannot be opened ({error})") from error
+        try:
+            found = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
+            if found != [str(SCHEMA_VERSION)]:
+                raise WorkspaceFormatError(path.parent, int(found[0]) if found else 0, SCHEMA_VERSION)
+        except duckdb.Error as error:
+            database.close()
+            raise StorageError(path, f"this is not a generation of ours ({error})") from error
+        except WorkspaceFormatError:
+            database.close()
+            raise
+        return database
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # --- writing ---
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. Inner ones join the outermost; an exception rolls everything back."""
+        with self._turn:
+            if self._depth == 0:
+                self._connection.execute("BEGIN TRANSACTION")
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._depth -= 1
+            if self._depth == 0:
+                self._connection.execute("COMMIT")
+
+    def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None:
+        with self._turn:
+            self._connection.execute(sql, _bound(parameters))
+
+    def insert(self, table: str, columns: Mapping[str, Column]) -> None:
+        """Appends rows given as equally long columns of text (or None), numbers, vectors, or lists of text or integers."""
+        if not len(next(iter(columns.values()))):
+            return
+        # A list column cannot be passed as lists: DuckDB guesses its type from a sample, and fails on empty ones.
+        picked = [f"from_json({n}, '[\"VARCHAR\"]')" if _holds_lists(values) else n for n, values in columns.items()]
+        arrays = {name: _array(values) for name, values in columns.items()}
+        with self._turn:
+            try:
+                self._connection.register("incoming", arrays)
+                self._connection.execute(
+                    f"INSERT INTO {table} ({', '.join(arrays)}) SELECT {', '.join(picked)} FROM incoming"
+                )
+            except UnicodeEncodeError as error:
+                raise StorageError(
+                    table, f"a text is not valid Unicode ({error.reason})", "Clean the text before storing it."
+                ) from error
+            self._connection.unregister("incoming")
+
+    def insert_records(
+        self, table: str, records: Sequence[Record], fields: Sequence[str], more: Mapping[str, Column] | None = None
+    ) -> None:
+        """Appends one row for each record: these fields as columns, and the further columns of `more`."""
+        columns: dict[str, Column] = {_COLUMN_OF.get(f, f): [getattr(record, f) for record in records] for f in fields}
+        self.insert(table, columns | dict(more or {}))
+
+    def delete(self, table: str, column: str, values: Collection[str] | None) -> None:
+        """Deletes the rows with one of these values in the column; None deletes all rows."""
+        if values is None:
+            self.execute(f"DELETE FROM {table}")
+        elif values:
+            self.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?::VARCHAR[]))", [values])
+
+    # --- reading ---
+
+    def rows(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[Row]:
+        with self._reader() as connection:
+            found: list[Row] = connection.execute(sql, _bound(parameters)).fetchall()
+            return found
+
+    def records(self, kind: type[R], sql: str, parameters: Sequence[Parameter] = ()) -> list[R]:
+        """The rows as records: the columns, renamed back, are the fields."""
+        with self._reader() as connection, _collector_paused():
+            result = connection.execute(sql, _bound(parameters))
+            names = [_FIELD_OF.get(column[0], column[0]) for column in result.description or ()]
+            rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+            return TypeAdapter(list[kind]).validate_python(rows)  # type: ignore[valid-type]
+
+    def strings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[str]:
+        """The first column, which must hold text."""
+        return [str(row[0]) for row in self.rows(sql, parameters)]
+
+    def number(self, sql: str, parameters: Sequence[Parameter] = ()) -> int:
+        """The first column of the first row, which must hold a whole number."""
+        value = self.rows(sql, parameters)[0][0]
+        if not isinstance(value, int):
+            raise StorageError(self.path, f"{sql} gave {value!r}, not a whole number")
+        return value
+
+    def arrays(self, sql: str, parameters: Sequence[Parameter] = ()) -> dict[str, NDArray[np.generic]]:
+        """The rows as one array for each column."""
+        with self._reader() as connection:
+            found: dict[str, NDArray[np.generic]] = connection.execute(sql, _bound(parameters)).fetchnumpy()
+            return found
+
+    @contextmanager
+    def _reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        # Executing and fetching on one connection from two threads mixes up their results: a reader gets its own
+        # cursor. A writer must stay on the connection that holds the transaction.
+        if self.read_only:
+            with self._connection.cursor() as cursor:
+                yield cursor
+        else:
+            with self._turn:
+                yield self._connection
+
+
+_FIELD_OF = {column: field for field, column in _COLUMN_OF.items()}
+
+
+def selection(column: str, values: Collection[str] | None) -> tuple[str, list[Parameter]]:
+    """A condition and its parameters: the column has one of these values; None stands for any value."""
+    if values is None:
+        return "true", []
+    return f"{column} IN (SELECT unnest(?::VARCHAR[]))", [list(values)]
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Reading 100,000 records makes no garbage, but the collector walks them again and again: four times slower."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _bound(parameters: Sequence[Parameter]) -> list[object]:
+    return [list(p) if isinstance(p, Collection) and not isinstance(p, str) else p for p in parameters]
+
+
+def _holds_lists(values: Column) -> bool:
+    return len(values) > 0 and isinstance(values[0], tuple | list)
+
+
+def _array(values: Column) -> NDArray[np.generic]:
+    if isinstance(values, np.ndarray):
+        return values
+    if isinstance(values[0], int | float):
+        return np.asarray(values)
+    # Filled one by one: numpy would make a matrix of equally long vectors.
+    lists = _holds_lists(values)
+    array = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        array[place] = json.dumps(value, ensure_ascii=False) if lists else value
+    return array

@@ -1,0 +1,169 @@
+"""Which documents and chunks does a generation hold?"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+from storage.database import Database, selection
+from storage.errors import StorageError, UnknownDocument
+from storage.parts import StoredPart, from_stored, metadata_from_json, to_stored
+from storage.records import Chunk, Document, Part, Record
+
+_DOCUMENT_COLUMNS = "id, title, text, language, metadata, pages"
+_PART_COLUMNS = (
+    "document, ordinal, source, path, kind, title, hash, start_at, end_at, own_text, triples, metadata, pages"
+)
+_CHUNK_COLUMNS = "id, document, ordinal, start_at, end_at, text, tokens, language, title, heading, kind"
+_OF_A_CHUNK = ("postings", "extractions", "mentions", "relation_mentions", "windows")
+
+
+class PartSummary(Record):
+    """What a sync compares: a part without its text."""
+
+    document: str
+    source: str
+    path: str
+    kind: str
+    hash: str
+
+
+class _StoredDocument(Record):
+    id: str
+    title: str
+    text: str
+    language: str
+    metadata: str
+    pages: tuple[int, ...]
+
+
+class DocumentReader:
+    """Documents, their parts and their chunks."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def ids(self) -> list[str]:
+        return self._db.strings("SELECT id FROM documents ORDER BY id")
+
+    def hashes(self) -> dict[str, str]:
+        """`Document.hash` of every document, without reading their texts."""
+        return {str(d): str(h) for d, h in self._db.rows("SELECT id, hash FROM documents ORDER BY id")}
+
+    def parts(self) -> list[PartSummary]:
+        sql = "SELECT document, source, path, kind, hash FROM parts ORDER BY document, ordinal"
+        return self._db.records(PartSummary, sql)
+
+    def document(self, document: str) -> Document:
+        """Raises UnknownDocument, which names the nearest ids."""
+        return self.documents([document])[0]
+
+    def documents(self, ids: Collection[str] | None = None) -> list[Document]:
+        """In the order of their ids. Raises UnknownDocument for an id that is not there."""
+        where, parameters = selection("id", ids)
+        sql = f"SELECT {_DOCUMENT_COLUMNS} FROM documents WHERE {where} ORDER BY id"
+        stored = self._db.records(_StoredDocument, sql, parameters)
+        missing = set(ids or ()) - {row.id for row in stored}
+        if missing:
+            unknown = min(missing)
+            raise UnknownDocument(unknown, get_close_matches(unknown, self.ids(), n=3))
+        parts = self._parts({row.id: row.text for row in stored})
+        return [_document(row, parts[row.id]) for row in stored]
+
+    def chunks(self, ids: Collection[str] | None = None, documents: Collection[str] | None = None) -> list[Chunk]:
+        """The chunks with one of the ids, of one of the documents (None: any), by document and ordinal."""
+        by_id, first = selection("id", ids)
+        by_document, second = selection("document", documents)
+        sql = f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE {by_id} AND {by_document} ORDER BY document, ordinal"
+        return self._db.records(Chunk, sql, first + second)
+
+    def forgotten(self) -> list[str]:
+        """Ids that stay out until they are indexed by name again."""
+        return self._db.strings("SELECT document FROM forgotten ORDER BY document")
+
+    def _parts(self, texts: dict[str, str]) -> dict[str, list[Part]]:
+        where, parameters = selection("document", texts)
+        sql = f"SELECT {_PART_COLUMNS} FROM parts WHERE {where} ORDER BY document, ordinal"
+        parts: dict[str, list[Part]] = defaultdict(list)
+        for row in self._db.records(StoredPart, sql, parameters):
+            parts[row.document].append(from_stored(row, texts[row.document]))
+        return parts
+
+
+class DocumentWriter(DocumentReader):
+    """Adds writing. Every call is one transaction, or part of the one that is open."""
+
+    def put_documents(self, documents: Sequence[Document]) -> None:
+        """Stores documents; one with the same id is replaced, its chunks stay until `put_chunks` replaces them."""
+        _refuse_duplicates("documents", [d.id for d in documents])
+        with self._db.transaction():
+            ids = [d.id for d in documents]
+            self._db.delete("documents", "id", ids)
+            self._db.delete("parts", "document", ids)
+            self._db.insert("documents", {
+                "id": ids,
+                "title": [d.title for d in documents],
+                "text": [d.text for d in documents],
+                "language": [d.language for d in documents],
+                "hash": [d.hash for d in documents],
+                "metadata": [json.dumps(d.metadata, ensure_ascii=False) for d in documents],
+                "pages": [d.pages for d in documents],
+            })  # fmt: skip
+            rows = [row for d in documents for row in to_stored(d)]
+            self._db.insert_records("parts", rows, tuple(StoredPart.model_fields))
+
+    def put_chunks(self, chunks: Sequence[Chunk], documents: Collection[str] | None = None) -> None:
+        """Replaces all chunks of the named documents (default: of those that occur in `chunks`).
+
+        A chunk whose id is there before and after keeps its postings, extraction and windows; the others lose theirs.
+        """
+        _refuse_duplicates("chunks", [c.id for c in chunks])
+        owners = set(documents or ()) | {c.document for c in chunks}
+        staying = {c.id for c in chunks}
+        with self._db.transaction():
+            self._drop_chunks([c for c in self._chunk_ids(owners) if c not in staying])
+            self._db.delete("chunks", "document", owners)
+            self._db.insert_records("chunks", chunks, tuple(Chunk.model_fields))
+
+    def remove_documents(self, ids: Collection[str]) -> None:
+        """Removes documents with their parts and chunks, and all that was derived from those chunks alone."""
+        with self._db.transaction():
+            self._drop_chunks(self._chunk_ids(ids))
+            self._db.delete("documents", "id", ids)
+            self._db.delete("parts", "document", ids)
+
+    def forget(self, document: str) -> None:
+        """Puts an id on the list of those that stay out; it removes nothing."""
+        with self._db.transaction():
+            self.unforget(document)
+            self._db.insert("forgotten", {"document": [document]})
+
+    def unforget(self, document: str) -> None:
+        self._db.delete("forgotten", "document", [document])
+
+    def _chunk_ids(self, documents: Collection[str]) -> list[str]:
+        where, parameters = selection("document", documents)
+        return self._db.strings(f"SELECT id FROM chunks WHERE {where}", parameters)
+
+    def _drop_chunks(self, ids: Collection[str]) -> None:
+        self._db.delete("chunks", "id", ids)
+        for table in _OF_A_CHUNK:
+            self._db.delete(table, "chunk", ids)
+
+
+def _document(row: _StoredDocument, parts: Sequence[Part]) -> Document:
+    return Document(
+        id=row.id,
+        title=row.title,
+        text=row.text,
+        language=row.language,
+        parts=tuple(parts),
+        metadata=metadata_from_json(row.metadata),
+        pages=row.pages,
+    )
+
+
+def _refuse_duplicates(what: str, ids: Sequence[str]) -> None:
+    twice = [i for i, count in Counter(ids).items() if count > 1]
+    if twice:
+        raise StorageError(what, f"{twice[0]!r} comes twice in one call", "Give each its own id.")

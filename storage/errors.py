@@ -1,0 +1,164 @@
+"""What can go wrong, in words a person can act on.
+
+TrellisError                      .message, .remedy, .exit_code (class); str() shows both sentences
+├── UsageError            exit 2  the request cannot be met as it was put
+│   ├── SourceNotFound            a named source does not exist
+│   ├── NoGeneration              the workspace holds no index yet
+│   ├── UnknownGeneration         this generation is not kept
+│   ├── UnknownDocument           no such document in this generation
+│   ├── SettingsError             a setting has a value that it cannot have
+│   ├── DuplicateDocument         one id with two texts in one run
+│   └── WorkspaceFormatError      the stored schema is newer or older than this program
+├── RemovalRefused        exit 2  a run would remove more documents than it may
+├── BudgetReached         exit 3  tokens or money are used up; nothing was published
+├── WorkspaceLocked       exit 4  another index run holds the workspace
+├── FailureGate           exit 5  too many items failed to publish the rest
+├── ModelError            exit 1  a model did not give a usable answer
+└── StorageError          exit 1  stored state is damaged or was used wrongly
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+
+class TrellisError(Exception):
+    """Base of all errors raised on purpose: `message` says what happened, `remedy` what to do (may be empty)."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses take values, not sentences: without this, an error could not cross a process boundary.
+        return _rebuild, (type(self), self.message, self.remedy)
+
+
+def _rebuild(kind: type[TrellisError], message: str, remedy: str) -> TrellisError:
+    error = kind.__new__(kind)
+    TrellisError.__init__(error, message, remedy)
+    return error
+
+
+# --- usage -----------------------------------------------------------------------------------------------------
+
+
+class UsageError(TrellisError):
+    exit_code = 2
+
+
+class SourceNotFound(UsageError):
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(
+            f"Source not found: {path}.",
+            "Check the path. A missing source removes nothing; to drop a document use `trellis forget DOCUMENT`.",
+        )
+
+
+class NoGeneration(UsageError):
+    def __init__(self, workspace: str | Path) -> None:
+        super().__init__(
+            f"Nothing is indexed in {workspace}.", "Run `trellis index SOURCE` first, or name another --workspace."
+        )
+
+
+class UnknownGeneration(UsageError):
+    def __init__(self, number: int, kept: Sequence[int]) -> None:
+        have = ", ".join(str(n) for n in kept) or "none"
+        super().__init__(f"Generation {number} is not in this workspace.", f"Kept: {have} (see `trellis generations`).")
+
+
+class UnknownDocument(UsageError):
+    """`nearest` are ids that look like the one asked for, best first."""
+
+    def __init__(self, document: str, nearest: Sequence[str] = ()) -> None:
+        near = f"Nearest: {', '.join(nearest)}." if nearest else "See `trellis status` for what is indexed."
+        super().__init__(f"No document {document!r} in this generation.", near)
+
+
+class SettingsError(UsageError):
+    """`expected` completes the sentence "Use …"."""
+
+    def __init__(self, name: str, value: object, expected: str) -> None:
+        super().__init__(f"Setting {name} cannot be {value!r}.", f"Use {expected}.")
+
+
+class DuplicateDocument(UsageError):
+    def __init__(self, document: str, first: str, second: str) -> None:
+        super().__init__(
+            f"Document {document!r} comes with one text from {first} and another from {second}.",
+            "Give one of them another `id`, or leave one out of the run.",
+        )
+
+
+class WorkspaceFormatError(UsageError):
+    def __init__(self, workspace: str | Path, found: int, supported: int) -> None:
+        remedy = (
+            "Upgrade trellis-rag, or name another --workspace."
+            if found > supported
+            else "Index the sources again into a new --workspace."
+        )
+        super().__init__(f"{workspace} has schema version {found}; this program reads version {supported}.", remedy)
+
+
+class RemovalRefused(TrellisError):
+    exit_code = 2
+
+    def __init__(self, removed: int, total: int, limit: float = 0.3) -> None:
+        super().__init__(
+            f"The run would remove {removed} of {total} documents, more than {limit:.0%}.",
+            "Check the sources; if this is meant, add --allow-removals.",
+        )
+
+
+# --- runs ------------------------------------------------------------------------------------------------------
+
+
+class BudgetReached(TrellisError):
+    """`unit` is what was counted: "tokens" or "USD"."""
+
+    exit_code = 3
+
+    def __init__(self, spent: float, budget: float, unit: str) -> None:
+        super().__init__(
+            f"Budget reached: {spent:g} of {budget:g} {unit}. Nothing was published.",
+            "Raise the budget and run again: calls already answered are not repeated.",
+        )
+
+
+class WorkspaceLocked(TrellisError):
+    """`since` is a UTC time in ISO form; `pid` is 0 where the holder has not written its name yet."""
+
+    exit_code = 4
+
+    def __init__(self, workspace: str | Path, pid: int, host: str, since: str) -> None:
+        who = f"process {pid} on {host} since {since}" if pid else "another process"
+        super().__init__(f"{workspace} is being written by {who}.", "Wait until it is done, or stop that process.")
+
+
+class FailureGate(TrellisError):
+    exit_code = 5
+
+    def __init__(self, step: str, failed: int, total: int, limit: float) -> None:
+        super().__init__(
+            f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was published.",
+            "See `trellis dead-letter` for the errors, mend the cause, and run again.",
+        )
+
+
+class ModelError(TrellisError):
+    def __init__(self, model: str, problem: str, remedy: str = "Check the model's address, key and limits.") -> None:
+        super().__init__(f"Model {model}: {problem}.", remedy)
+
+
+class StorageError(TrellisError):
+    def __init__(
+        self, place: str | Path, problem: str, remedy: str = "Index again, or roll back to another generation."
+    ) -> None:
+        super().__init__(f"{place}: {problem}.", remedy)

@@ -1,0 +1,83 @@
+"""What was extracted from each chunk, from which inputs, and which work failed?"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from storage.database import Database, selection
+from storage.errors import StorageError
+from storage.records import DeadLetter, Extraction, Mention, RelationMention
+
+_MENTION = "chunk, name, kind, start_at, end_at, description"
+_RELATION = "chunk, source, target, predicate, start_at, end_at, description, weight, keys"
+
+
+class ExtractionReader:
+    """Extractions exactly as they were saved, before any resolution; and dead letters."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def extractions(self, chunks: Collection[str] | None = None) -> list[Extraction]:
+        """By chunk id; a chunk that was never extracted has none, one that yielded nothing has an empty one."""
+        where, parameters = selection("chunk", chunks)
+        mentions: dict[str, list[Mention]] = defaultdict(list)
+        for mention in self._db.records(
+            Mention, f"SELECT {_MENTION} FROM mentions WHERE {where} ORDER BY chunk, ordinal", parameters
+        ):
+            mentions[mention.chunk].append(mention)
+        relations: dict[str, list[RelationMention]] = defaultdict(list)
+        for relation in self._db.records(
+            RelationMention,
+            f"SELECT {_RELATION} FROM relation_mentions WHERE {where} ORDER BY chunk, ordinal",
+            parameters,
+        ):
+            relations[relation.chunk].append(relation)
+        extracted = self._db.strings(f"SELECT chunk FROM extractions WHERE {where} ORDER BY chunk", parameters)
+        return [Extraction(chunk=c, mentions=tuple(mentions[c]), relations=tuple(relations[c])) for c in extracted]
+
+    def inputs(self) -> dict[str, str]:
+        """For every extracted chunk, the hash of what its extraction was made from."""
+        return {str(c): str(i) for c, i in self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk")}
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """By step and item."""
+        return self._db.records(DeadLetter, "SELECT item, step, error, remedy FROM dead_letters ORDER BY step, item")
+
+
+class ExtractionWriter(ExtractionReader):
+    """Adds writing. Every call is one transaction, or part of the one that is open."""
+
+    def save_extractions(self, extractions: Sequence[Extraction], inputs: Mapping[str, str]) -> None:
+        """Saves one extraction for each chunk, replacing what it had; `inputs` maps each chunk to its input hash."""
+        chunks = [e.chunk for e in extractions]
+        without = [c for c in chunks if c not in inputs]
+        if without or len(set(chunks)) < len(chunks):
+            problem = f"chunk {without[0]} has no input hash" if without else "a chunk comes twice in one call"
+            raise StorageError("extractions", problem, "Pass one extraction and one input hash for each chunk.")
+        with self._db.transaction():
+            for table in ("extractions", "mentions", "relation_mentions"):
+                self._db.delete(table, "chunk", chunks)
+            self._db.insert("extractions", {"chunk": chunks, "inputs": [inputs[c] for c in chunks]})
+            self._insert("mentions", [e.mentions for e in extractions], tuple(Mention.model_fields))
+            self._insert("relation_mentions", [e.relations for e in extractions], tuple(RelationMention.model_fields))
+
+    def put_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """Keeps failed work; the same item and step replaces."""
+        last = {(letter.item, letter.step): letter for letter in letters}
+        with self._db.transaction():
+            for step in {step for _, step in last}:
+                self.remove_dead_letters([item for item, of in last if of == step], step)
+            self._db.insert_records("dead_letters", list(last.values()), ("item", "step", "error", "remedy"))
+
+    def remove_dead_letters(self, items: Collection[str] | None = None, step: str | None = None) -> None:
+        """Removes those of these items and this step (None: any)."""
+        by_item, first = selection("item", items)
+        by_step, second = selection("step", None if step is None else [step])
+        self._db.execute(f"DELETE FROM dead_letters WHERE {by_item} AND {by_step}", first + second)
+
+    def _insert(
+        self, table: str, groups: Sequence[Sequence[Mention] | Sequence[RelationMention]], fields: Sequence[str]
+    ) -> None:
+        records = [record for group in groups for record in group]
+        ordinals = [ordinal for group in groups for ordinal in range(len(group))]
+        self._db.insert_records(table, records, fields, {"ordinal": ordinals})

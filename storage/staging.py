@@ -1,0 +1,120 @@
+"""How does a run build the next generation aside and publish it in one step?"""
+
+import shutil
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from storage.chroma import build
+from storage.communities import CommunityWriter
+from storage.database import Database
+from storage.documents import DocumentWriter
+from storage.errors import StorageError
+from storage.extractions import ExtractionWriter
+from storage.graph import GraphWriter
+from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, empty, sync, sync_tree, write_manifest
+from storage.locks import WriterLock
+from storage.meta import MetaWriter
+from storage.postings import PostingWriter
+from storage.retention import remove_old
+from storage.vectors import VectorReader, VectorWriter
+
+
+class Staging:
+    """The generation that a run is building; it holds the workspace's lock until it is left.
+
+    `number` is what it will be once published, `base_number` the generation that it started from (None: from nothing).
+    Leaving without `publish` discards it.
+    """
+
+    def __init__(self, layout: Layout, lock: WriterLock, keep: int) -> None:
+        self._layout = layout
+        self._lock = lock
+        self._keep = keep
+        self._published = False
+        pointer = layout.pointer()
+        self.base_number = pointer.current
+        self.number = pointer.last + 1
+        _discard_leftovers(layout, pointer)
+        self._folder = layout.staging / f"{self.number:06d}"
+        self._folder.mkdir()
+        self._db = _start(self._folder / DATABASE, self._base_folder())
+        self.documents = DocumentWriter(self._db)
+        self.extractions = ExtractionWriter(self._db)
+        self.postings = PostingWriter(self._db)
+        self.graph = GraphWriter(self._db)
+        self.communities = CommunityWriter(self._db)
+        self.vectors = VectorWriter(self._db)
+        self.meta = MetaWriter(self._db)
+
+    def __enter__(self) -> "Staging":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All writes inside happen together or not at all; it may be nested."""
+        return self._db.transaction()
+
+    def publish(self) -> int:
+        """Makes this the current generation; from then on it can only be read. Returns its number."""
+        if self._published:
+            raise StorageError(self._folder, "this generation is published already", "Begin another run.")
+        counts = self.meta.counts()
+        self._db.execute("CHECKPOINT")
+        base = self._base_folder()
+        build_index(
+            self._layout.next_index_folder(self._folder),
+            self.vectors,
+            self._layout.index_folder(base) if base else None,
+        )
+        self._db.close()
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        write_manifest(self._folder, Manifest(number=self.number, created=created, counts=counts))
+        (self._folder / LEASE).touch()
+        sync_tree(self._folder)
+        self._layout.generations.mkdir(exist_ok=True)
+        self._folder.rename(self._layout.folder(self.number))
+        sync(self._layout.generations)
+        self._layout.point(Pointer(current=self.number, last=self.number))
+        self._published = True
+        remove_old(self._layout, self._keep)
+        return self.number
+
+    def close(self) -> None:
+        """Discards what was not published, and frees the workspace."""
+        self._db.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._lock.release()
+
+    def _base_folder(self) -> Path | None:
+        return None if self.base_number is None else self._layout.folder(self.base_number)
+
+
+def build_index(folder: Path, vectors: VectorReader, base: Path | None) -> int:
+    """Builds a Chroma folder of all windows; returns how many it holds (none: no folder is made)."""
+    windows = vectors.windows()
+    model = vectors.model()
+    if model is None:
+        return 0
+    build(folder, base, windows, lambda hashes: vectors.get(model, hashes))
+    return len(windows)
+
+
+def _start(target: Path, base: Path | None) -> Database:
+    if base is None:
+        return Database.create(target)
+    # The base was checkpointed before it was published and nobody writes it, so a plain copy is whole.
+    shutil.copyfile(base / DATABASE, target)
+    return Database.open(target, read_only=False)
+
+
+def _discard_leftovers(layout: Layout, pointer: Pointer) -> None:
+    empty(layout.staging)
+    for number in layout.folders():
+        if number > pointer.last:
+            shutil.rmtree(layout.folder(number))

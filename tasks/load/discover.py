@@ -1,0 +1,140 @@
+"""Which files do the named sources hold, under which ids, and what was left out?
+
+Hidden files and folders, `__pycache__`, `node_modules` and office lock files (`~$…`) are passed over in silence, unless
+they are named themselves; a symbolic link that leaves its source is not followed.
+"""
+
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH119, PTH207
+# `os.path` on purpose: `abspath` keeps a link as it was named (`Path.resolve` would not), `glob` takes absolute patterns.
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from storage.errors import SourceNotFound
+from storage.records import Record, Skipped
+
+_IGNORED = frozenset({"__pycache__", "node_modules"})
+
+
+class Source(Record):
+    """A named source: its canonical key (absolute path or glob pattern) and the folder that ids are relative to."""
+
+    key: str
+    base: str
+    kind: str
+
+
+class Found(Record):
+    """A file to read: `path` absolute, `id` relative to its source's base; both with forward slashes."""
+
+    source: str
+    path: str
+    id: str
+
+
+def resolve(sources: Sequence[str | Path]) -> list[Source]:
+    """The named sources, each once, sorted by key; raises `SourceNotFound` before anything is read."""
+    named = {source.key: source for source in map(_source, sources)}
+    return [named[key] for key in sorted(named)]
+
+
+def walk(source: Source, skipped: list[Skipped]) -> list[Found]:
+    """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
+    if source.kind == "file":
+        return [Found(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
+    paths = (
+        set(_below(source.base, source.base, skipped)) if source.kind == "folder" else set(_matches(source, skipped))
+    )
+    found = []
+    for path in paths:
+        if _readable(path, source.base, skipped):
+            relative = Path(os.path.relpath(path, source.base)).as_posix()
+            found.append(Found(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
+    return sorted(found, key=lambda file: (file.id, file.path))
+
+
+def printable(name: str) -> str:
+    """A file name as text: bytes that are no UTF-8 become U+FFFD."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _source(named: str | Path) -> Source:
+    path = os.path.abspath(named)
+    key = Path(path).as_posix()
+    if os.path.isdir(path):
+        return Source(key=key, base=key, kind="folder")
+    if os.path.exists(path):
+        return Source(key=key, base=Path(path).parent.as_posix(), kind="file")
+    if not glob.has_magic(path) or next(glob.iglob(path, recursive=True), None) is None:
+        raise SourceNotFound(str(named))
+    parts = Path(path).parts
+    plain = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    return Source(key=key, base=Path(*parts[:plain]).as_posix(), kind="glob")
+
+
+def _matches(source: Source, skipped: list[Skipped]) -> Iterator[str]:
+    for match in glob.iglob(source.key, recursive=True):
+        path = os.path.abspath(match)
+        if any(_ignored(part) for part in Path(os.path.relpath(path, source.base)).parts if part != "."):
+            continue
+        if os.path.isdir(path):
+            if _enters(path, source.base, skipped):
+                yield from _below(path, source.base, skipped)
+        else:
+            yield path
+
+
+def _below(folder: str, base: str, skipped: list[Skipped]) -> Iterator[str]:
+    def unreadable(error: OSError) -> None:
+        skipped.append(Skipped(path=printable(str(error.filename)), reason=f"unreadable ({error.strerror})"))
+
+    for place, folders, files in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(
+            name for name in folders if not _ignored(name) and _enters(os.path.join(place, name), base, skipped)
+        )
+        yield from (os.path.join(place, name) for name in sorted(files) if not _ignored(name))
+
+
+def _ignored(name: str) -> bool:
+    return name.startswith((".", "~$")) or name in _IGNORED
+
+
+def _enters(folder: str, base: str, skipped: list[Skipped]) -> bool:
+    if not os.path.islink(folder):
+        return True
+    inside = _inside(folder, base)
+    reason = (
+        "symbolic link to a folder of this source, read in its own place"
+        if inside
+        else "symbolic link out of the source"
+    )
+    _skip(skipped, folder, reason)
+    return False
+
+
+def _inside(path: str, base: str) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base))
+
+
+def _readable(path: str, base: str, skipped: list[Skipped]) -> bool:
+    if os.path.islink(path) and not _inside(path, base):
+        _skip(skipped, path, "symbolic link out of the source")
+        return False
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        _skip(skipped, path, "broken symbolic link" if os.path.islink(path) else f"unreadable ({error.strerror})")
+        return False
+    # Opening a pipe or a device could wait for ever.
+    if not stat.S_ISREG(mode):
+        _skip(skipped, path, "not a regular file")
+        return False
+    return True
+
+
+def _skip(skipped: list[Skipped], path: str, reason: str) -> None:
+    entry = Skipped(path=printable(Path(path).as_posix()), reason=reason)
+    if entry not in skipped:
+        skipped.append(entry)

@@ -1,0 +1,58 @@
+"""Which chunks share the question's words? BM25 (Robertson and Zaragoza 2009) over stored term counts."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from prompts.language.words import content_terms, terms
+from storage.records import Chunk
+
+K1 = 1.2
+B = 0.75
+
+Scores = NDArray[np.float64]
+
+
+def chunk_terms(chunk: Chunk) -> Counter[str]:
+    """Term counts of a chunk with its title and headings, so that a passage is found by what it belongs to."""
+    return Counter(terms(f"{chunk.title}\n{chunk.heading}\n{chunk.text}"))
+
+
+class Lexicon:
+    """BM25 over a fixed set of chunks; immutable, so safe to share between threads."""
+
+    def __init__(
+        self, size: int, vocabulary: Sequence[str], chunk_index: NDArray[np.int32], term_index: NDArray[np.int32],
+        counts: NDArray[np.int32],
+    ) -> None:  # fmt: skip
+        """Parallel arrays: term `term_index[i]` occurs `counts[i]` times in chunk `chunk_index[i]`, of `size` chunks."""
+        self.size = size
+        self.column = {term: index for index, term in enumerate(vocabulary)}
+        found = np.bincount(term_index, minlength=len(vocabulary)).astype(np.float64)
+        self.idf = np.log1p((size - found + 0.5) / (found + 0.5))
+        lengths = np.bincount(chunk_index, weights=counts, minlength=size)
+        average = lengths.mean() if size else 1.0
+        norm = K1 * (1 - B + B * lengths[chunk_index] / max(average, 1e-9))
+        tf = counts.astype(np.float64)
+        weights = self.idf[term_index] * tf * (K1 + 1) / (tf + norm)
+        self.matrix = sparse.csc_matrix((weights, (chunk_index, term_index)), shape=(size, len(vocabulary)))
+
+    def idf_of(self, term: str) -> float:
+        """How rare a term is; a term that occurs nowhere is the rarest."""
+        column = self.column.get(term)
+        return float(self.idf[column]) if column is not None else float(np.log1p(self.size + 0.5) + 0.7)
+
+    def scores(self, question: str) -> Scores:
+        """BM25 of every chunk for a question, ≥ 0."""
+        return self.scores_of(content_terms(question))
+
+    def scores_of(self, wanted: Iterable[str]) -> Scores:
+        columns = [self.column[term] for term in wanted if term in self.column]
+        total = np.zeros(self.size)
+        for column in columns:
+            start, end = self.matrix.indptr[column], self.matrix.indptr[column + 1]
+            total[self.matrix.indices[start:end]] += self.matrix.data[start:end]
+        return total

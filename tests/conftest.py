@@ -1,0 +1,79 @@
+"""What must hold for every test: no network beyond this machine, no state outside temporary folders, no telemetry."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOOPBACK = {"localhost", "::1", "0.0.0.0", "::", ""}  # noqa: S104 -- recognised as local here, never bound
+ISOLATED = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_OFFLINE": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+class NetworkBlockedError(OSError):
+    """A test reached for a host that is not this machine."""
+
+
+def is_local(host: object) -> bool:
+    """True for loopback and wildcard addresses, and for paths of Unix sockets (which are no host at all)."""
+    return not isinstance(host, str) or host in LOOPBACK or host.startswith(("127.", "::ffff:127.", "/"))
+
+
+def guarded(original: Callable[..., Any], position: int, reached: list[str]) -> Callable[..., Any]:
+    """`original`, refusing a target (its argument at `position`, an address or a host) that is not local."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        target = args[position] if len(args) > position else options.get("host")
+        host = target[0] if isinstance(target, tuple) else target
+        host = host.decode() if isinstance(host, bytes) else host
+        if not is_local(host):
+            reached.append(f"{original.__name__}({host})")
+            raise NetworkBlockedError(f"tests run without a network, but something called {reached[-1]}")
+        return original(*args, **options)
+
+    return call
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Settle the environment before the first import of a library that reads it; settings of the person are ignored."""
+    for name in [name for name in os.environ if name.startswith(("TRELLIS_", "PREFECT_", "OPENAI_"))]:
+        del os.environ[name]
+    os.environ.update(ISOLATED)
+    home = tempfile.TemporaryDirectory(prefix="trellis-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(home.cleanup)
+    for name, folder in {"HOME": "", "PREFECT_HOME": "prefect", "XDG_CACHE_HOME": "cache", "HF_HOME": "hf"}.items():
+        os.environ[name] = str(Path(home.name, folder))
+
+
+@pytest.fixture(scope="session")
+def network_attempts() -> Iterator[list[str]]:
+    """Guard every way out of the process for the session; the list holds what was refused and not yet reported."""
+    reached: list[str] = []
+    patch = pytest.MonkeyPatch()
+    for name in ("connect", "connect_ex"):
+        patch.setattr(socket.socket, name, guarded(getattr(socket.socket, name), 1, reached))
+    patch.setattr(socket.socket, "sendto", guarded(socket.socket.sendto, -1, reached))
+    for name in ("getaddrinfo", "gethostbyname"):
+        patch.setattr(socket, name, guarded(getattr(socket, name), 0, reached))
+    yield reached
+    patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
+    """Fail the test in which something reached for the network, also where the code swallowed the refusal."""
+    yield network_attempts
+    reached = sorted(set(network_attempts))
+    network_attempts.clear()
+    if reached:
+        pytest.fail(f"reached for the network: {', '.join(reached)}")

@@ -1,0 +1,279 @@
+"""What is written into a room is what is read from it."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage.database import Database
+from storage.errors import StorageError, UnknownDocument, WorkspaceFormatError
+from storage.export import export
+from storage.generations import Workspace
+from storage.meta import UsageRow
+from storage.parts import from_stored, to_stored
+from storage.records import DeadLetter, Document, Entity, Occurrence, Part, Relation, Triple
+from storage.staging import Staging
+from tests.storage.samples import (
+    ALIASES,
+    COMMUNITIES,
+    ENTITIES,
+    RELATIONS,
+    REPORTS,
+    chunks_of,
+    document,
+    extraction,
+    occurrences,
+    put,
+    text_part,
+    triple_part,
+)
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> Iterator[Staging]:
+    with Workspace(tmp_path / "ws").write() as opened:
+        yield opened
+
+
+def test_a_document_comes_back_equal(staging: Staging) -> None:
+    facts = triple_part("a", (Triple(s="x -[", p="]-> y", o="z", weight=2.5), Triple(s="甲", p="是", o="𠮷")))
+    stored = document("a", text_part("a", "First 𝄞 page.\nSecond 中文 page.", pages=(0, 14)), facts)
+    staging.documents.put_documents([stored, document("b", text_part("b", ""))])
+    assert staging.documents.document("a") == stored
+    assert staging.documents.document("a").hash == staging.documents.hashes()["a"] == stored.hash
+    assert staging.documents.ids() == ["a", "b"]
+    assert [(p.document, p.path, p.hash) for p in staging.documents.parts()] == [
+        ("a", "a.md", stored.parts[0].hash), ("a", "facts.csv", facts.hash), ("b", "b.md", text_part("b", "").hash),
+    ]  # fmt: skip
+
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+triples = st.builds(Triple, s=words, p=words, o=words, weight=st.floats(0, 10))
+metadata = st.dictionaries(words, st.one_of(words, st.integers(), st.floats(allow_nan=False), st.booleans(), st.none()), max_size=3)
+pages = st.lists(st.integers(0, 1000), max_size=3).map(tuple)
+text_parts = st.builds(
+    Part, document=st.just("d"), source=words, path=words, kind=st.just("text"), title=words, text=words, metadata=metadata, pages=pages
+)
+triple_parts = st.builds(triple_part, st.just("d"), st.lists(triples, max_size=3).map(tuple))
+loose_parts = st.builds(lambda part, text: part.model_copy(update={"text": text}), triple_parts, words)
+documents = st.builds(
+    lambda parts, text, title, extra, starts: Document(
+        id="d", title=title, text="\n\n".join(p.text for p in parts) if text is None else text, language="zh",
+        parts=tuple(parts), metadata=extra, pages=starts,
+    ),
+    st.lists(st.one_of(text_parts, triple_parts, loose_parts), max_size=4), st.one_of(st.none(), words), words, metadata, pages,
+)  # fmt: skip
+
+
+@given(documents)
+def test_every_part_survives_slicing(stored: Document) -> None:
+    assert tuple(from_stored(row, stored.text) for row in to_stored(stored)) == stored.parts
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(documents)
+def test_every_document_survives_the_database(staging: Staging, stored: Document) -> None:
+    staging.documents.put_documents([stored])
+    assert staging.documents.document("d") == stored
+
+
+def test_a_text_of_joined_parts_is_stored_once() -> None:
+    stored = document("a", text_part("a", "one"), text_part("a", "one"), triple_part("a", (Triple(s="s", p="p", o="o"),)))
+    rows = to_stored(stored)
+    assert [(r.start, r.end, r.own_text) for r in rows] == [(0, 3, None), (5, 8, None), (10, 20, None)]
+    assert "s" not in rows[2].triples
+
+
+def test_an_unknown_document_names_its_neighbours(staging: Staging) -> None:
+    staging.documents.put_documents([document("guide.md", text_part("guide.md", "x"))])
+    with pytest.raises(UnknownDocument, match="guide.md") as caught:
+        staging.documents.document("guid.md")
+    assert caught.value.exit_code == 2
+    with pytest.raises(UnknownDocument):
+        staging.documents.documents(["guide.md", "other"])
+
+
+def test_chunks_come_in_order_and_by_document(staging: Staging) -> None:
+    second, first = put(staging, "b", "y" * 250), put(staging, "a", "x" * 50)
+    assert staging.documents.chunks() == first + second
+    assert staging.documents.chunks(documents=["b"]) == second
+    assert staging.documents.chunks(ids=[second[11].id, first[1].id, "chk_none"]) == [first[1], second[11]]
+    assert staging.documents.chunks(ids=[]) == []
+
+
+def test_chunks_that_stay_keep_what_was_derived(staging: Staging) -> None:
+    before = put(staging, "a", "x" * 60)
+    put(staging, "b", "y" * 20)
+    staging.documents.put_chunks(before[:2])
+    kept = {c.id for c in before[:2]} | {"chk_b_0"}
+    assert {c.id for c in staging.documents.chunks()} == kept
+    assert set(staging.extractions.inputs()) == kept == staging.postings.chunks_with_postings()
+    assert {w.chunk for w in staging.vectors.windows()} == kept
+    staging.documents.put_chunks([], documents=["a"])
+    assert [c.document for c in staging.documents.chunks()] == ["b"]
+
+
+def test_removing_a_document_removes_all_that_hangs_on_it(staging: Staging) -> None:
+    put(staging, "a", "x" * 60)
+    expected = export(staging)
+    put(staging, "b", "y" * 60)
+    assert export(staging) != expected
+    staging.documents.remove_documents(["b"])
+    assert export(staging) == expected
+    assert staging.postings.postings().terms == ["a", "common"]
+    assert {w.document for w in staging.vectors.windows()} == {"a"}
+
+
+def test_two_chunks_with_one_id_are_refused(staging: Staging) -> None:
+    chunk = chunks_of(document("a", text_part("a", "x")))[0]
+    with pytest.raises(StorageError, match="chk_a_0"):
+        staging.documents.put_chunks([chunk, chunk])
+
+
+def test_a_text_that_is_not_unicode_is_refused_and_nothing_is_left(staging: Staging) -> None:
+    with pytest.raises(StorageError, match="Unicode"):
+        staging.documents.put_documents([document("good", text_part("good", "x")), document("bad", text_part("bad", "\ud800"))])
+    assert staging.documents.ids() == []
+    put(staging, "a", "still writable")
+
+
+def test_forgotten_documents_are_listed_until_they_come_back(staging: Staging) -> None:
+    for name in ("b", "a", "b"):
+        staging.documents.forget(name)
+    assert staging.documents.forgotten() == ["a", "b"]
+    staging.documents.unforget("b")
+    assert staging.documents.forgotten() == ["a"]
+
+
+def test_extractions_come_back_as_saved(staging: Staging) -> None:
+    chunks = chunks_of(document("a", text_part("a", "x" * 60)))
+    saved = [extraction(chunks[0]), extraction(chunks[1]).model_copy(update={"mentions": (), "relations": ()})]
+    staging.extractions.save_extractions(saved, {e.chunk: "h" for e in saved})
+    assert staging.extractions.extractions() == saved
+    again = saved[0].model_copy(update={"relations": saved[0].relations[:1]})
+    staging.extractions.save_extractions([again], {again.chunk: "h2"})
+    assert staging.extractions.extractions([again.chunk]) == [again]
+    assert staging.extractions.inputs() == {saved[0].chunk: "h2", saved[1].chunk: "h"}
+    with pytest.raises(StorageError, match="no input hash"):
+        staging.extractions.save_extractions([again], {})
+
+
+def test_dead_letters_are_replaced_by_item_and_step(staging: Staging) -> None:
+    letters = [DeadLetter(item=i, step=s, error="e") for s in ("extract", "report") for i in ("1", "2")]
+    staging.extractions.put_dead_letters(letters)
+    newer = DeadLetter(item="1", step="extract", error="other", remedy="r")
+    staging.extractions.put_dead_letters([newer])
+    assert staging.extractions.dead_letters() == [newer, *letters[1:]]
+    staging.extractions.remove_dead_letters(["1"], step="extract")
+    staging.extractions.remove_dead_letters(["2"])
+    assert staging.extractions.dead_letters() == [letters[2]]
+
+
+def test_postings_are_a_matrix_of_all_chunks(staging: Staging) -> None:
+    chunks = [c.id for c in put(staging, "a", "x" * 60)]
+    staging.postings.put_postings({chunks[0]: {"中文": 3, "apple": 1}, chunks[2]: {}})
+    found = staging.postings.postings()
+    assert found.chunks == chunks
+    assert found.terms == ["a", "apple", "common", "中文"]
+    triplets = list(zip(found.chunk_index.tolist(), found.term_index.tolist(), found.tf.tolist(), strict=True))
+    assert triplets == [(0, 1, 1), (0, 3, 3), (1, 0, 2), (1, 2, 1)]
+    assert {a.dtype for a in (found.chunk_index, found.term_index, found.tf)} == {np.dtype(np.int32)}
+
+
+def test_the_graph_is_replaced_whole(staging: Staging) -> None:
+    chunk = put(staging, "a", "x" * 20)[0].id
+    stray = [Occurrence(item="rel_1", chunk=chunk, start=0, end=5)]
+    staging.graph.replace_graph([Entity(id="ent_9", name="old", kind="k")], [], [], [], [])
+    staging.graph.replace_graph(ENTITIES, ALIASES, occurrences(chunk), RELATIONS, stray)
+    graph = staging.graph
+    assert graph.entities() == ENTITIES
+    assert graph.entities(["ent_2", "ent_9"]) == ENTITIES[1:]
+    assert graph.aliases() == ALIASES == graph.aliases(["ent_1"])
+    assert graph.relations() == RELATIONS
+    assert graph.neighbours("ent_2") == RELATIONS
+    assert graph.neighbours("ent_1") == RELATIONS[:1]
+    assert graph.occurrences("entity") == occurrences(chunk)
+    assert graph.occurrences("relation", ["rel_1"]) == stray
+    pairs = graph.entity_chunk_pairs()
+    assert (pairs.entities, pairs.chunks) == (["ent_1", "ent_2"], [chunk])
+    assert (pairs.entity_index.tolist(), pairs.chunk_index.tolist(), pairs.counts.tolist()) == ([0, 1], [0, 0], [2, 1])
+
+
+def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
+    staging.communities.replace_communities(COMMUNITIES, REPORTS)
+    assert staging.communities.communities() == COMMUNITIES
+    assert staging.communities.communities(level=1) == COMMUNITIES[1:]
+    assert staging.communities.reports() == REPORTS
+    assert staging.communities.reports(level=0) == REPORTS[:1] == staging.communities.reports(community="com_1")
+    with pytest.raises(StorageError, match="com_2"):
+        staging.communities.replace_communities(COMMUNITIES[:1], REPORTS)
+
+
+def test_settings_usage_and_counts(staging: Staging) -> None:
+    staging.meta.put_meta("settings", {"chunk_tokens": 300, "lm": None})
+    staging.meta.put_meta("settings", {"chunk_tokens": 600, "lm": None})
+    assert staging.meta.get_meta("settings") == {"chunk_tokens": 600, "lm": None}
+    assert staging.meta.get_meta("nothing") is None
+    with pytest.raises(StorageError, match="reserved"):
+        staging.meta.put_meta("schema_version", 2)
+    rows = [UsageRow(step="extract", model="m", calls=3, cost_usd=None, seconds=1.5), UsageRow(step="report", model="m")]
+    staging.meta.replace_usage(rows)
+    assert staging.meta.usage() == rows
+    put(staging, "a", "x" * 60)
+    counts = staging.meta.counts()
+    assert (counts["documents"], counts["chunks"], counts["mentions"], counts["windows"]) == (1, 3, 6, 3)
+
+
+def test_the_same_writes_in_another_order_export_the_same(tmp_path: Path) -> None:
+    exports = []
+    for name, order in (("one", "ab"), ("two", "ba")):
+        with Workspace(tmp_path / name).write() as staging:
+            for letter in order:
+                put(staging, letter, letter * 90)
+            staging.graph.replace_graph(ENTITIES, ALIASES, occurrences("chk_a_0"), RELATIONS, [])
+            exports.append(export(staging))
+    assert exports[0] == exports[1]
+    assert len(exports[0]["chunks"]) == 10
+
+
+def test_a_transaction_is_undone_whole(staging: Staging) -> None:
+    put(staging, "a", "x")
+    with pytest.raises(KeyError), staging.transaction():
+        put(staging, "b", "y")
+        staging.documents.remove_documents(["a"])
+        raise KeyError
+    assert staging.documents.ids() == ["a"]
+
+
+def test_another_schema_version_and_a_foreign_file_are_refused(tmp_path: Path) -> None:
+    database = Database.create(tmp_path / "x.duckdb")
+    database.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+    database.close()
+    with pytest.raises(WorkspaceFormatError, match="version 99.*Upgrade"):
+        Database.open(tmp_path / "x.duckdb")
+    (tmp_path / "y.duckdb").write_bytes(b"not a database" * 1000)
+    with pytest.raises(StorageError, match="cannot be opened"):
+        Database.open(tmp_path / "y.duckdb")
+
+
+def test_a_large_graph_is_written_and_read_in_bulk(staging: Staging) -> None:
+    """Row by row this would take minutes; the bound leaves room for a busy machine."""
+    entities = [Entity(id=f"ent_{i:06d}", name=f"Name {i}", kind="thing", description="words " * 10) for i in range(30_000)]
+    relations = [
+        Relation(id=f"rel_{i:06d}", source=f"ent_{i % 30_000:06d}", target=f"ent_{i // 2:06d}", predicate="is", keys=("k",) * (i % 3))
+        for i in range(60_000)
+    ]
+    places = [Occurrence(item=f"ent_{i % 30_000:06d}", chunk=f"chk_{i % 5_000}", start=i, end=i + 3) for i in range(100_000)]
+    began = time.process_time()
+    staging.graph.replace_graph(entities, [], places, relations, [])
+    written = time.process_time() - began
+    began = time.process_time()
+    assert staging.graph.entities() == entities
+    assert staging.graph.relations() == relations
+    assert len(staging.graph.occurrences("entity")) == len(places)
+    assert written < 6
+    assert time.process_time() - began < 6

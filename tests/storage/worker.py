@@ -1,0 +1,92 @@
+"""What the storage tests run in processes of their own: `python -m tests.storage.worker ACTION ROOT [ARGUMENT]`."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from storage.generations import Workspace
+from storage.memory import MemoryEntry
+from storage.side import SideStore
+from tests.storage.samples import MODEL, put, vector
+
+
+def die_writing(root: Path, moment: str) -> None:
+    """Killed by itself in the middle of a run: inside a transaction, or between the folder's renaming and the switch."""
+    with Workspace(root).write() as staging:
+        put(staging, "doomed", "this text must never be seen " * 5)
+        if moment == "transaction":
+            with staging.transaction():
+                staging.documents.remove_documents(["a"])
+                os.kill(os.getpid(), signal.SIGKILL)
+        staging._layout.point = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+        staging.publish()
+
+
+def hold_lock(root: Path, _: str) -> None:
+    with Workspace(root).write():
+        say("locked")
+        sys.stdin.readline()
+
+
+def read_on(root: Path, _: str) -> None:
+    """Reads until told to stop; every generation must be whole: each document says which generation it belongs to."""
+    workspace = Workspace(root)
+    seen: set[int] = set()
+    reads = 0
+    generation = workspace.read()
+    say("reading")
+    while not (root / "stop").exists():
+        if workspace.changed(generation):
+            generation.close()
+            generation = workspace.read()
+        texts = {d.text for d in generation.documents.documents()}
+        found = generation.vectors.search(vector("question"), 3)
+        exact = generation.vectors.exact_search(vector("question"), 3)
+        chunks = {c.id for c in generation.documents.chunks()}
+        whole = {t.split()[0] for t in texts} == {str(generation.number)}
+        if not whole or found != exact or not {c for c, _ in found} <= chunks:
+            say(f"inconsistent {generation.number} {texts} {found} {exact}")
+            return
+        seen.add(generation.number)
+        reads += 1
+    generation.close()
+    say(f"done {reads} {len(seen)}")
+
+
+def write_side(root: Path, name: str) -> None:
+    side = SideStore(root / "side.sqlite")
+    for i in range(50):
+        side.model_answers.put(f"{name}-{i}", '{"answer": 1}')
+        side.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
+        side.answers.put(f"{name}-{i}", "e", "{}", ["d"])
+        side.memory.put(MemoryEntry(source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1))
+        side.model_answers.get(f"{name}-{i}")
+    side.close()
+
+
+def write_side_until_killed(root: Path, _: str) -> None:
+    side = SideStore(root / "side.sqlite")
+    i = 0
+    while True:
+        side.model_answers.put(f"k{i}", "v" * 100)
+        say(str(i))
+        i += 1
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    action, root, argument = sys.argv[1], Path(sys.argv[2]), (sys.argv + [""])[3]
+    {
+        "die_writing": die_writing,
+        "hold_lock": hold_lock,
+        "read_on": read_on,
+        "write_side": write_side,
+        "write_side_until_killed": write_side_until_killed,
+    }[action](root, argument)

@@ -1,0 +1,342 @@
+"""Are the vectors the published model's, is each text embedded once, and does every failure say what to do?"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prompts.engine.embedder import (
+    BundledMiniLM,
+    Embedder,
+    Floats,
+    NoEmbedder,
+    SentenceTransformerEmbedder,
+    open_embedder,
+    text_hash,
+)
+from prompts.engine.embedding_api import ApiEmbedder, _retry_after
+from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
+from prompts.engine.minilm import MiniLM, bundled_folder
+
+LONG = " ".join(f"In {1900 + n}, the river Aire rose over bridge no. {n}; nobody knew why (yet)." for n in range(90))
+TEXTS = [
+    "Who directed the film?",
+    "",
+    "Ada Lovelace wrote the first program.",
+    "Ünïcödé naïveté — “quotes” … e\u0301",
+    "北京是中国的首都。",
+    "😀 🎉",
+    "def f(x): return x ** 2  # code",
+    "a" * 300,
+    LONG,
+    "broken \ud800 surrogate",
+]
+
+
+class Memory:
+    """A VectorCache in a dict that counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Floats] = {}
+        self.asked: list[str] = []
+
+    def get_many(self, model: str, hashes: Sequence[str]) -> Mapping[str, Floats]:
+        self.asked += hashes
+        return {key: self.kept[model + key] for key in hashes if model + key in self.kept}
+
+    def put_many(self, model: str, vectors: Mapping[str, Floats]) -> None:
+        self.kept |= {model + key: vector for key, vector in vectors.items()}
+
+
+@pytest.fixture(scope="module")
+def model() -> MiniLM:
+    return MiniLM(bundled_folder())
+
+
+@pytest.fixture
+def bundled(model: MiniLM) -> BundledMiniLM:
+    return BundledMiniLM(load=lambda: model)
+
+
+def test_the_files_are_the_published_ones() -> None:
+    hashes = [
+        hashlib.sha256((bundled_folder() / name).read_bytes()).hexdigest()
+        for name in ("model.safetensors", "tokenizer.json")
+    ]
+    assert hashes == [
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    ]
+
+
+@pytest.mark.slow
+def test_the_vectors_are_those_of_sentence_transformers(bundled: BundledMiniLM) -> None:
+    pytest.importorskip("sentence_transformers", reason="the reference is not installed")
+    reference = SentenceTransformerEmbedder(str(bundled_folder()))
+    expected = reference.embed(TEXTS)
+    assert (reference.max_tokens, reference.dimension) == (256, 384)
+    assert (bundled.embed(TEXTS) * expected).sum(axis=1).min() >= 0.99999
+    assert reference.windows(LONG) == bundled.windows(LONG)
+
+
+def test_vectors_do_not_depend_on_order_or_company(bundled: BundledMiniLM) -> None:
+    together = bundled.embed(TEXTS * 3)[: len(TEXTS)]
+    reverse = bundled.embed(TEXTS[::-1])[::-1]
+    alone = np.concatenate([bundled.embed([text]) for text in TEXTS])
+    assert np.allclose(together, reverse, atol=1e-5)
+    assert np.allclose(together, alone, atol=1e-5)
+    assert np.abs(together[0] - together[2]).max() > 0.05
+
+
+def test_vectors_have_unit_length_and_duplicates_are_equal(bundled: BundledMiniLM) -> None:
+    vectors = bundled.embed([*TEXTS, TEXTS[0]])
+    assert vectors.shape == (len(TEXTS) + 1, 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert (vectors[0] == vectors[-1]).all()
+
+
+def test_no_text_gives_no_row_and_loads_nothing() -> None:
+    def refuse() -> MiniLM:
+        raise AssertionError
+
+    assert BundledMiniLM(load=refuse).embed([]).shape == (0, 384)
+
+
+def test_a_changed_answer_does_not_change_the_next_one(bundled: BundledMiniLM) -> None:
+    first = bundled.embed(["a query"])
+    kept = first.copy()
+    first[:] = 0
+    assert (bundled.embed(["a query"]) == kept).all()
+
+
+def test_threads_load_the_model_once_and_agree(model: MiniLM) -> None:
+    loads: list[int] = []
+    embedder = BundledMiniLM(load=lambda: (loads.append(1), model)[1])  # type: ignore[func-returns-value]
+    threads_before = model._blas._controller.info()[0]["num_threads"]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda number: embedder.embed([f"question {number % 4}", "same"]), range(16)))
+    assert len(loads) == 1
+    assert all(np.allclose(answers[n], answers[n % 4], atol=1e-6) for n in range(16))
+    assert model._blas._controller.info()[0]["num_threads"] == threads_before
+
+
+@pytest.mark.parametrize("limit", [256, 110, 40])
+@pytest.mark.parametrize("text", [*TEXTS, "word" * 80 + " " + LONG, "长文本。" * 400, "\n\n  " + LONG + "  \n"])
+def test_windows_cover_the_text_and_each_fits(bundled: BundledMiniLM, model: MiniLM, text: str, limit: int) -> None:
+    windows = bundled.windows(text, limit)
+    assert "".join(text[start:end] for start, end in windows) == text
+    assert [end for _, end in windows[:-1]] == [start for start, _ in windows[1:]]
+    tokens = [len(model.pieces(text[start:end].encode("utf-8", "replace").decode())) + 2 for start, end in windows]
+    assert max(tokens) <= limit
+
+
+def test_windows_end_after_sentences_and_a_short_text_is_one(bundled: BundledMiniLM) -> None:
+    windows = bundled.windows(LONG)
+    assert len(windows) > 5
+    assert all(LONG[:end].rstrip().endswith(").") for _, end in windows)
+    assert bundled.windows("short") == [(0, 5)]
+    assert bundled.windows("") == [(0, 0)]
+    with pytest.raises(ValueError, match="max_tokens"):
+        bundled.windows("some text", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [
+        ("The treaty was signed in Paris.", True),
+        ("Çok güzel bir gün; l’été à Montréal, Việt Nam", True),
+        ("The capital of China is Beijing (北京), home of the Palace Museum (故宫).", True),
+        ("我们使用 GraphRAG 和 LightRAG 来构建知识图谱。", False),
+        ("北京是中国的首都。", False),
+        ("東京タワーは、日本の東京都にある。", False),
+        ("서울은 대한민국의 수도이다.", False),
+        ("Москва — столица России.", False),
+        ("القاهرة عاصمة مصر", False),
+        ("Party time 🎉🎉", True),
+        ("🎉🎉😀", False),
+        ("for (int i = 0; i < n; ++i) { sum += a[i]; }", True),
+        ("x ≥ 3.5 ± 2 µm → ok", True),
+        ("2023", True),
+        ("— 2023 —", True),
+        ("", False),
+        (" \n", False),
+    ],
+)
+def test_reads_by_script(text: str, readable: bool) -> None:
+    assert BundledMiniLM().reads(text) is readable
+
+
+def test_the_cache_is_asked_once_a_text_and_filled(model: MiniLM) -> None:
+    cache = Memory()
+    first = BundledMiniLM(cache, load=lambda: model).embed(["one", "two", "one"])
+    assert cache.asked == [text_hash("one"), text_hash("two")]
+    assert len(cache.kept) == 2
+
+    def refuse() -> MiniLM:
+        raise AssertionError
+
+    again = BundledMiniLM(cache, load=refuse)
+    assert (again.embed(["one", "two", "one"]) == first).all()
+    asked = len(cache.asked)
+    again.embed(["one"])
+    again.embed(["one"])
+    assert len(cache.asked) == asked + 1  # the second time it was at hand in the process
+
+
+def test_a_cached_vector_of_another_dimension_is_an_error(model: MiniLM) -> None:
+    cache = Memory()
+    cache.put_many("all-MiniLM-L6-v2", {text_hash("one"): np.ones(7, np.float32)})
+    with pytest.raises(ModelMisconfigured, match="7"):
+        BundledMiniLM(cache, load=lambda: model).embed(["one", "two"])
+
+
+def test_a_file_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailable, match="missing"):
+        MiniLM(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"short")
+    with pytest.raises(ModelUnavailable, match="5 bytes") as caught:
+        MiniLM(tmp_path)
+    assert "pip install" in caught.value.remedy
+
+
+class Server:
+    """An embedding server that answers what it was told: (status, headers, width) a request, then forever the last one."""
+
+    def __init__(self) -> None:
+        self.script: list[tuple[int, dict[str, str], int]] = [(200, {}, 3)]
+        self.requests: list[tuple[str, str | None, list[str]]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                outer.requests.append((self.path, self.headers["authorization"], sent["input"]))
+                status, headers, width = outer.script.pop(0) if len(outer.script) > 1 else outer.script[0]
+                rows = [
+                    {"index": n, "embedding": [float(len(t)), *[2.0] * (width - 1)]}
+                    for n, t in enumerate(sent["input"])
+                ]
+                body = json.dumps({"data": rows[::-1]} if status == 200 else {"error": "no: secret"}).encode()
+                self.send_response(status)
+                for name, value in {**headers, "content-length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+def test_the_api_retries_when_told_to_wait_and_keeps_the_order(server: Server) -> None:
+    waits: list[float] = []
+    server.script = [(429, {"retry-after": "7"}, 0), (503, {}, 0), (200, {}, 3)]
+    embedder = ApiEmbedder("m", server.url, "secret", sleep=waits.append)
+    texts = ["x" * n for n in range(1, 101)]
+    vectors = embedder.embed(texts)
+    assert waits == [7.0, 1.0]
+    expected = np.array([[n, 2.0, 2.0] for n in range(1, 101)], np.float32)
+    assert np.allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True))
+    assert [len(sent) for _, _, sent in server.requests] == [64, 64, 64, 36]
+    assert {(path, key) for path, key, _ in server.requests} == {("/v1/embeddings", "Bearer secret")}
+    assert embedder.dimension == 3
+
+
+def test_the_api_gives_up_after_five_attempts(server: Server) -> None:
+    server.script = [(500, {}, 0)]
+    with pytest.raises(ModelUnavailable, match="500"):
+        ApiEmbedder("m", server.url, sleep=lambda _: None).embed(["x"])
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(401, ModelMisconfigured), (404, ModelMisconfigured), (400, ModelRefused)]
+)
+def test_the_api_does_not_retry_a_refusal_and_hides_the_key(
+    server: Server, status: int, error: type[Exception]
+) -> None:
+    server.script = [(status, {}, 0)]
+    with pytest.raises(error, match=str(status)) as caught:
+        ApiEmbedder("m", server.url, "secret").embed(["x"])
+    assert "secret" not in str(caught.value)
+    assert caught.value.remedy  # type: ignore[attr-defined]
+    assert len(server.requests) == 1
+
+
+def test_the_api_notices_another_dimension(server: Server) -> None:
+    server.script = [(200, {}, 3), (200, {}, 4)]
+    embedder = ApiEmbedder("m", server.url)
+    assert embedder.embed(["x"]).shape == (1, 3)
+    with pytest.raises(ModelRefused, match="4"):
+        embedder.embed(["y"])
+
+
+def test_the_api_says_when_nothing_listens() -> None:
+    with pytest.raises(ModelUnavailable, match="m@127.0.0.1:1"):
+        ApiEmbedder("m", "http://user:pass@127.0.0.1:1/v1", sleep=lambda _: None).embed(["x"])
+
+
+def test_retry_after_is_seconds_or_a_date() -> None:
+    assert _retry_after("3", 9.0) == 3.0
+    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT", 9.0) == 0.0
+    assert _retry_after("soon", 9.0) == 9.0
+    assert _retry_after(None, 9.0) == 9.0
+
+
+def test_open_by_name(tmp_path: Path, server: Server) -> None:
+    kinds: dict[type[object], Embedder] = {
+        BundledMiniLM: open_embedder("bundled"),
+        NoEmbedder: open_embedder("none"),
+        SentenceTransformerEmbedder: open_embedder(str(tmp_path)),
+        ApiEmbedder: open_embedder("all-MiniLM-L6-v2", base_url=server.url),
+    }
+    assert all(type(made) is kind for kind, made in kinds.items())
+    assert type(open_embedder()) is type(open_embedder("all-MiniLM-L6-v2")) is BundledMiniLM
+    assert type(open_embedder("sentence-transformers/x")) is SentenceTransformerEmbedder
+    assert open_embedder("openai/text-embedding-3-small").name == "text-embedding-3-small@api.openai.com"
+
+
+@pytest.mark.parametrize(("name", "url"), [("minilm", None), (None, "http://x/v1"), ("m", "localhost:8000")])
+def test_open_refuses_what_cannot_work(name: str | None, url: str | None) -> None:
+    with pytest.raises(ModelMisconfigured, match=url or name) as caught:
+        open_embedder(name, url)
+    assert caught.value.remedy
+
+
+def test_no_embedder_reads_nothing_and_refuses_to_embed() -> None:
+    none = NoEmbedder()
+    assert not none.reads("plain English")
+    assert none.embed([]).shape == (0, 0)
+    with pytest.raises(ModelMisconfigured):
+        none.embed(["plain English"])
+
+
+@pytest.mark.slow
+def test_a_model_that_is_not_here_is_not_downloaded(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers", reason="it is what would download")
+    with pytest.raises(ModelUnavailable, match="trellis-no-such-model") as caught:
+        SentenceTransformerEmbedder("sentence-transformers/trellis-no-such-model").embed(["x"])
+    assert "download" in caught.value.remedy
+    with pytest.raises(ModelUnavailable):
+        SentenceTransformerEmbedder(str(tmp_path)).embed(["x"])
