@@ -99,7 +99,7 @@ class Database:
             self._connection.execute(sql, _bound(parameters))
 
     def insert(self, table: str, columns: Mapping[str, Column]) -> None:
-        """Appends rows given as equally long columns of text (or None), numbers, vectors, or lists of text or integers."""
+        """Appends rows given as equally long columns of text (or None), numbers, vectors, lists of text or integers."""
         if not len(next(iter(columns.values()))):
             return
         # A list column cannot be passed as lists: DuckDB guesses its type from a sample, and fails on empty ones.
@@ -111,10 +111,9 @@ class Database:
                 self._connection.execute(
                     f"INSERT INTO {table} ({', '.join(arrays)}) SELECT {', '.join(picked)} FROM incoming"
                 )
-            except UnicodeEncodeError as error:
-                raise StorageError(
-                    table, f"a text is not valid Unicode ({error.reason})", "Clean the text before storing it."
-                ) from error
+            except (UnicodeEncodeError, duckdb.InvalidInputException) as error:
+                problem = f"a value cannot be stored ({error})"
+                raise StorageError(table, problem, "Clean the text: it must be valid Unicode.") from error
             self._connection.unregister("incoming")
 
     def insert_records(

@@ -142,7 +142,8 @@ class Workspace:
         except BaseException:
             lease.release()
             raise
-        return Generation(number, database, self._layout.index_folder(folder), lease)
+        index = self._layout.index_folder(folder) or self._layout.next_index_folder(folder)
+        return Generation(number, database, index, lease)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -1,10 +1,12 @@
 """How does a run build the next generation aside and publish it in one step?"""
 
+import logging
 import shutil
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+from uuid import uuid4
 
 from storage.chroma import build
 from storage.communities import CommunityWriter
@@ -19,6 +21,8 @@ from storage.meta import MetaWriter
 from storage.postings import PostingWriter
 from storage.retention import remove_old
 from storage.vectors import VectorReader, VectorWriter
+
+logger = logging.getLogger(__name__)
 
 
 class Staging:
@@ -37,7 +41,8 @@ class Staging:
         self.base_number = pointer.current
         self.number = pointer.last + 1
         _discard_leftovers(layout, pointer)
-        self._folder = layout.staging / f"{self.number:06d}"
+        # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
+        self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
         self._db = _start(self._folder / DATABASE, self._base_folder())
         self.documents = DocumentWriter(self._db)
@@ -82,7 +87,11 @@ class Staging:
         sync(self._layout.generations)
         self._layout.point(Pointer(current=self.number, last=self.number))
         self._published = True
-        remove_old(self._layout, self._keep)
+        try:
+            remove_old(self._layout, self._keep)
+        except OSError as error:
+            # The run did succeed; the next one, or `Workspace.clean`, tries again.
+            logger.warning("Old generations could not be removed: %s", error)
         return self.number
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from storage.errors import StorageError
 
 ChunkScore = tuple[str, float]
 
-_DECIMALS = 6  # beyond these, Chroma and the database differ
+_DECIMALS = 5  # beyond these, Chroma and the database differ
 _LONGEST_FILTER = 1_000  # documents; Chroma's own database refuses some tens of thousands
 _WIDENING = 4
 
@@ -121,7 +121,9 @@ class VectorReader:
                 problem = f"the vector index found {len(hits)} of {count} windows"
                 raise StorageError(index.folder, problem, "Call `Workspace.rebuild_vectors`.")
             best = _best_by_chunk(hits)
-            if len(best) >= k or count == total:
+            # Equals of the last one may lie beyond what was asked for: the order among equals is by id.
+            complete = len(best) >= k and best[k - 1][1] > round(hits[-1].cosine, _DECIMALS)
+            if complete or count == total:
                 return best[:k]
             count = min(count * _WIDENING, total)
 

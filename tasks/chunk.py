@@ -1,15 +1,16 @@
 """Which passages does a document fall into?
 
-Passages are whole sentences up to a number of tokens, begin at headings where that does not leave half-empty ones behind,
-and keep tables and lists together where they fit. A chunk's id depends on its words alone, so that an edit elsewhere in the
-document leaves it as it is.
+Passages are whole sentences up to a number of tokens, begin at headings where that does not leave half-empty ones
+behind, and keep tables and lists together where they fit. A chunk's id depends on its words alone, so that an edit
+elsewhere in the document leaves it as it is.
 """
 
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
-from prompts.language.segment import count_tokens, language_of
+from prompts.language.segment import language_of
+from prompts.language.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Record, content_id
 from tasks.cut import Atom, Piece, atoms, heading_of, line_atoms, split
@@ -31,9 +32,9 @@ class Span(Record):
 def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
     """The chunks of a document in order, none of more than `size` tokens, `text[start:end]` being the chunk's text.
 
-    Together they hold all non-space characters. Neighbours share up to `overlap` tokens of whole sentences, but not across
-    a heading or between parts. A part of triples is cut between lines, subject by subject. Raises `SettingsError` unless
-    `size` is at least 20 and `overlap` less than half of it.
+    Together they hold all non-space characters. Neighbours share up to `overlap` tokens of whole sentences, but not
+    across a heading or between parts. A part of triples is cut between lines, subject by subject. Raises
+    `SettingsError` unless `size` is at least 20 and `overlap` less than half of it.
     """
     _check(size, overlap)
     chunks: list[Chunk] = []
@@ -152,7 +153,7 @@ def _has_body(pieces: Iterable[Piece]) -> bool:
 
 
 def _without_lead(text: str, own: list[Piece], atom: Atom) -> tuple[list[Piece], list[Piece]]:
-    """A chunk's own pieces, and those at its end that belong to what follows: headings, a line that announces a list."""
+    """A chunk's own pieces, and those at its end that belong to what follows: headings, a list's announcement."""
     end = len(own)
     if len(atom) > 1 and text[own[-1].start : own[-1].end].rstrip("*_").endswith((":", "：")):
         end -= 1
@@ -162,7 +163,7 @@ def _without_lead(text: str, own: list[Piece], atom: Atom) -> tuple[list[Piece],
 
 
 def _loosened(text: str, atom: Atom, room: int, size: int) -> list[Atom]:
-    """What does not fit below its heading, in smaller atoms; empty where the heading leaves less than half of the room."""
+    """What does not fit below its heading, in smaller atoms; none where the heading leaves less than half the room."""
     if len(atom) > 1:
         return [(piece,) for piece in atom]
     if room * 2 < size or atom[0].level:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from prompts.language.segment import UnitKind, count_tokens, units
+from prompts.language.segment import UnitKind, units
+from prompts.language.tokens import count_tokens
 
 _CLAUSE = re.compile(r"(?<=[,;:，、；：])\s*|(?<=\s[-–—]\s)|(?<=——)")
 _WORD = re.compile(r"\s*\S+")

@@ -207,7 +207,7 @@ def test_a_file_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None
 
 
 class Server:
-    """An embedding server that answers what it was told: (status, headers, width) a request, then forever the last one."""
+    """An embedding server that answers as told: one (status, headers, width) a request, then the last one forever."""
 
     def __init__(self) -> None:
         self.script: list[tuple[int, dict[str, str], int]] = [(200, {}, 3)]
@@ -293,7 +293,7 @@ def test_the_api_notices_another_dimension(server: Server) -> None:
 
 
 def test_the_api_says_when_nothing_listens() -> None:
-    with pytest.raises(ModelUnavailable, match="m@127.0.0.1:1"):
+    with pytest.raises(ModelUnavailable, match=r"m@127\.0\.0\.1:1"):
         ApiEmbedder("m", "http://user:pass@127.0.0.1:1/v1", sleep=lambda _: None).embed(["x"])
 
 

@@ -112,7 +112,7 @@ class ApiEmbedder(CachingEmbedder):
             self._sleep(wait)
         raise ModelUnavailable(
             f"The embedding model {self.name!r} gave no vectors: {failure}",
-            "Check that its server runs and its limits allow the load, then run again: what is embedded stays cached.",
+            "Check that its server runs and its limits allow the load, then run again.",
         )
 
     def _said(self, response: httpx.Response) -> str:

@@ -205,7 +205,7 @@ def _layer(file: safe_open, name: str) -> _Layer:
 
 
 def _batches(lengths: list[int]) -> list[list[int]]:
-    """Indexes of sequences, longest first (so that no thread ends on a long one alone), _BATCH_TOKENS or one a batch."""
+    """Indexes of sequences, longest first (so no thread ends on a long one alone), _BATCH_TOKENS or one a batch."""
     batches: list[list[int]] = []
     room = 0
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):

@@ -77,7 +77,7 @@ _NUMBER_NOUNS = (
     "sum fee salary profit loss"
 ).split()
 _MONEY_NOUNS = "income revenue turnover cost price budget fee salary profit loss expense expenses value sum".split()
-_NOUN_KIND: dict[str, Expected] = (
+NOUN_KIND: dict[str, Expected] = (
     {noun: "person" for noun in _PERSON_NOUNS}
     | {noun: "place" for noun in _PLACE_NOUNS}
     | {noun: "date" for noun in _DATE_NOUNS}
@@ -184,7 +184,7 @@ def _expected(text: str, noun: str, form: Form) -> Expected:
     if re.match(r"(?:by |to |for |with |after )?who(?:m|se)?\b", lower):
         return "person"
     singular = noun[:-1] if _is_plural(noun) else noun
-    return _NOUN_KIND.get(singular, "name")
+    return NOUN_KIND.get(singular, "name")
 
 
 def _ask_zh(text: str) -> Ask:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from prompts.language.names import NameSpan
 from prompts.language.words import CJK
 
-_PRONOUN = re.compile(
+PRONOUN = re.compile(
     r"\s*[\"“'(*_#>-]*\s*(?:(?:in|by|since|until|after|before|on|at|during|from)\s+[\w ,]{1,30}?,?\s+)?"
     r"(he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|institute|"
     r"museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b",
@@ -96,7 +96,7 @@ def statements(text: str, start: int, end: int, names: list[NameSpan], topic: st
 
 def _opening(text: str, start: int, end: int, names: list[NameSpan], topic: str) -> tuple[str, int, str]:
     """Subject, the place after it, and a predicate that already holds ("Its director …" has none yet)."""
-    pronoun = _PRONOUN.match(text, start, end)
+    pronoun = PRONOUN.match(text, start, end)
     if topic and pronoun and (not names or pronoun.end() <= names[0].start):
         possessive = pronoun.group(1).lower() in _POSSESSIVE
         return topic, pronoun.start(1) if possessive else pronoun.end(), ""

@@ -1,27 +1,31 @@
-"""Where does a sentence end, which script is a text written in, and how many tokens does it hold?
+"""Where does a sentence end, and which script is a text written in?
 
 Regular expressions only: nothing is loaded or downloaded, and the same text always gives the same spans. Lines matter:
 headings, table rows, list items and blank lines end a sentence; a line that was merely wrapped does not.
 """
 
-import importlib.util
-import os
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
-if TYPE_CHECKING:
-    import tiktoken
+from prompts.language.tokens import count_tokens
+
+__all__ = [
+    "Language",
+    "Script",
+    "Unit",
+    "UnitKind",
+    "count_tokens",
+    "is_cjk",
+    "language_of",
+    "script_of",
+    "sentences",
+    "units",
+]
 
 UnitKind = Literal["heading", "row", "item", "code", "plain"]
 Script = Literal["han", "kana", "hangul", "latin", "other", "none"]
 Language = Literal["zh", "ja", "ko", "en", "und"]
-
-
-class TokenizerUnavailable(RuntimeError):
-    """The token encoding is neither among the installed packages nor in the cache folder."""
 
 
 class Unit(NamedTuple):
@@ -261,7 +265,7 @@ def is_cjk(text: str) -> bool:
 def script_of(text: str) -> Script:
     """The script that dominates: Han characters and kana are weighed against Latin or other *words*.
 
-    Kana make a text Japanese from a tenth of its Han and kana on. Of a long text its beginning, middle and end are judged.
+    Kana make a text Japanese from a tenth of its Han and kana on. A long text is sampled at both ends and the middle.
     """
     if len(text) > 3 * _SAMPLE:
         middle = len(text) // 2
@@ -282,45 +286,3 @@ def script_of(text: str) -> Script:
 def language_of(text: str) -> Language:
     """The language that the script stands for: zh, ja, ko, en for anything in Latin letters, und for the rest."""
     return _LANGUAGES[script_of(text)]
-
-
-# --- tokens ----------------------------------------------------------------------------------------------------
-
-_ENCODING = "o200k_base"
-_ENCODING_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"  # how tiktoken names that encoding in its cache folder
-_CACHE_SETTING = "TIKTOKEN_CACHE_DIR"
-
-
-def count_tokens(texts: Sequence[str]) -> list[int]:
-    """Tokens (`o200k_base`) of each text, with no network; special-token names count as ordinary text.
-
-    Raises `TokenizerUnavailable` where the encoding is not installed.
-    """
-    # Not tiktoken's batches: they start a job on a thread for each text, which halves the speed for short ones.
-    encode = _encoding().encode_ordinary
-    return [
-        len(encode(text)) for text in texts
-    ]
-
-
-@lru_cache(maxsize=1)
-def _encoding() -> "tiktoken.Encoding":
-    import tiktoken
-
-    if os.environ.get(_CACHE_SETTING):
-        return tiktoken.get_encoding(_ENCODING)
-    # litellm ships the encoding; importing litellm for it would cost two seconds, its folder is enough.
-    spec = importlib.util.find_spec("litellm")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    for place in places:
-        folder = Path(place) / "litellm_core_utils" / "tokenizers"
-        if (folder / _ENCODING_FILE).is_file():
-            os.environ[_CACHE_SETTING] = str(folder)
-            try:
-                return tiktoken.get_encoding(_ENCODING)
-            finally:
-                del os.environ[_CACHE_SETTING]
-    raise TokenizerUnavailable(
-        f"The token encoding {_ENCODING} was not found in the installed litellm package. "
-        f"Reinstall the project's dependencies, or set {_CACHE_SETTING} to a folder that holds {_ENCODING_FILE}."
-    )

@@ -55,7 +55,7 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=200_000)
-def _word_terms(word: str) -> tuple[str, ...]:
+def word_terms(word: str) -> tuple[str, ...]:
     if HAN_RUN.match(word):
         if len(word) == 1:
             return (word,)
@@ -72,7 +72,7 @@ def terms(text: str) -> list[str]:
     found: list[str] = []
     for word in WORD.findall(fold(text)):
         if word not in STOPWORDS:
-            found.extend(_word_terms(word))
+            found.extend(word_terms(word))
     return found
 
 

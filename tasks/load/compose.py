@@ -12,7 +12,7 @@ _LINE_NUMBER = re.compile(r"^(.*):(\d+)$")
 
 
 def compose(parts: Iterable[Part]) -> list[Document]:
-    """One document per id, sorted by id: text parts first, then triples, each by source and place, joined by a blank line.
+    """One document per id, sorted by id: text first, then triples by source and place, joined by blank lines.
 
     The same text twice under one id is one part; another text under it raises `DuplicateDocument`. Title, metadata and
     pages are the first part's; `language` is the script's that dominates (zh, ja, ko, en for Latin letters, und).

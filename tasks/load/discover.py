@@ -5,7 +5,7 @@ they are named themselves; a symbolic link that leaves its source is not followe
 """
 
 # ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH119, PTH207
-# `os.path` on purpose: `abspath` keeps a link as it was named (`Path.resolve` would not), `glob` takes absolute patterns.
+# `os.path` on purpose: `abspath` keeps a link as it was named (`Path.resolve` would not); `glob` takes absolute ones.
 import glob
 import os
 import stat

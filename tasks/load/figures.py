@@ -77,7 +77,7 @@ def _general(value: int | float) -> str:
 
 
 def _date(value: datetime.datetime | datetime.date | datetime.time, number_format: str) -> str:
-    """ISO dates and times: unlike 3/4/2024 they mean the same everywhere, and the time shows where the format has one."""
+    """ISO dates and times: unlike 3/4/2024 they mean the same everywhere; the time shows where the format has it."""
     if isinstance(value, datetime.datetime):
         tokens = {token.lower() for token in _DATE_TOKEN.findall(number_format)}
         timed = value.time() != datetime.time() or {"h", "hh"} & tokens

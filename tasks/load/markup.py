@@ -39,7 +39,7 @@ def read_html(markup: str | bytes) -> Page:
 
 
 def to_markdown(markup: str) -> str:
-    """Stored text of an HTML fragment; links and emphasis keep their words only, so that quotations read as on the page."""
+    """Stored text of an HTML fragment; links and emphasis keep their words only, so that quotes read as on the page."""
     from markdownify import markdownify
 
     text = markdownify(

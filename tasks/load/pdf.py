@@ -79,8 +79,8 @@ def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:
     try:
         found, index = [], 0
         characters = textpage.get_text_range()
-        # Offsets are PDFium's UTF-16 ones: where a character takes two, boxes would drift, so none are asked for.
-        boxed = characters.isascii() or max(characters, default=" ") <= "\uffff"
+        # PDFium numbers characters its own way (UTF-16, some left out): where that differs, boxes would be another's.
+        boxed = len(characters) == textpage.count_chars() and max(characters, default=" ") <= "\uffff"
         for raw in characters.split("\n"):
             line = raw.rstrip("\r")
             text = line.strip()
@@ -101,7 +101,7 @@ def _boxed(textpage: "pypdfium2.PdfTextPage", text: str, first: int) -> _Line:
 
 
 def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
-    """Drops page numbers, and first and last lines that repeat: with the page's number on three, as they are on half."""
+    """Drops page numbers, and first or last lines that three pages repeat with their number or half as they are."""
     edges = Counter(
         key for number, page in enumerate(pages) for line in (page[:1] + page[-1:]) for key in _keys(line, number)
     )
@@ -122,7 +122,7 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
 
 
 def _keys(line: _Line, page: int) -> set[tuple[str, str]]:
-    """What a running head has in common with those of other pages: its words, or those around a number that counts pages."""
+    """What a running head has in common with those of other pages: its words, or those around a page number."""
     keys = {("same", line.text)}
     figures = list(_FIGURES.finditer(line.text))
     for name, match in zip(("first", "last"), figures[:1] + figures[-1:], strict=False):

@@ -108,7 +108,7 @@ def split_front_matter(text: str) -> tuple[str, dict[str, Scalar]]:
 
 
 def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
-    """Metadata that can be compared: lists joined by commas, a mapping flattened to `outer.inner`, deeper ones as JSON."""
+    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`, deeper ones as JSON."""
     flat: dict[str, Scalar] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """What do the rows of a file say: documents, triples, or something to put aside?
 
 A row with `text` is a document; a row with `s`, `p`, `o` and no `text` is a triple (optional `weight`, `document`);
-anything else is a dead letter, and the rest goes on. Names are kept as they are written, but for line breaks and outer space.
+anything else is a dead letter, and the rest goes on. Names are kept as written, but for line breaks and outer space.
 """
 
 import json
@@ -34,7 +34,7 @@ def read_jsonl(text: str, file: Found) -> Rows:
 
 
 def collect(rows: Iterable[tuple[int, object]], file: Found) -> Rows:
-    """Documents in row order, then one triples part per document named; `rows` are (line from 1, parsed row or `BadRow`)."""
+    """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
     parts: list[Part] = []
     dead: list[DeadLetter] = []
     triples: dict[str, dict[tuple[str, str, str], float]] = {}

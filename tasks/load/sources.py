@@ -21,7 +21,7 @@ _LARGEST = 1 << 30
 
 
 class Loaded(Record):
-    """What was read: the canonical key of each named source, the parts in the order of sources and paths, and the rest."""
+    """What was read: each source's canonical key, the parts in the order of sources and paths, and the rest."""
 
     sources: tuple[str, ...]
     parts: tuple[Part, ...]
@@ -32,8 +32,8 @@ class Loaded(Record):
 def read_sources(sources: Sequence[str | Path]) -> Loaded:
     """Everything that the named sources hold.
 
-    A source is a file, a folder (read with its sub-folders) or a glob pattern. Raises `SourceNotFound` before anything is
-    read where one does not exist or a pattern matches nothing; an empty folder is fine.
+    A source is a file, a folder (read with its sub-folders) or a glob pattern. Raises `SourceNotFound` before anything
+    is read where one does not exist or a pattern matches nothing; an empty folder is fine.
     """
     named = resolve(sources)
     parts: list[Part] = []

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.chroma import Window
 from storage.generations import Workspace
 from storage.records import (
     Alias,
@@ -24,7 +25,6 @@ from storage.records import (
     Triple,
 )
 from storage.staging import Staging
-from storage.vectors import Window
 
 MODEL = "tiny"
 SIZE = 8
@@ -40,7 +40,9 @@ def text_part(document: str, text: str, pages: tuple[int, ...] = ()) -> Part:
 
 def triple_part(document: str, triples: tuple[Triple, ...]) -> Part:
     text = "\n".join(t.rendered() for t in triples)
-    return Part(document=document, source="facts", path="facts.csv", kind="triples", title="", text=text, triples=triples)
+    return Part(
+        document=document, source="facts", path="facts.csv", kind="triples", title="", text=text, triples=triples
+    )
 
 
 def document(name: str, *parts: Part) -> Document:
@@ -87,12 +89,29 @@ def put(staging: Staging, name: str, text: str, embed: bool = True) -> list[Chun
 
 
 def extraction(chunk: Chunk) -> Extraction:
-    mention = Mention(chunk=chunk.id, name="Zoë", kind="person", start=chunk.start, end=chunk.start + 3, description="a\nb")
+    mention = Mention(
+        chunk=chunk.id, name="Zoë", kind="person", start=chunk.start, end=chunk.start + 3, description="a\nb"
+    )
     relation = RelationMention(
-        chunk=chunk.id, source="Zoë", target="ada", predicate="knows", start=0, end=5, weight=0.5, keys=("friendship", "时间")
+        chunk=chunk.id,
+        source="Zoë",
+        target="ada",
+        predicate="knows",
+        start=0,
+        end=5,
+        weight=0.5,
+        keys=("friendship", "时间"),
     )
     plain = RelationMention(chunk=chunk.id, source="b", target="a", predicate="p", start=1, end=2)
-    return Extraction(chunk=chunk.id, mentions=(mention, mention.model_copy(update={"name": "Ada"})), relations=(plain, relation))
+    return Extraction(
+        chunk=chunk.id, mentions=(mention, mention.model_copy(update={"name": "Ada"})), relations=(plain, relation)
+    )
+
+
+def same_ranking(one: list[tuple[str, float]], other: list[tuple[str, float]]) -> bool:
+    """Chroma and the database may differ in the last digit of a score."""
+    scores = np.array([[a, b] for (_, a), (_, b) in zip(one, other, strict=False)])
+    return [c for c, _ in one] == [c for c, _ in other] and bool(np.allclose(scores[:, 0], scores[:, 1], atol=2e-5))
 
 
 def publish(root: Path, texts: dict[str, str], keep: int = 5) -> int:

@@ -1,0 +1,75 @@
+"""What does a question work on? One generation, open for reading, with its search index in memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+
+from flows.runtime import Runtime
+from storage.generations import Generation
+from storage.records import Document
+from tasks.retrieve.facts import GraphFacts
+from tasks.retrieve.search import SearchIndex
+
+DENSE_DEPTH = 50
+
+
+@dataclass
+class Session:
+    """A generation and what was loaded from it. Any number of questions may use one session, one after another or at once.
+
+    Use it as a context manager, or call `close`. It stays on its generation however many newer ones are published.
+    """
+
+    runtime: Runtime
+    generation: Generation
+
+    @property
+    def number(self) -> int:
+        return self.generation.number
+
+    @cached_property
+    def index(self) -> SearchIndex:
+        """The lexical index, the entity graph and the chunks, in memory."""
+        rooms = self.generation
+        return SearchIndex(
+            rooms.documents.chunks(), rooms.postings.postings(), rooms.graph.entity_chunk_pairs(), rooms.graph.entities(),
+            rooms.graph.aliases(),
+        )  # fmt: skip
+
+    @cached_property
+    def facts(self) -> GraphFacts:
+        """The relations with the places that state them."""
+        graph = self.generation.graph
+        return GraphFacts(graph.entities(), graph.relations(), graph.occurrences("relation"))
+
+    def dense(self, queries: Sequence[str], documents: Sequence[str] | None = None) -> list[Mapping[str, float]]:
+        """For each query the nearest chunks with their cosines; empty where the embedder cannot read the query."""
+        embedder = self.runtime.embedder
+        readable = [query for query in queries if embedder.reads(query)]
+        if not readable or self.generation.vectors.model() != embedder.name:
+            return [{} for _ in queries]
+        vectors = dict(zip(readable, embedder.embed(readable), strict=True))
+        return [
+            dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents)) if query in vectors else {}
+            for query in queries
+        ]
+
+    def documents(self, names: Sequence[str]) -> dict[str, Document]:
+        """Documents by id."""
+        return {document.id: document for document in self.generation.documents.documents(sorted(set(names)))}
+
+    def close(self) -> None:
+        """Give the generation back."""
+        self.generation.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def open_session(runtime: Runtime, generation: int | None = None) -> Session:
+    """Open the current generation, or the one asked for. Raises NoGeneration or UnknownGeneration."""
+    return Session(runtime, runtime.workspace.read(generation))

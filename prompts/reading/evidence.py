@@ -1,0 +1,32 @@
+"""What is a piece of evidence? One sentence, table row, triple or step of a document, with where it stands."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A quotable unit. `before` is the sentence before it, `prior` the rank of its passage (1 best, 0 worst).
+
+    `label`, `attribute` and `value` are filled where the unit is structured: a triple, a step, a catalogue line. `cells`
+    are the (column, value) pairs of a table row.
+    """
+
+    number: int
+    document: str
+    title: str
+    text: str
+    heading: str = ""
+    before: str = ""
+    prior: float = 0.0
+    label: str = ""
+    attribute: str = ""
+    value: str = ""
+    cells: tuple[tuple[str, str], ...] = ()
+
+
+def cells_of(line: str) -> tuple[tuple[str, str], ...]:
+    """The (column, value) pairs of a table row written as `column: value | column: value`, or nothing."""
+    if " | " not in line or line.lstrip().startswith("|"):
+        return ()
+    pairs = [part.split(": ", 1) for part in line.split(" | ")]
+    return tuple((pair[0].strip(), pair[1].strip()) for pair in pairs if len(pair) == 2)

@@ -1,0 +1,87 @@
+"""Which string in a piece of evidence is what the question asks for? The right kind, nearest to the words they share."""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from prompts.language.concepts import concept_terms
+from prompts.language.names import name_spans
+from prompts.language.names_zh import name_spans_zh
+from prompts.language.question import Ask
+from prompts.language.values import Value, values_in
+from prompts.language.words import fold, fold_name, is_han, stem
+from prompts.reading.evidence import Evidence
+
+_COUNTED = frozenset("people inhabitants passengers vehicles visitors employees staff vessels ships pages times days".split())
+_WRONG_KINDS = {"person": {"place", "organisation", "method"}, "place": {"person", "work"}}
+
+Option = tuple[int, int, str]
+
+
+def pick_value(ask: Ask, evidence: Evidence, cues: Collection[str], known: Iterable[Sequence[str]]) -> str:
+    """The value, or an empty string. `cues` are the question's words that are no names, `known` the names it holds."""
+    cell = _cell(ask, evidence, cues)
+    if cell:
+        return cell
+    options = _options(ask, evidence.text, known)
+    if not options:
+        return ""
+    marks = _marks(evidence.text, set(cues)) or [0]
+    return min(options, key=lambda option: (_rank(ask, option), _distance(option, marks), option[0]))[2]
+
+
+def _cell(ask: Ask, evidence: Evidence, cues: Collection[str]) -> str:
+    """In a table row: the cell of the column that shares most words with the question, or the row's name where it asks for that."""
+    if not evidence.cells:
+        return ""
+    asked = fold(ask.text)
+    shares = []
+    for place, (column, value) in enumerate(evidence.cells):
+        terms = set(concept_terms(column.replace("_", " ")))
+        shares.append((len(terms & set(cues)) / max(len(terms), 1), -place, value))
+    share, _, value = max(shares)
+    if share > 0 and fold(value) not in asked:
+        return value
+    first = evidence.cells[0][1]
+    return first if ask.expects == "name" and fold(first) not in asked else ""
+
+
+def _options(ask: Ask, text: str, known: Iterable[Sequence[str]]) -> list[Option]:
+    if ask.expects in {"date", "money", "number"}:
+        return [(v.start, v.end, v.text) for v in values_in(text) if _fits(v, ask) and v.text not in ask.text]
+    forms = {fold_name(form) for group in known for form in group}
+    asked, wrong = fold(ask.text), _WRONG_KINDS.get(ask.expects, set())
+    names = name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))])
+    return [
+        (name.start, name.end, name.text)
+        for name in names
+        if fold(name.text) not in asked and fold_name(name.text) not in forms and name.kind not in wrong
+    ]
+
+
+def _fits(value: Value, ask: Ask) -> bool:
+    if ask.expects == "date":
+        return value.kind == "date"
+    if ask.expects == "money":
+        return value.kind == "money" or (value.kind == "number" and value.number is not None and value.number >= 1000)
+    if value.kind == "date" or value.number is None:
+        return False
+    unit, noun = value.unit.lower(), ask.noun.rstrip("s")
+    return not noun or unit not in _COUNTED or stem(noun) == stem(unit.rstrip("s")) or set(concept_terms(noun)) == set(concept_terms(unit))
+
+
+def _rank(ask: Ask, option: Option) -> int:
+    """0 for a name that says itself what it is ("which bridge": "Sluice Lane Bridge"), 1 for any other."""
+    noun = ask.noun[:-1] if ask.plural else ask.noun
+    return 0 if noun and stem(noun) in {stem(word) for word in fold(option[2]).split()} else 1
+
+
+def _marks(text: str, cues: set[str]) -> list[int]:
+    """Where the words that the question asks by stand in the text."""
+    if is_han(text):
+        return [text.find(cue) for cue in cues if cue in text]
+    return [match.start() for match in re.finditer(r"[^\W_]+", text) if cues & set(concept_terms(match.group()))]
+
+
+def _distance(option: Option, marks: Sequence[int]) -> int:
+    # What follows a word of the question is more often its object than what comes before.
+    return min((option[0] - mark) if option[0] >= mark else (mark - option[1]) + 6 for mark in marks)

@@ -1,0 +1,125 @@
+"""How well does a sentence answer a question? Weighted coverage of the question's words, and the value it asks for.
+
+A word counts fully where the sentence has it, nearly so where its title or heading has it, and by the sentence before
+where it opens with a pronoun. Names count as a whole, under any alias.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from prompts.language.concepts import concept_terms
+from prompts.language.question import Ask
+from prompts.language.relations import PRONOUN
+from prompts.language.words import HAN_STOP, fold, fold_name, is_han
+from prompts.reading.evidence import Evidence
+from prompts.reading.pick import pick_value
+
+TITLE_SHARE = 0.9
+HEADING_SHARE = 0.8
+BEFORE_SHARE = 0.5
+PRONOUN_SHARE = 0.95
+DEPTH = 48
+_ASKING = frozenset(
+    "~say ~find ~use many much name list tell give state kind type thing one two three please exactly "
+    "哪个 哪些 什么 多少 请问 如何 怎么 为什 是什 现在 主要 最后 哪两 哪一 哪里 哪年 多长 多高".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Evidence with its coverage of the question's words, of its names and of its other words (each 0-1), and its rank score.
+
+    `value` is the string that the question asks for, empty where the question expects none or the evidence has none.
+    """
+
+    evidence: Evidence
+    coverage: float
+    names: float
+    cues: float
+    score: float
+    value: str = ""
+
+
+class Relevance:
+    """Judges evidence for one question."""
+
+    def __init__(self, ask: Ask, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None) -> None:
+        """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the question to
+        the other names of the same thing."""
+        self.ask = ask
+        rarest = max(weights.values(), default=1.0)
+        self.known = {name: (name, *others) for name, others in (aliases or {}).items()}
+        self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in self.known.values()]
+        self.name_terms = {term for name in self.known for term in concept_terms(name)}
+        wanted = [term for term in concept_terms(ask.text) if term not in _ASKING and not _is_filler(term)]
+        self.weights = {term: weights.get(term, weights.get(term.removeprefix("~"), rarest * 0.7)) for term in wanted}
+        self.cues = [term for term in wanted if term not in self.name_terms]
+
+    def rank(self, pool: Sequence[Evidence]) -> list[Scored]:
+        """The evidence, best first, with the values of the best DEPTH pieces; ties go to the earlier piece."""
+        judged = sorted((self.judge(piece) for piece in pool), key=lambda scored: (-scored.score, scored.evidence.number))
+        best = [self._valued(scored) for scored in judged[:DEPTH]]
+        return sorted(best, key=lambda scored: (-scored.score, scored.evidence.number)) + judged[DEPTH:]
+
+    def judge(self, evidence: Evidence) -> Scored:
+        """Coverage and score, without the value."""
+        shares = self._shares(evidence)
+        total = sum(self.weights.values()) or 1.0
+        coverage = sum(weight * shares[term] for term, weight in self.weights.items()) / total
+        cue_total = sum(self.weights[term] for term in self.cues)
+        cues = sum(self.weights[term] * shares[term] for term in self.cues) / cue_total if cue_total else 1.0
+        names = self._names(evidence)
+        score = coverage + (0.35 * names if self.names else 0.0) + 0.15 * evidence.prior - 0.1 * _is_heading(evidence)
+        return Scored(evidence, coverage, names, cues, score)
+
+    def _valued(self, scored: Scored) -> Scored:
+        if self.ask.expects in {"text", "yesno"}:
+            return scored
+        value = pick_value(self.ask, scored.evidence, set(self.cues), self.known.values())
+        bonus = 0.2 if value else (-0.1 if self.ask.expects == "name" else -0.35)
+        return replace(scored, value=value, score=scored.score + bonus)
+
+    def _shares(self, evidence: Evidence) -> dict[str, float]:
+        here = set(concept_terms(evidence.text))
+        title, heading = set(concept_terms(evidence.title)), set(concept_terms(evidence.heading))
+        before = set(concept_terms(evidence.before))
+        back = PRONOUN_SHARE if PRONOUN.match(evidence.text) else BEFORE_SHARE
+        shares = {}
+        for term in self.weights:
+            share = 1.0 if term in here else 0.0
+            if not share:
+                share = max(TITLE_SHARE * (term in title), HEADING_SHARE * (term in heading), back * (term in before))
+            shares[term] = share
+        return shares
+
+    def _names(self, evidence: Evidence) -> float:
+        """The share of the question's names that the evidence is about."""
+        if not self.names:
+            return 1.0
+        here, title, before = _searchable(evidence.text), _searchable(f"{evidence.title} {evidence.heading}"), ""
+        if PRONOUN.match(evidence.text):
+            before = _searchable(evidence.before)
+        found = 0.0
+        for forms in self.names:
+            if any(_holds(here, form) for form in forms):
+                found += 1.0
+            elif any(_holds(title, form) or _holds(before, form) for form in forms):
+                found += 0.9
+        return found / len(self.names)
+
+
+def _searchable(text: str) -> str:
+    return fold(text) if is_han(text) else f" {fold_name(text)} "
+
+
+def _holds(text: str, form: str) -> bool:
+    return f" {form} " in text if text.startswith(" ") and form.isascii() else form in text
+
+
+def _is_filler(term: str) -> bool:
+    return len(term) == 2 and all(c in HAN_STOP for c in term)
+
+
+def _is_heading(evidence: Evidence) -> bool:
+    return evidence.text.lstrip().startswith("#") or re.fullmatch(r"\*[^*]+\*|\*\*[^*]+\*\*", evidence.text.strip()) is not None

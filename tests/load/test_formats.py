@@ -1,0 +1,195 @@
+"""HTML, Word, PowerPoint, Excel and PDF files as text."""
+
+import io
+import zipfile
+from datetime import date
+from pathlib import Path
+
+import openpyxl
+import pptx
+import pytest
+
+from storage.records import Document
+from tasks.load.compose import compose
+from tasks.load.figures import shown
+from tasks.load.sources import read_sources
+
+CONTENT_TYPES = (
+    '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Default Extension="xml" ContentType="application/xml"/><Override PartName="/word/document.xml" '
+    'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
+)
+RELATIONS = (
+    '<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" '
+    'Target="word/document.xml"/></Relationships>'
+)
+CORE = (
+    '<?xml version="1.0"?><cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/'
+    'core-properties" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+    "<dc:title>Harbour report</dc:title></cp:coreProperties>"
+)
+
+
+def read(path: Path) -> Document:
+    loaded = read_sources([path])
+    assert not loaded.skipped
+    return compose(loaded.parts)[0]
+
+
+def reason(path: Path) -> str:
+    return read_sources([path]).skipped[0].reason
+
+
+def docx(path: Path, core: str | None = CORE) -> Path:
+    def paragraph(text: str, style: str = "") -> str:
+        return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+
+    cells = [
+        "".join(f"<w:tc>{paragraph(cell)}</w:tc>" for cell in row) for row in (("Pier", "Depth"), ("North", "12.5 m"))
+    ]
+    table = "<w:tbl>" + "".join(f"<w:tr>{row}</w:tr>" for row in cells) + "</w:tbl>"
+    body = paragraph("Piers", "Heading1") + paragraph("The harbour_plan has two *piers*.") + table
+    document = (
+        '<?xml version="1.0"?><w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        f"<w:body>{body}</w:body></w:document>"
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", CONTENT_TYPES)
+        archive.writestr("_rels/.rels", RELATIONS)
+        archive.writestr("word/document.xml", document)
+        if core:
+            archive.writestr("docProps/core.xml", core)
+    return path
+
+
+def pdf(path: Path, pages: list[list[str]], title: str = "", locked: bool = False) -> Path:
+    """A minimal PDF: each page's lines in Helvetica, one below the other, an empty string leaving a gap."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids = []
+    for lines in pages:
+        shown_lines = " ".join(f"({line}) Tj 0 -14 Td" for line in lines)
+        stream = f"BT /F1 12 Tf 72 720 Td {shown_lines} ET"
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+        kids.append(f"{len(objects) + 1} 0 R")
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects)} 0 R "
+            "/Resources << /Font << /F1 3 0 R >> >> >>"
+        )
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
+    objects.append(f"<< /Title ({title}) >>")
+    key = f"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <{'12' * 32}> /U <{'34' * 32}> >> /ID [<00> <00>]"
+    data, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(data))
+        data += f"{number} 0 obj\n{body}\nendobj\n".encode("latin-1")
+    start = len(data)
+    data += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
+    data += "".join(f"{place:010d} 00000 n \n" for place in places).encode()
+    trailer = f"<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R {key if locked else ''} >>"
+    path.write_bytes(data + f"trailer\n{trailer}\nstartxref\n{start}\n%%EOF".encode())
+    return path
+
+
+def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text(
+        "<html><head><title>Port  guide</title><style>p{}</style></head><body><nav>Menu</nav><h1>Top</h1>"
+        "<p>A <b>bold</b> a_b <a href='http://x'>link</a>.<script>alert(1)</script></p><ul><li>one</li><li>two</li></ul>"
+        "<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>",
+        encoding="utf-8",
+    )
+    document = read(path)
+    assert document.title == "Port guide"
+    assert document.text == "# Top\n\nA bold a_b link.\n\n- one\n- two\n\n| A | B |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_docx_headings_tables_and_title(tmp_path: Path) -> None:
+    document = read(docx(tmp_path / "a.docx"))
+    assert document.title == "Harbour report"
+    assert document.text.startswith("# Piers\n\nThe harbour_plan has two *piers*.")
+    assert "| North | 12.5 m |" in document.text
+    assert read(docx(tmp_path / "b.docx", core=None)).title == "Piers"
+
+
+def test_pptx_slides_are_pages(tmp_path: Path) -> None:
+    slides = pptx.Presentation()
+    for title in ("Plan", "Costs"):
+        slide = slides.slides.add_slide(slides.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = f"Body of {title}"
+    path = tmp_path / "a.pptx"
+    slides.save(str(path))
+    document = read(path)
+    assert document.text == "# Plan\nBody of Plan\n\n# Costs\nBody of Costs"
+    assert document.page_of(document.text.index("Body of Costs")) == 2
+    assert document.title == "Plan"
+
+
+def test_xlsx_shows_values_as_the_sheet_does(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (["Bridge", "Cars", "Share", "Opened", "Sum"], ["Orla", 1308463, 0.125, date(2024, 3, 31), "=1+1"]):
+        sheet.append(row)
+    sheet["B2"].number_format, sheet["C2"].number_format = "#,##0", "0.0%"
+    path = tmp_path / "traffic_counts.xlsx"
+    book.save(path)
+    document = read(path)
+    assert document.text.splitlines() == [
+        "Bridge | Cars | Share | Opened | Sum",
+        "Bridge: Orla | Cars: 1,308,463 | Share: 12.5% | Opened: 2024-03-31 | Sum: =1+1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "number_format", "expected"),
+    [
+        (-1.25, "#,##0.00_);(#,##0.00)", "(1.25)"),
+        (1234.5, '"$"#,##0.00', "$1,234.50"),
+        (1500000, '#,##0.0,,"M"', "1.5M"),
+        (5, "000", "005"),
+        (0.1 + 0.2, "General", "0.3"),
+        (0, '0;-0;"-"', "-"),
+        (True, "General", "TRUE"),
+    ],
+)
+def test_number_formats(value: float, number_format: str, expected: str) -> None:
+    assert shown(value, number_format) == expected
+
+
+def test_pdf_pages_paragraphs_hyphens_and_running_heads(tmp_path: Path) -> None:
+    pages = [
+        [
+            "Harbour Guide",
+            "",
+            f"On page {word} the long-distance ferry leaves for the transpor-",
+            "tation centre at noon.",
+            "",
+            f"{n}",
+        ]
+        for n, word in enumerate(("one", "two", "three", "four"), 1)
+    ]
+    document = read(pdf(tmp_path / "a.pdf", pages, title="The Guide"))
+    assert document.title == "The Guide"
+    assert (
+        document.text.split("\n\n")[1]
+        == "On page two the long-distance ferry leaves for the transportation centre at noon."
+    )
+    assert "Harbour Guide" not in document.text
+    assert [document.page_of(document.text.index(word)) for word in ("one", "three", "four")] == [1, 3, 4]
+
+
+def test_a_pdf_without_text_and_encrypted_files_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    assert reason(pdf(tmp_path / "scan.pdf", [[]])).startswith("no text")
+    assert reason(pdf(tmp_path / "locked.pdf", [["Secret"]], locked=True)) == "encrypted (a password is needed)"
+    locked = tmp_path / "locked.docx"
+    locked.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"))
+    assert reason(locked).startswith("encrypted")
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w") as archive:
+        archive.writestr("a", "x")
+    broken = tmp_path / "broken.xlsx"
+    broken.write_bytes(bomb.getvalue())
+    assert reason(broken).startswith("broken .xlsx file")

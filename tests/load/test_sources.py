@@ -1,0 +1,232 @@
+"""Reading sources: which files, which ids, what is skipped and what is put aside."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.errors import DuplicateDocument, SourceNotFound
+from storage.records import Document
+from tasks.load.compose import compose
+from tasks.load.sources import Loaded, read_sources
+
+
+def load(*sources: Path | str) -> tuple[Loaded, dict[str, Document]]:
+    loaded = read_sources(sources)
+    return loaded, {document.id: document for document in compose(loaded.parts)}
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def rows(path: Path, *values: object) -> Path:
+    lines = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_ids_are_relative_to_the_folder_the_file_or_the_base_of_the_glob(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_md="# A\n\nOne.", sub__b_dot_txt="Two words")
+    assert sorted(load(tmp_path)[1]) == ["a.md", "sub/b.txt"]
+    assert sorted(load(tmp_path / "sub" / "b.txt")[1]) == ["b.txt"]
+    loaded, documents = load(str(tmp_path / "**" / "*.txt"))
+    assert sorted(documents) == ["sub/b.txt"]
+    assert loaded.sources == ((tmp_path / "**" / "*.txt").as_posix(),)
+
+
+def test_a_missing_source_stops_before_anything_is_read(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_md="x")
+    for missing in (tmp_path / "none", tmp_path / "*.pdf"):
+        with pytest.raises(SourceNotFound, match=missing.name.replace("*", r"\*")):
+            read_sources([tmp_path, missing])
+
+
+def test_an_empty_folder_is_fine(tmp_path: Path) -> None:
+    assert load(tmp_path)[0].parts == ()
+
+
+def test_hidden_and_foreign_files_are_passed_over_and_others_are_reported(tmp_path: Path) -> None:
+    write(tmp_path, good_dot_md="x", _dot_git__c_dot_md="x", node_modules__d_dot_md="x", e_dot_xyz="x", f_dot_txt=" \n")
+    (tmp_path / "g.txt").write_bytes(b"a\0b")
+    (tmp_path / "h.pdf").write_bytes(b"%PDF-1.4 broken")
+    (tmp_path / "i.docx").write_bytes(b"PK\x03\x04 broken")
+    (tmp_path / "j.json").write_text("{", encoding="utf-8")
+    loaded, documents = load(tmp_path)
+    reasons = {Path(skipped.path).name: skipped.reason.split("(")[0].strip() for skipped in loaded.skipped}
+    assert list(documents) == ["good.md"]
+    assert reasons == {
+        "e.xyz": "unsupported type .xyz",
+        "f.txt": "empty",
+        "g.txt": "binary",
+        "h.pdf": "broken PDF",
+        "i.docx": "broken file",
+        "j.json": "broken JSON",
+    }
+
+
+def test_links_out_of_the_source_are_not_followed(tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    write(outside, secret_dot_md="secret")
+    write(inside, a_dot_md="x")
+    (inside / "link.md").symlink_to(outside / "secret.md")
+    (inside / "folder").symlink_to(outside)
+    (inside / "loop").symlink_to(inside)
+    (inside / "broken.md").symlink_to(inside / "gone.md")
+    loaded, documents = load(inside)
+    assert list(documents) == ["a.md"]
+    assert sorted(Path(skipped.path).name for skipped in loaded.skipped) == ["broken.md", "folder", "link.md", "loop"]
+
+
+def test_jsonl_rows_become_documents_triples_and_dead_letters(tmp_path: Path) -> None:
+    path = rows(
+        tmp_path / "mixed.jsonl",
+        {"id": 7, "title": "Orla", "text": "Orla is\r\na bridge.", "year": 1932, "tags": ["a", "b"]},
+        {"text": "No id here"},
+        {"s": "x_y", "p": "part of", "o": "z"},
+        {"s": "x_y", "p": "part of", "o": "z", "weight": 2},
+        {"s": "Orla", "p": "spans", "o": "Elbe", "document": "7"},
+        "{broken",
+        {"title": "neither"},
+        {"s": "", "p": "p", "o": "o"},
+        ["list"],
+        {"text": 5},
+        {"s": "a", "p": "b", "o": "c", "weight": "heavy"},
+    )
+    loaded, documents = load(path)
+    assert sorted(documents) == ["7", "mixed.jsonl", "mixed.jsonl#2"]
+    seven = documents["7"]
+    assert seven.text == "Orla is\na bridge.\n\nOrla -[spans]-> Elbe"
+    assert (seven.title, seven.metadata) == ("Orla", {"year": 1932, "tags": "a, b"})
+    assert documents["mixed.jsonl"].text == "x_y -[part of]-> z"
+    assert documents["mixed.jsonl"].parts[0].triples[0].weight == 3
+    assert [letter.item for letter in loaded.dead_letters] == [f"{path}:{line}" for line in range(6, 12)]
+    assert all(letter.step == "load" and letter.remedy for letter in loaded.dead_letters)
+
+
+def test_gzip_is_read_and_a_broken_one_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "hello"}\n'))
+    (tmp_path / "b.jsonl.gz").write_bytes(b"no gzip")
+    loaded, documents = load(tmp_path)
+    assert list(documents) == ["a.jsonl.gz#1"]
+    assert loaded.skipped[0].reason.startswith("broken gzip")
+
+
+def test_a_csv_of_triples_and_one_of_rows(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        t_dot_csv="s,p,o,weight\nA,knows,B,2\nA,,B,1\nA,knows,B,\n",
+        r_dot_csv='Bridge;Length (m);Note\nOrla;1.308,463;"two\nlines"\nNeva;412;\n',
+    )
+    loaded, documents = load(tmp_path)
+    assert documents["t.csv"].parts[0].triples[0].weight == 3
+    assert [letter.item for letter in loaded.dead_letters] == [f"{tmp_path}/t.csv:3"]
+    assert documents["r.csv"].text.splitlines() == [
+        "Bridge | Length (m) | Note",
+        "Bridge: Orla | Length (m): 1.308,463 | Note: two lines",
+        "Bridge: Neva | Length (m): 412",
+    ]
+
+
+def test_json_is_rows_or_readable_text(tmp_path: Path) -> None:
+    rows(tmp_path / "rows.json", [{"id": "a", "text": "x"}, {"s": "1", "p": "2", "o": "3"}, {"bad": 1}])
+    (tmp_path / "free.json").write_text(
+        '{"name": "Orla", "length": 1.10, "spans": [{"m": 5, "x": null}]}', encoding="utf-8"
+    )
+    loaded, documents = load(tmp_path)
+    assert sorted(documents) == ["a", "free.json", "rows.json"]
+    assert documents["free.json"].text == "name: Orla\nlength: 1.10\nspans: m: 5 | x: none"
+    assert [letter.item for letter in loaded.dead_letters] == [f"{tmp_path}/rows.json:3"]
+
+
+def test_one_id_with_two_texts_is_an_error_that_names_both_places(tmp_path: Path) -> None:
+    write(tmp_path, a__x_dot_md="One", b__x_dot_md="Two")
+    with pytest.raises(DuplicateDocument) as caught:
+        load(tmp_path / "a", tmp_path / "b")
+    assert "a/x.md" in caught.value.message
+    assert "b/x.md" in caught.value.message
+    (tmp_path / "b" / "x.md").write_text("One", encoding="utf-8")
+    _, documents = load(tmp_path / "a", tmp_path / "b")
+    assert len(documents["x.md"].parts) == 1
+
+
+def test_the_order_of_parts_does_not_matter(tmp_path: Path) -> None:
+    rows(tmp_path / "a.jsonl", *({"s": f"s{n}", "p": "p", "o": "o", "document": "d"} for n in range(3)))
+    rows(tmp_path / "b.jsonl", {"id": "d", "text": "Text."}, {"s": "t", "p": "p", "o": "o", "document": "d"})
+    parts = read_sources([tmp_path]).parts
+    assert compose(parts) == compose(parts[::-1])
+    assert compose(parts)[0].text.startswith("Text.\n\ns0 -[p]-> o\ns1")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030", "big5"])
+def test_chinese_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    text = "橋樑的長度是四百公尺，建於民國二十一年。這座橋連接城市與港口。"
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    document = load(tmp_path)[1]["a.txt"]
+    assert (document.text, document.language) == (text, "zh")
+
+
+def test_western_and_japanese_encodings_and_a_single_broken_byte(tmp_path: Path) -> None:
+    japanese = "この橋は昭和七年に完成しました。長さは四百メートルです。"
+    western = "Die Brücke über den Fluß wurde für 3 Millionen gebaut. Schön, daß sie hält."
+    (tmp_path / "j.txt").write_bytes(japanese.encode("shift_jis"))
+    (tmp_path / "w.txt").write_bytes(western.encode("cp1252"))
+    (tmp_path / "u.txt").write_bytes("大桥很长，建于很久以前，".encode() + b"\xff" + "非常好看。".encode())
+    _, documents = load(tmp_path)
+    assert (documents["j.txt"].text, documents["j.txt"].language) == (japanese, "ja")
+    assert documents["w.txt"].text == western
+    assert documents["u.txt"].text == "大桥很长，建于很久以前，\ufffd非常好看。"
+
+
+def test_control_characters_and_lone_surrogates_are_removed(tmp_path: Path) -> None:
+    rows(tmp_path / "a.jsonl", '{"id": "a", "text": "x\\u0000\\u001b[1m\\ud800y\\tz\\r\\n1\\r2"}')
+    assert load(tmp_path)[1]["a"].text == "x[1my\tz\n1\n2"
+
+
+def test_front_matter_becomes_metadata_and_title(tmp_path: Path) -> None:
+    front = "---\ntitle: >-\n  A\n  title\ndate: 2024-07-27\ntags: [x, y]\nheader: {theme: ocean}\n---\n"
+    front += "\n# Heading\n\nText."
+    write(
+        tmp_path,
+        a_dot_md=front,
+        b_dot_txt=front,
+        c_dot_md="---\nno: [front\n---\ntext",
+        d_dot_md="intro\n\n## **Head** [l](u)",
+    )
+    _, documents = load(tmp_path)
+    assert documents["a.md"].title == "A title"
+    assert documents["a.md"].text == "# Heading\n\nText."
+    assert documents["a.md"].metadata == {"date": "2024-07-27", "tags": "x, y", "header.theme": "ocean"}
+    assert documents["b.txt"].text == documents["a.md"].text
+    assert documents["c.md"].text == "---\nno: [front\n---\ntext"
+    assert documents["d.md"].title == "Head l"
+
+
+def test_a_yaml_alias_bomb_is_harmless(tmp_path: Path) -> None:
+    bomb = "a: &a [1,2,3,4,5,6,7,8,9]\n" + "".join(
+        f"b{n}: &b{n} [{', '.join([f'*b{n - 1}' if n else '*a'] * 9)}]\n" for n in range(9)
+    )
+    write(tmp_path, a_dot_md=f"---\n{bomb}---\ntext")
+    assert load(tmp_path)[1]["a.md"].metadata["b8"] == "(too large)"
+
+
+def test_titles_of_plain_files(tmp_path: Path) -> None:
+    write(tmp_path, first_dot_txt="Short first line\n\nMore.", **{"river-log_dot_txt": "word " * 40})
+    _, documents = load(tmp_path)
+    assert (documents["first.txt"].title, documents["river-log.txt"].title) == ("Short first line", "River log")
+
+
+def test_a_file_name_that_is_no_utf_8_is_still_read(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"br\xfccke.md")).write_text("Text.", encoding="utf-8")
+    assert list(load(tmp_path)[1]) == ["br\ufffdcke.md"]
+
+
+def test_named_pipes_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert [skipped.reason for skipped in load(tmp_path)[0].skipped] == ["not a regular file"]

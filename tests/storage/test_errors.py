@@ -1,0 +1,51 @@
+"""Every error says what happened and what to do, and keeps both across processes."""
+
+import pickle
+
+import pytest
+
+from storage import errors
+from storage.errors import TrellisError
+
+EVERY = [
+    (errors.SourceNotFound("notes/"), 2, "notes/", "forget"),
+    (errors.NoGeneration("ws"), 2, "ws", "trellis index SOURCE"),
+    (errors.UnknownGeneration(7, [1, 2]), 2, "7", "1, 2"),
+    (errors.UnknownDocument("a", ["b"]), 2, "'a'", "b"),
+    (errors.SettingsError("TRELLIS_TAU", 3, "a number from 0 to 1"), 2, "TRELLIS_TAU", "a number from 0 to 1"),
+    (errors.DuplicateDocument("a", "x.md", "y.md"), 2, "y.md", "another `id`"),
+    (errors.WorkspaceFormatError("ws", 9, 1), 2, "version 9", "Upgrade"),
+    (errors.WorkspaceFormatError("ws", 0, 1), 2, "version 0", "again"),
+    (errors.RemovalRefused(4, 10), 2, "4 of 10", "--allow-removals"),
+    (errors.BudgetReached(1_200, 1_000, "tokens"), 3, "1200 of 1000 tokens", "Raise"),
+    (errors.WorkspaceLocked("ws", 12, "host", "now"), 4, "process 12 on host", "Wait"),
+    (errors.FailureGate("extract", 6, 10, 0.5), 5, "6 of 10", "dead-letter"),
+    (errors.ModelError("gpt", "no answer"), 1, "gpt", "key"),
+    (errors.StorageError("x.duckdb", "damaged"), 1, "x.duckdb", "roll back"),
+]
+
+
+@pytest.mark.parametrize(("error", "exit_code", "value", "remedy"), EVERY, ids=lambda v: type(v).__name__)
+def test_an_error_names_its_value_and_remedy(error: TrellisError, exit_code: int, value: str, remedy: str) -> None:
+    assert error.exit_code == exit_code
+    assert value in error.message
+    assert remedy in error.remedy
+    assert str(error) == f"{error.message} {error.remedy}"
+
+
+@pytest.mark.parametrize("error", [row[0] for row in EVERY], ids=lambda e: type(e).__name__)
+def test_an_error_crosses_processes(error: TrellisError) -> None:
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- our own bytes
+    assert (type(again), again.message, again.remedy, str(again)) == (
+        type(error),
+        error.message,
+        error.remedy,
+        str(error),
+    )
+
+
+def test_every_error_is_covered() -> None:
+    def below(kind: type[TrellisError]) -> set[type[TrellisError]]:
+        return {kind}.union(*(below(k) for k in kind.__subclasses__() if k.__module__ == errors.__name__))
+
+    assert below(TrellisError) - {TrellisError, errors.UsageError} == {type(row[0]) for row in EVERY}

@@ -1,0 +1,203 @@
+"""A generation is published whole or not at all, and a reader keeps what it began with."""
+
+import json
+import shutil
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceLocked
+from storage.generations import Workspace
+from tests.storage.conftest import Start
+from tests.storage.samples import publish, put, vector
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "workspace"
+
+
+def ids(workspace: Workspace, number: int | None = None) -> list[str]:
+    with workspace.read(number) as generation:
+        return generation.documents.ids()
+
+
+def test_reading_creates_nothing(root: Path) -> None:
+    workspace = Workspace(root)
+    assert workspace.current() is None
+    assert workspace.generations() == []
+    for refused in (workspace.read, workspace.clean, workspace.rebuild_vectors, lambda: workspace.rollback(1)):
+        with pytest.raises(NoGeneration, match="trellis index SOURCE"):
+            refused()
+    with pytest.raises(UnknownGeneration):
+        workspace.read(3)
+    assert not root.exists()
+
+
+def test_a_run_starts_from_the_current_generation(root: Path) -> None:
+    assert publish(root, {"a": "alpha"}) == 1
+    workspace = Workspace(root)
+    with workspace.write() as staging:
+        assert (staging.base_number, staging.number, staging.documents.ids()) == (1, 2, ["a"])
+        staging.documents.remove_documents(["a"])
+        put(staging, "b", "beta")
+        assert ids(workspace) == ["a"]
+        assert staging.publish() == 2
+        with pytest.raises(StorageError, match="published already"):
+            staging.publish()
+    assert (ids(workspace), ids(workspace, 1)) == (["b"], ["a"])
+    infos = workspace.generations()
+    assert [(i.number, i.current, i.counts["documents"]) for i in infos] == [(1, False, 1), (2, True, 1)]
+    assert infos[0].size_bytes > 10_000
+    assert infos[0].created.endswith("+00:00")
+
+
+def test_leaving_without_publishing_discards(root: Path) -> None:
+    publish(root, {"a": "alpha"})
+    workspace = Workspace(root)
+    with workspace.write() as staging:
+        put(staging, "b", "beta")
+
+    def fail() -> None:
+        with workspace.write() as staging:
+            put(staging, "c", "gamma")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert ids(workspace) == ["a"]
+    assert list((root / "staging").iterdir()) == []
+    assert publish(root, {"d": "delta"}) == 2
+    assert ids(workspace) == ["a", "d"]
+
+
+def test_a_reader_finishes_on_the_generation_that_it_started_with(root: Path) -> None:
+    publish(root, {"a": "alpha"})
+    workspace = Workspace(root, keep_generations=1)
+    generation = workspace.read()
+    assert not workspace.changed(generation)
+    publish(root, {"b": "beta"}, keep=1)
+    assert workspace.changed(generation)
+    assert generation.documents.ids() == ["a"]
+    assert generation.documents.document("a").text == "alpha"
+    generation.close()
+
+
+def test_only_unread_old_generations_are_removed(root: Path) -> None:
+    publish(root, {"a": "alpha"})
+    workspace = Workspace(root, keep_generations=2)
+    with workspace.read(1) as held:
+        for name in "bcd":
+            publish(root, {name: name}, keep=2)
+        assert [i.number for i in workspace.generations()] == [1, 3, 4]
+        assert workspace.clean() == []
+        assert held.documents.ids() == ["a"]
+    assert workspace.clean() == [1]
+    with pytest.raises(UnknownGeneration, match="Kept: 3, 4"):
+        workspace.read(1)
+    with pytest.raises(StorageError, match="at least one"):
+        Workspace(root, keep_generations=0)
+
+
+def test_a_number_is_never_given_twice(root: Path) -> None:
+    for name in "abc":
+        publish(root, {name: name})
+    workspace = Workspace(root, keep_generations=1)
+    workspace.rollback(1)
+    assert (workspace.current(), ids(workspace)) == (1, ["a"])
+    with pytest.raises(UnknownGeneration, match="Kept: 1, 2, 3"):
+        workspace.rollback(7)
+    assert publish(root, {"d": "d"}, keep=1) == 4
+    assert ids(workspace) == ["a", "d"]
+    with workspace.write() as staging:
+        assert staging.base_number == 4
+
+
+def test_a_generation_that_was_rolled_back_from_may_go_but_its_number_stays_used(root: Path) -> None:
+    for name in "ab":
+        publish(root, {name: name})
+    workspace = Workspace(root, keep_generations=1)
+    workspace.rollback(1)
+    shutil.rmtree(root / "generations" / "000002")
+    assert publish(root, {"c": "c"}) == 3
+
+
+def test_the_lock_names_its_holder(root: Path, start: Start) -> None:
+    publish(root, {"a": "alpha"})
+    holder = start("hold_lock", root)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "locked\n"
+    workspace = Workspace(root)
+    for refused in (workspace.write, workspace.clean, lambda: workspace.rollback(1)):
+        with pytest.raises(WorkspaceLocked, match=f"process {holder.pid} on .* since 20") as caught:
+            refused()
+        assert caught.value.exit_code == 4
+    assert ids(workspace) == ["a"]
+    holder.kill()
+    holder.wait()
+    with workspace.write() as staging:
+        assert staging.documents.ids() == ["a"]
+    with workspace.write(), pytest.raises(WorkspaceLocked):
+        Workspace(root).write()
+
+
+@pytest.mark.parametrize("moment", ["transaction", "000002", "CURRENT"])
+def test_a_killed_run_leaves_nothing_behind(root: Path, start: Start, moment: str) -> None:
+    publish(root, {"a": "alpha"})
+    assert start("die_writing", root, moment).wait() == -signal.SIGKILL
+    workspace = Workspace(root)
+    assert ids(workspace) == ["a"]
+    assert [i.number for i in workspace.generations()] == [1]
+    with pytest.raises(UnknownGeneration):
+        workspace.read(2)
+    assert publish(root, {"b": "beta"}) == 2
+    assert ids(workspace) == ["a", "b"]
+    assert [f.name for f in sorted((root / "generations").iterdir())] == ["000001", "000002"]
+
+
+@pytest.mark.slow
+def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: Start) -> None:
+    texts = {name: f"1 {name * 200}" for name in "abc"}
+    publish(root, texts)
+    readers = [start("read_on", root) for _ in range(2)]
+    for reader in readers:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "reading\n"
+    for number in range(2, 7):
+        assert publish(root, {name: f"{number} {name * (200 + number)}" for name in "abc"}, keep=1) == number
+    (root / "stop").touch()
+    for reader in readers:
+        outcome, _ = reader.communicate(timeout=30)
+        word, reads, generations = outcome.split(maxsplit=2)
+        assert word == "done", outcome
+        assert int(reads) >= int(generations) >= 2
+
+
+def test_threads_share_an_open_generation(root: Path) -> None:
+    publish(root, {name: f"{name} " * 60 for name in "abcd"})
+    with Workspace(root).read() as generation:
+
+        def read(name: str) -> bool:
+            chunks = generation.documents.chunks(documents=[name])
+            found = generation.vectors.search(vector("q"), 3, [name])
+            return {c.document for c in chunks} == {name} and {c for c, _ in found} <= {c.id for c in chunks}
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(read, "abcd" * 25))
+
+
+def test_a_broken_pointer_and_a_missing_database_are_reported(root: Path) -> None:
+    publish(root, {"a": "alpha"})
+    (root / "generations" / "000001" / "generation.duckdb").unlink()
+    with pytest.raises(StorageError, match="database file is missing"):
+        Workspace(root).read()
+    (root / "CURRENT").write_text("seven")
+    with pytest.raises(StorageError, match="not a generation pointer"):
+        Workspace(root).current()
+
+
+def test_the_pointer_is_readable_by_people(root: Path) -> None:
+    publish(root, {"a": "alpha"})
+    assert json.loads((root / "CURRENT").read_text()) == {"current": 1, "last": 1}

@@ -1,0 +1,215 @@
+"""Sentences and chunks: what they hold, how large they get, and what leaves their ids alone."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prompts.language.segment import is_cjk, language_of, script_of, sentences
+from prompts.language.tokens import count_tokens
+from storage.errors import SettingsError
+from storage.records import Chunk, Document, Part, Triple
+from tasks.chunk import chunk_document
+from tasks.load.compose import compose
+
+ENGLISH = "The ferry of line {n} leaves Pier {n} at noon, and it returns before the tide turns at dusk."
+TONGUES = ("A bridge", "一座桥 bridge", "この橋は長い", "다리가 길다", "Мост", "12")
+CHINESE = "第{n}号渡轮中午从码头出发，傍晚退潮之前回到港口。"
+WORDS = st.sampled_from(
+    [
+        "Pier",
+        "the",
+        "ferry",
+        "3.14",
+        "Dr.",
+        "U.S.",
+        "e.g.",
+        "渡轮",
+        "港口。",
+        "“好！”",
+        "…",
+        "end.",
+        "Really?",
+        "a" * 90,
+        "é́",
+        "👩‍👩‍👧",
+    ]
+)
+LINE_STARTS = st.sampled_from(["", "# ", "## ", "- ", "1. ", "| ", "> ", "```\n", "    ", "\n"])
+LINES = st.builds(lambda start, words: start + " ".join(words), LINE_STARTS, st.lists(WORDS, max_size=14))
+TEXTS = st.lists(LINES, max_size=30).map("\n".join) | st.text(max_size=400)
+SIZES = st.integers(20, 80).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, (size - 1) // 2)))
+
+
+def texted(text: str, triples: list[Triple] | None = None) -> Document:
+    parts = [Part(document="d", source="s", path="a", kind="text", title="T", text=text)] if text else []
+    if triples:
+        lines = "\n".join(triple.rendered() for triple in triples)
+        parts.append(
+            Part(document="d", source="s", path="b", kind="triples", title="T", text=lines, triples=tuple(triples))
+        )
+    return compose(parts)[0]
+
+
+def chunked(text: str, size: int = 40, overlap: int = 0) -> list[Chunk]:
+    return chunk_document(texted(text), size, overlap)
+
+
+def split(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentences(text)]
+
+
+# --- sentences ---
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["Mr. Smith met E. A. Poe on Jan. 3.", "He paid $3.14 (approx. 3)."],
+        ['"What?" said he.', '"Yes!"', "The U.S. Army came.", "It left the U.S.", "The end."],
+        ["See No. 5 and vol. 2.", "No.", "He went to Acme Inc.", "They paid."],
+        ["Version 3.8.8 of St. Mary's runs.", "Use it, e.g. Tuesdays."],
+        ["Wait... what?", "He left..."],
+    ],
+)
+def test_english_sentences(expected: list[str]) -> None:
+    assert split(" ".join(expected)) == expected
+
+
+def test_chinese_sentences_keep_their_closing_quotes() -> None:
+    expected = ["桥建成了。", "“多长？”", "他问；", "四百米！", "表现优异.", "但是很贵"]
+    assert split("".join(expected)) == expected
+
+
+def test_wrapped_lines_read_on_and_structure_does_not() -> None:
+    wrapped = "It was always said of him, that he knew how to keep\nChristmas well, if any man alive knew it.\nMay"
+    text = (
+        f"# Title\n{wrapped}\n\n- item one\n- item two\n1. First. Second.\n| a | b |\n| 1 | 2 |\n1.2 Short heading\n"
+        + "Long " * 30
+    )
+    assert split(text) == [
+        "# Title", wrapped[: wrapped.index("\nMay")], "May", "- item one", "- item two", "1. First.", "Second.",
+        "| a | b |", "| 1 | 2 |", "1.2 Short heading", ("Long " * 30).strip(),
+    ]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_sentences_hold_all_non_space_characters_and_never_overlap(text: str) -> None:
+    position = 0
+    for start, end in sentences(text):
+        assert not text[position:start].strip()
+        assert start < end
+        assert text[start:end] == text[start:end].strip()
+        position = end
+    assert not text[position:].strip()
+
+
+def test_scripts_and_languages() -> None:
+    assert [language_of(text) for text in TONGUES] == [
+        "en", "zh", "ja", "ko", "und", "und",
+    ]  # fmt: skip
+    assert script_of("GraphRAG 通过知识图谱实现总结") == "han"
+    assert is_cjk("Orla 桥")
+    assert not is_cjk("Brücke")
+
+
+def test_tokens_are_counted_without_reading_special_names() -> None:
+    assert count_tokens(["", "hello world", "<|endoftext|>"])[:2] == [0, 2]
+    assert count_tokens(["<|endoftext|>"])[0] > 1
+
+
+# --- chunks ---
+
+
+@settings(deadline=None)
+@given(TEXTS.filter(str.strip), SIZES)
+def test_chunks_are_exact_complete_bounded_and_repeatable(text: str, limits: tuple[int, int]) -> None:
+    document = texted(text)
+    chunks = chunk_document(document, *limits)
+    held = set[int]()
+    for ordinal, chunk in enumerate(chunks):
+        assert document.text[chunk.start : chunk.end] == chunk.text
+        assert chunk.tokens == count_tokens([chunk.text])[0] <= limits[0]
+        assert chunk.ordinal == ordinal
+        held.update(range(chunk.start, chunk.end))
+    assert all(character.isspace() for place, character in enumerate(document.text) if place not in held)
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    assert all(a.start < b.start and a.end < b.end for a, b in pairwise(chunks))
+    assert chunk_document(document, *limits) == chunks
+
+
+@settings(deadline=None)
+@given(st.lists(LINES, max_size=30).map("\n".join), TEXTS.filter(str.strip))
+def test_appended_text_leaves_the_ids_of_earlier_chunks_alone(text: str, more: str) -> None:
+    before = chunked(text + "\n\nA last line of plain words that ends here.", 40, 10)
+    after = {chunk.id for chunk in chunked(text + "\n\nA last line of plain words that ends here.\n\n" + more, 40, 10)}
+    assert len(before) == 1 or {chunk.id for chunk in before[:-2]} <= after
+
+
+@pytest.mark.parametrize("pattern", [ENGLISH, CHINESE])
+def test_sentences_are_not_cut_and_neighbours_share_whole_ones(pattern: str) -> None:
+    text = " ".join(pattern.format(n=n) for n in range(30))
+    chunks = chunked(text, 100, 45)
+    spans = sentences(text)
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    assert len(chunks) > 3
+    assert all(chunk.start in starts and chunk.end in ends for chunk in chunks)
+    shared = [text[b.start : a.end] for a, b in pairwise(chunks)]
+    assert all(shared)
+    assert max(count_tokens(shared)) <= 45
+
+
+def test_headings_begin_chunks_and_never_end_them() -> None:
+    sections = [f"## Part {n}\n\n" + " ".join(ENGLISH.format(n=m) for m in range(n)) for n in range(1, 7)]
+    chunks = chunked("# Guide\n\n" + "\n\n".join(sections), 80, 20)
+    assert all(not chunk.text.splitlines()[-1].startswith("#") for chunk in chunks)
+    assert {chunk.heading for chunk in chunks} >= {"Guide", "Guide > Part 3", "Guide > Part 6"}
+    assert any(chunk.text.startswith("## Part 5") for chunk in chunks)
+
+
+def test_a_heading_takes_the_beginning_of_a_sentence_that_is_too_long() -> None:
+    chunks = chunked("# A long heading about the ferries of the harbour\n\n" + "and the ferry, " * 12 + "left.", 50)
+    assert "\n\nand the ferry" in chunks[0].text
+
+
+def test_tables_and_lists_stay_whole_where_they_fit() -> None:
+    table = "| Pier | Depth |\n|---|---|\n" + "\n".join(f"| {n} | {n} m |" for n in range(5))
+    steps = "Take these steps:\n\n" + "\n".join(f"{n}. Step number {n} is this." for n in range(1, 6))
+    text = "\n\n".join([ENGLISH.format(n=1), ENGLISH.format(n=2), table, ENGLISH.format(n=3), steps])
+    texts = [chunk.text for chunk in chunked(text, 90, 0)]
+    assert any(table in text for text in texts)
+    assert any(steps in text for text in texts)
+
+
+def test_triples_are_cut_between_lines_and_keep_a_subject_together() -> None:
+    triples = [Triple(s=f"bridge_{n // 4}", p="spans", o=f"river number {n}") for n in range(24)]
+    document = texted(ENGLISH.format(n=1), triples)
+    chunks = chunk_document(document, 60, 10)
+    assert [chunk.kind for chunk in chunks][:2] == ["text", "triples"]
+    lines = [triple.rendered() for triple in triples]
+    assert [line for chunk in chunks[1:] for line in chunk.text.split("\n")] == lines
+    assert all(document.text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+    assert all(len(chunk.text.split("\n")) % 4 == 0 for chunk in chunks[1:])
+
+
+def test_a_short_document_is_one_chunk_and_equal_passages_have_ids_of_their_own() -> None:
+    (chunk,) = chunked(f"\n# Guide\n\n{ENGLISH}\n\n# Next\n\nMore.\n", 200)
+    assert (chunk.heading, chunk.title, chunk.language) == ("Guide", "T", "en")
+    repeated = chunked("\n\n".join(["# Same\n\n" + ENGLISH] * 3), 40)
+    assert len({chunk.text for chunk in repeated}) == 1
+    assert len({chunk.id for chunk in repeated}) == 3
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(19, 0), (40, 20), (40, -1)])
+def test_settings_that_cannot_be_met_are_refused(size: int, overlap: int) -> None:
+    with pytest.raises(SettingsError):
+        chunked("text", size, overlap)
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 5000, "字" * 2000, "a," * 2000, "x\n" * 2000, "# h\n" * 300, "word. " + " " * 9000 + "end."]
+)
+def test_monotonous_texts_keep_to_the_size(text: str) -> None:
+    assert max(chunk.tokens for chunk in chunked(text, 30, 5)) <= 30
