@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from benchmarks.questions import Question
+from flows.asking import AskOptions, retrieve_passages
 from flows.session import Session
 from storage.records import Record
-from tasks.retrieve.search import retrieve
 
 RRF_K = 60
 
@@ -21,8 +21,8 @@ class Quality(Record):
 
 async def ranked(question: str, k: int, session: Session) -> list[str]:
     """The documents of the k passages that Trellis retrieves, best first."""
-    passages = await retrieve(session.index, [question], session.dense([question]), k)
-    return [passage.document for passage in passages]
+    found = await retrieve_passages(question, AskOptions(k=k), session)
+    return [passage.document for passage in found.passages]
 
 
 def floors(question: str, k: int, session: Session) -> dict[str, list[str]]:

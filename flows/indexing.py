@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flows.indexing_store import (
-    Carried, carried_over, known_reports, rebind, store_chunks, store_graph, store_vectors, summary_of, unchanged,
-)  # fmt: skip
+    Carried,
+    carried_over,
+    known_reports,
+    rebind,
+    store_chunks,
+    store_graph,
+    store_vectors,
+    summary_of,
+    unchanged,
+)
 from flows.runtime import Runtime, usage_rows
 from prompts.extract import Extract
 from prompts.report import WriteReports
@@ -80,19 +88,26 @@ async def _chunk(plan: SyncPlan, staging: Staging, runtime: Runtime) -> list[Chu
 
 
 async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, runtime: Runtime) -> list[Extraction]:
-    """Extract the chunks that no earlier run has, batch by batch, and return the extractions of the whole generation."""
+    """Extract the chunks that no earlier run has, batch by batch; the extractions of the whole generation."""
     extractor = Extract(runtime.models)
     model = runtime.models.name("extract")
     inputs = {part.id: extraction_inputs(part, model) for part in chunks}
     stored = {} if carried.full else staging.extractions.inputs()
-    todo = [part for part in chunks if stored.get(part.id) != inputs[part.id]]
+    anew = {document.id for document in carried.plan.put}
+    todo = [
+        part
+        for part in chunks
+        if stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew)
+    ]
     reused, todo = rebind(todo, inputs, carried)
     staging.extractions.save_extractions(reused, {found.chunk: inputs[found.chunk] for found in reused})
     failed: list[DeadLetter] = []
     for start in range(0, len(todo), BATCH):
         batch = todo[start : start + BATCH]
         found = await extract(batch, extractor, carried.weights)
-        staging.extractions.save_extractions(list(found.extractions), {e.chunk: inputs[e.chunk] for e in found.extractions})
+        staging.extractions.save_extractions(
+            list(found.extractions), {e.chunk: inputs[e.chunk] for e in found.extractions}
+        )
         failed += found.dead_letters
         runtime.progress("extract", min(start + BATCH, len(todo)), len(todo))
     if len(failed) > max(1, FAILURE_LIMIT * len(todo)):
@@ -104,7 +119,11 @@ async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, 
 
 async def _embed(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) -> None:
     """Embed the texts that have no vector yet and store the windows of all chunks."""
-    have = {window.chunk for window in staging.vectors.windows()} if staging.vectors.model() == runtime.embedder.name else set()
+    have = (
+        {window.chunk for window in staging.vectors.windows()}
+        if staging.vectors.model() == runtime.embedder.name
+        else set()
+    )
     planned = plan_windows([part for part in chunks if part.id not in have], runtime.embedder, have=())
     known = staging.vectors.have(runtime.embedder.name, list(planned.missing))
     texts = {key: text for key, text in planned.missing.items() if key not in known}

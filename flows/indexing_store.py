@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 
 from flows.runtime import Runtime, usage_of
 from storage.errors import NoGeneration
-from storage.generations import Generation
 from storage.records import (
-    Chunk, Community, Entity, Extraction, IndexReport, Report,
-)  # fmt: skip
+    Chunk,
+    Community,
+    Entity,
+    Extraction,
+    IndexReport,
+    Report,
+)
+from storage.rooms import Generation
 from storage.staging import Staging
 from tasks.dedupe import Graph
 from tasks.load.sources import Loaded
@@ -28,8 +33,8 @@ if TYPE_CHECKING:
 class Carried:
     """What was read from the sources and from the current generation before anything is written.
 
-    `extractions` are those of documents that go or change, by inputs hash, with the chunk each was made of: the same text
-    under another name needs no new extraction.
+    `extractions` are those of documents that go or change, by inputs hash, with the chunk each was made of: the same
+    text under another name needs no new extraction.
     """
 
     loaded: Loaded
@@ -41,9 +46,9 @@ class Carried:
     retry: bool
 
     @property
-    def weights(self) -> dict[str, float]:
-        """The weight of each imported triple, by its rendered line."""
-        return {t.rendered(): t.weight for d in self.plan.put for part in d.parts for t in part.triples}
+    def weights(self) -> dict[tuple[str, str], float]:
+        """The weight of each triple of the documents that are stored anew, by document and rendered line."""
+        return {(d.id, t.rendered()): t.weight for d in self.plan.put for part in d.parts for t in part.triples}
 
 
 def carried_over(loaded: Loaded, options: "IndexOptions", runtime: Runtime) -> Carried:
@@ -67,10 +72,14 @@ def carried_over(loaded: Loaded, options: "IndexOptions", runtime: Runtime) -> C
             plan = plan.model_copy(update={"put": kept})
         leaving = {*plan.removed, *(document.id for document in plan.put)}
         return Carried(
-            loaded, plan, options.full, generation.number, fingerprint,
+            loaded,
+            plan,
+            options.full,
+            generation.number,
+            fingerprint,
             {} if options.full else _extractions(generation, leaving),
             retry=any(letter.step == "extract" for letter in generation.extractions.dead_letters()),
-        )  # fmt: skip
+        )
 
 
 def _extractions(generation: Generation, documents: set[str]) -> dict[str, tuple[Chunk, Extraction]]:
@@ -89,13 +98,14 @@ def unchanged(carried: Carried, runtime: Runtime) -> bool:
     )
 
 
-def rebind(
-    todo: Sequence[Chunk], inputs: Mapping[str, str], carried: Carried
-) -> tuple[list[Extraction], list[Chunk]]:
-    """Take over extractions of the same text under another id; the rest still has to be extracted."""
+def rebind(todo: Sequence[Chunk], inputs: Mapping[str, str], carried: Carried) -> tuple[list[Extraction], list[Chunk]]:
+    """Take over extractions of the same text under another id; the rest still has to be extracted.
+
+    Triples never are: their weights stand in the document, not in the text that the inputs hash.
+    """
     reused, left = [], []
     for chunk in todo:
-        if inputs[chunk.id] not in carried.extractions:
+        if chunk.kind == "triples" or inputs[chunk.id] not in carried.extractions:
             left.append(chunk)
             continue
         old, extraction = carried.extractions[inputs[chunk.id]]
@@ -104,8 +114,14 @@ def rebind(
 
 
 def _moved(extraction: Extraction, chunk: str, shift: int) -> Extraction:
-    mentions = (m.model_copy(update={"chunk": chunk, "start": m.start + shift, "end": m.end + shift}) for m in extraction.mentions)
-    relations = (r.model_copy(update={"chunk": chunk, "start": r.start + shift, "end": r.end + shift}) for r in extraction.relations)
+    mentions = (
+        m.model_copy(update={"chunk": chunk, "start": m.start + shift, "end": m.end + shift})
+        for m in extraction.mentions
+    )
+    relations = (
+        r.model_copy(update={"chunk": chunk, "start": r.start + shift, "end": r.end + shift})
+        for r in extraction.relations
+    )
     return Extraction(chunk=chunk, mentions=tuple(mentions), relations=tuple(relations))
 
 
@@ -120,14 +136,21 @@ def store_chunks(staging: Staging, plan: SyncPlan, chunks: Sequence[Chunk]) -> N
 
 
 def store_graph(
-    staging: Staging, graph: Graph, entities: Sequence[Entity], communities: Sequence[Community], reports: Sequence[Report]
+    staging: Staging,
+    graph: Graph,
+    entities: Sequence[Entity],
+    communities: Sequence[Community],
+    reports: Sequence[Report],
 ) -> None:
     """The derived half of a generation, as a whole."""
     with staging.transaction():
         staging.graph.replace_graph(
-            list(entities), list(graph.aliases), list(graph.entity_occurrences), list(graph.relations),
+            list(entities),
+            list(graph.aliases),
+            list(graph.entity_occurrences),
+            list(graph.relations),
             list(graph.relation_occurrences),
-        )  # fmt: skip
+        )
         staging.communities.replace_communities(list(communities), list(reports))
 
 
@@ -148,10 +171,17 @@ def summary_of(carried: Carried, runtime: Runtime, started: float, published: in
         number = generation.number
     seconds = time.monotonic() - started
     return IndexReport(
-        generation=number, published=published is not None, documents=carried.plan.counts, skipped=carried.loaded.skipped,
-        chunks=counts["chunks"], entities=counts["entities"], relations=counts["relations"], claims=0,
-        communities=counts["communities"], reports=counts["reports"], dead_letters=counts["dead_letters"],
-        usage=usage_of(runtime.models.meter, seconds), seconds=seconds,
-    )  # fmt: skip
-
-
+        generation=number,
+        published=published is not None,
+        documents=carried.plan.counts,
+        skipped=carried.loaded.skipped,
+        chunks=counts["chunks"],
+        entities=counts["entities"],
+        relations=counts["relations"],
+        claims=0,
+        communities=counts["communities"],
+        reports=counts["reports"],
+        dead_letters=counts["dead_letters"],
+        usage=usage_of(runtime.models.meter, seconds),
+        seconds=seconds,
+    )

@@ -12,6 +12,7 @@ from storage.generations import Workspace
 from storage.meta import UsageRow
 from storage.records import StepUsage, Usage
 from storage.side import SideStore
+from tasks.extract import EXTRACTOR_VERSION
 
 # Reports that a step has done so many of so many items.
 Progress = Callable[[str, int, int], None]
@@ -36,9 +37,15 @@ class Runtime:
         """Changes when a setting changes that the stored index depends on."""
         settings = self.settings
         parts = (
-            settings.chunk_tokens, settings.chunk_overlap, settings.community_size, self.embedder.name,
-            self.models.name("extract"), self.models.name("summarize"), self.models.name("report"),
-        )  # fmt: skip
+            EXTRACTOR_VERSION,
+            settings.chunk_tokens,
+            settings.chunk_overlap,
+            settings.community_size,
+            self.embedder.name,
+            self.models.name("extract"),
+            self.models.name("summarize"),
+            self.models.name("report"),
+        )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -48,9 +55,12 @@ def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
     caches = SideStore(settings.cache_dir / "caches.sqlite") if settings.cache_dir else workspace.side
     key = settings.lm_api_key.get_secret_value() if settings.lm_api_key else None
     embedder = open_embedder(
-        settings.embedding, settings.embedding_base_url, key, caches.embeddings,
+        settings.embedding,
+        settings.embedding_base_url,
+        key,
+        caches.embeddings,
         allow_download=settings.embedding != "bundled",
-    )  # fmt: skip
+    )
     models = Models(settings.model_choices(), Meter(), settings.concurrency)
     return Runtime(settings, workspace, models, embedder, progress)
 
@@ -61,16 +71,21 @@ def usage_of(meter: Meter, seconds: float) -> Usage:
     for step, _, spent in meter.rows():
         total.add(spent)
         steps.setdefault(step, Spent()).add(spent)
-    return Usage(**_fields(total) | {"seconds": seconds}, by_step={name: StepUsage(**_fields(s)) for name, s in steps.items()})
+    whole = _step_usage(total).model_copy(update={"seconds": seconds})
+    return Usage(**dict(whole), by_step={name: _step_usage(spent) for name, spent in steps.items()})
 
 
 def usage_rows(meter: Meter) -> list[UsageRow]:
     """The ledger as storage keeps it."""
-    return [UsageRow(step=step, model=model, **_fields(spent)) for step, model, spent in meter.rows()]
+    return [UsageRow(step=step, model=model, **dict(_step_usage(spent))) for step, model, spent in meter.rows()]
 
 
-def _fields(spent: Spent) -> dict[str, int | float | None]:
-    return {
-        "calls": spent.calls, "input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens,
-        "cached_calls": spent.cached_calls, "cost_usd": spent.cost_usd, "seconds": spent.seconds,
-    }  # fmt: skip
+def _step_usage(spent: Spent) -> StepUsage:
+    return StepUsage(
+        calls=spent.calls,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cached_calls=spent.cached_calls,
+        cost_usd=spent.cost_usd,
+        seconds=spent.seconds,
+    )

@@ -7,7 +7,8 @@ from types import TracebackType
 
 from flows.runtime import Runtime
 from storage.generations import Generation
-from storage.records import Document
+from storage.memory import MemoryEntry
+from storage.records import Document, Relation
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.search import SearchIndex
 
@@ -54,6 +55,27 @@ class Session:
             dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents)) if query in vectors else {}
             for query in queries
         ]
+
+    def named(self, text: str) -> frozenset[int]:
+        """The entities that a text names."""
+        return frozenset(link.entity for link in self.index.link(text))
+
+    def paths(self, question: str) -> list[list[Relation]]:
+        """The chains of relations between the first two things that a question names."""
+        groups: dict[str, list[str]] = {}
+        for link in self.index.link(question):
+            groups.setdefault(link.text, []).append(self.index.entities[link.entity].id)
+        ends = list(groups.values())
+        return self.facts.paths(ends[0], ends[1]) if len(ends) > 1 else []
+
+    def memory(self) -> list[MemoryEntry]:
+        """All that is remembered, whatever generation it came from."""
+        return self.runtime.workspace.side.memory.entries()
+
+    def remember(self, entries: Sequence[MemoryEntry]) -> None:
+        """Keep what an answer rested on."""
+        for entry in entries:
+            self.runtime.workspace.side.memory.put(entry)
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""

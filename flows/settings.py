@@ -61,7 +61,9 @@ class Settings(BaseModel):
         return ModelChoice(name, own.base_url or self.lm_base_url, key.get_secret_value() if key else None)
 
 
-def load_settings(parameters: Mapping[str, object] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+def load_settings(
+    parameters: Mapping[str, object] | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
     """The settings in force. `parameters` with a value None count as not given.
 
     Raises SettingsError, with the value and the choices, for an unknown name or a value that is not of the type.
@@ -119,7 +121,9 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             roles.setdefault(by_role[base], {})[field] = value
         else:
             near = difflib.get_close_matches(variable, [*known, *by_role, f"{PREFIX}CONFIG"], n=3)
-            raise SettingsError(variable, value, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}")
+            raise SettingsError(
+                variable, value, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}"
+            )
     return {**values, "roles": roles} if roles else values
 
 

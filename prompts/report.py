@@ -1,4 +1,4 @@
-"""What is a community of entities about? A title, a summary, a rating and findings, each tied to statements (GraphRAG 2.5)."""
+"""What is a community of entities about? Title, summary, rating, and findings tied to statements (GraphRAG 2.5)."""
 
 import math
 from collections.abc import Sequence
@@ -79,7 +79,9 @@ def report_offline(entities: Sequence[tuple[str, str]], statements: Sequence[Sta
         rating=round(min(10.0, 1.5 * math.log2(1 + size)), 1),
         rating_reason=reason,
         findings=[
-            FindingWritten(summary=joint.join(statement.entities), explanation=statement.text, statements=[statement.number])
+            FindingWritten(
+                summary=joint.join(statement.entities), explanation=statement.text, statements=[statement.number]
+            )
             for statement in chosen
         ],
     )

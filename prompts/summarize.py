@@ -12,7 +12,10 @@ MAX_LENGTH = 500
 
 
 class SummarizeEntity(dspy.Signature):
-    """Say what the entity is, from the statements alone, in their language. Keep every figure and date; name contradictions."""
+    """Say what the entity is, from the statements alone, in their language.
+
+    Keep every figure and date; name contradictions.
+    """
 
     name: str = dspy.InputField()
     statements: list[str] = dspy.InputField()
@@ -38,8 +41,11 @@ def summarize_offline(name: str, statements: tuple[str, ...]) -> str:
 
     def rank(item: tuple[int, str]) -> tuple[int, int]:
         place, statement = item
-        text, bare = fold(statement).lstrip("#*-> \"'"), fold(name.split(" (")[0])
-        defines = re.match(re.escape(bare) + r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|were|是|为)(?![a-z])", text) is not None
+        text, bare = fold(statement).lstrip("#*-> \"'"), fold(name.split(" (", maxsplit=1)[0])
+        defines = (
+            re.match(re.escape(bare) + r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|were|是|为)(?![a-z])", text)
+            is not None
+        )
         return -(2 * defines + text.startswith(bare)), place
 
     chosen: list[tuple[int, str]] = []

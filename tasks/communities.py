@@ -43,7 +43,9 @@ def _leiden(graph: "igraph.Graph", seed: int) -> list[list[int]]:
     return sorted(sorted(members) for members in found)
 
 
-def detect(entities: Sequence[Entity], relations: Sequence[Relation], max_size: int = 12, seed: int = 7) -> list[Community]:
+def detect(
+    entities: Sequence[Entity], relations: Sequence[Relation], max_size: int = 12, seed: int = 7
+) -> list[Community]:
     """The hierarchy as communities of every level, ordered by level and id.
 
     `max_size` is the size above which a community is split further, if Leiden finds a split.
@@ -78,6 +80,8 @@ def _parts(whole: "igraph.Graph", members: list[int], max_size: int, seed: int, 
 
 
 @step("detect-communities")
-async def detect_communities(entities: Sequence[Entity], relations: Sequence[Relation], max_size: int) -> list[Community]:
+async def detect_communities(
+    entities: Sequence[Entity], relations: Sequence[Relation], max_size: int
+) -> list[Community]:
     """The community hierarchy of a graph."""
     return detect(entities, relations, max_size)

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from prompts.engine.embedder import Embedder, Floats, text_hash
+from storage.chroma import Window
 from storage.records import Chunk, Record
-from storage.vectors import Window
 from tasks.step import step
 
 
@@ -22,14 +22,16 @@ def embedded_text(chunk: Chunk, start: int, end: int) -> str:
 
 
 def windows_of(chunks: Sequence[Chunk], embedder: Embedder) -> list[tuple[Window, str]]:
-    """The windows of the chunks that the embedder can read (text in other scripts is found lexically, never embedded)."""
+    """The windows of the chunks that the embedder can read (other scripts are found lexically, never embedded)."""
     found = []
     for chunk in chunks:
         if not embedder.reads(chunk.text):
             continue
         for number, (start, end) in enumerate(embedder.windows(chunk.text, embedder.max_tokens - 24)):
             text = embedded_text(chunk, start, end)
-            window = Window(id=f"{chunk.id}#{number}", chunk=chunk.id, document=chunk.document, text_hash=text_hash(text))
+            window = Window(
+                id=f"{chunk.id}#{number}", chunk=chunk.id, document=chunk.document, text_hash=text_hash(text)
+            )
             found.append((window, text))
     return found
 

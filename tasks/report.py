@@ -1,7 +1,7 @@
 """What does each community say? One cited report a community (GraphRAG 2.5).
 
-A community that a level took over unchanged from the one above has that one's report; single entities have none. A report
-whose inputs did not change is taken over from the last generation.
+A community that a level took over unchanged from the one above has that one's report; single entities have none. A
+report whose inputs did not change is taken over from the last generation.
 """
 
 import asyncio
@@ -31,7 +31,6 @@ class _Source(Record):
     document: str
     start: int
     end: int
-
 
 
 class _Desk:
@@ -71,7 +70,9 @@ class _Desk:
 
     def members(self, community: Community) -> list[tuple[str, str]]:
         """Name and description of the members, most connected first."""
-        entities = sorted((self.entities[member] for member in community.members), key=lambda e: (-e.degree, -e.mentions, e.name))
+        entities = sorted(
+            (self.entities[member] for member in community.members), key=lambda e: (-e.degree, -e.mentions, e.name)
+        )
         return [(entity.name, entity.description) for entity in entities]
 
 
@@ -84,21 +85,30 @@ def _finish(community: Community, written: ReportWritten, sources: Sequence[_Sou
         if source is not None:
             findings.append(
                 Finding(
-                    summary=finding.summary, explanation=finding.explanation,
-                    document=source.document, start=source.start, end=source.end,
-                )  # fmt: skip
+                    summary=finding.summary,
+                    explanation=finding.explanation,
+                    document=source.document,
+                    start=source.start,
+                    end=source.end,
+                )
             )
     return Report(
-        community=community.id, level=community.level, title=written.title, summary=written.summary, rating=written.rating,
-        rating_reason=written.rating_reason, findings=tuple(findings), inputs=inputs,
-    )  # fmt: skip
+        community=community.id,
+        level=community.level,
+        title=written.title,
+        summary=written.summary,
+        rating=written.rating,
+        rating_reason=written.rating_reason,
+        findings=tuple(findings),
+        inputs=inputs,
+    )
 
 
 @step("report")
 async def report(
     communities: Sequence[Community], evidence: Evidence, writer: WriteReports, known: Mapping[str, Report]
 ) -> list[Report]:
-    """Reports of all communities that differ from their parent and have a statement; `known` maps input hashes to reports."""
+    """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes."""
     desk = _Desk(evidence)
     by_id = {community.id: community for community in communities}
 
@@ -110,7 +120,9 @@ async def report(
         if not sources:
             return None
         members = desk.members(community)
-        inputs = content_id("inp", writer.models.name(writer.role), repr(members), repr([s.model_dump() for s in sources]))
+        inputs = content_id(
+            "inp", writer.models.name(writer.role), repr(members), repr([s.model_dump() for s in sources])
+        )
         if inputs in known:
             return known[inputs].model_copy(update={"community": community.id, "level": community.level})
         written = await writer.run(members, [source.given for source in sources])

@@ -42,7 +42,11 @@ def touched(loaded: Loaded, known: Sequence[PartSummary]) -> set[str]:
 
 
 def plan_sync(
-    loaded: Loaded, stored: Mapping[str, Document], total: int, allow_removals: bool, gone: Callable[[str], bool] = _gone
+    loaded: Loaded,
+    stored: Mapping[str, Document],
+    total: int,
+    allow_removals: bool,
+    gone: Callable[[str], bool] = _gone,
 ) -> SyncPlan:
     """Compare what was read with what is stored.
 
@@ -63,17 +67,26 @@ def plan_sync(
     renamed = _renamed(removed, added, stored, after)
     if total and len(removed) - renamed > REMOVAL_LIMIT * total and not allow_removals:
         raise RemovalRefused(len(removed) - renamed, total)
-    moved = [name for name in set(after) & set(stored) if name not in changed and after[name].parts != stored[name].parts]
+    moved = [
+        name for name in set(after) & set(stored) if name not in changed and after[name].parts != stored[name].parts
+    ]
     counts = DocumentCounts(
-        added=len(added) - renamed, changed=len(changed), removed=len(removed) - renamed, renamed=renamed,
+        added=len(added) - renamed,
+        changed=len(changed),
+        removed=len(removed) - renamed,
+        renamed=renamed,
         unchanged=len(after) - len(added) - len(changed),
-    )  # fmt: skip
+    )
     put = tuple(after[name] for name in sorted([*added, *changed, *moved]))
     return SyncPlan(put=put, removed=tuple(removed), counts=counts)
 
 
 def _kept(
-    document: Document, new: Iterable[Part], sources: Collection[str], unread: Collection[str], gone: Callable[[str], bool]
+    document: Document,
+    new: Iterable[Part],
+    sources: Collection[str],
+    unread: Collection[str],
+    gone: Callable[[str], bool],
 ) -> list[Part]:
     """The stored parts that stay: those of other sources, and those of files that could not be read this time."""
     text = next((part for part in new if part.kind == "text"), None)

@@ -5,6 +5,7 @@ handed to each step explicitly, so that threads and tasks cannot fall back to of
 """
 
 import asyncio
+import copy
 import os
 import time
 from collections.abc import Mapping
@@ -33,7 +34,9 @@ class ModelChoice:
 class Models:
     """The model of every role, the meter they share, and the limit of calls in flight."""
 
-    def __init__(self, choices: Mapping[Role, ModelChoice | None], meter: Meter | None = None, concurrency: int = 16) -> None:
+    def __init__(
+        self, choices: Mapping[Role, ModelChoice | None], meter: Meter | None = None, concurrency: int = 16
+    ) -> None:
         unknown = sorted(set(choices) - set(ROLES))
         if unknown:
             raise ModelMisconfigured(f"There is no role {unknown[0]!r}", f"The roles are: {', '.join(ROLES)}.")
@@ -47,6 +50,12 @@ class Models:
     def offline(cls) -> "Models":
         """No role has a model."""
         return cls({})
+
+    def metered(self, meter: Meter) -> "Models":
+        """The same models with a ledger of their own (one question, say); connections and limits stay shared."""
+        view = copy.copy(self)
+        view.meter = meter
+        return view
 
     def name(self, role: Role) -> str:
         """The model's name, or "offline"."""
@@ -69,7 +78,7 @@ class Models:
         return self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._concurrency))
 
     def record(self, step: str, role: Role, started: float, usage: Mapping[str, int]) -> None:
-        """Enter one finished call into the ledger; `usage` holds prompt_tokens and completion_tokens, `started` is monotonic."""
+        """Enter one call into the ledger; `usage` holds prompt_tokens and completion_tokens, `started` is monotonic."""
         spent = Spent(
             calls=1,
             input_tokens=usage.get("prompt_tokens", 0),
@@ -86,4 +95,6 @@ def _connect(choice: ModelChoice) -> "dspy.LM":
     import dspy
 
     extra = {"api_base": choice.base_url} if choice.base_url else {}
-    return dspy.LM(choice.name, api_key=choice.api_key, cache=False, num_retries=0, temperature=0.0, max_tokens=4096, **extra)
+    return dspy.LM(
+        choice.name, api_key=choice.api_key, cache=False, num_retries=0, temperature=0.0, max_tokens=4096, **extra
+    )

@@ -3,7 +3,19 @@
 from typing import Literal, get_args
 
 Role = Literal[
-    "extract", "resolve", "summarize", "report", "rewrite", "classify", "filter", "route", "structurize", "decompose",
-    "answer", "judge", "tune", "synthesize",
-]  # fmt: skip
+    "extract",
+    "resolve",
+    "summarize",
+    "report",
+    "rewrite",
+    "classify",
+    "filter",
+    "route",
+    "structurize",
+    "decompose",
+    "answer",
+    "judge",
+    "tune",
+    "synthesize",
+]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -1,7 +1,8 @@
 """What is one step on a language model? A typed DSPy module that can also do its work offline.
 
-A step carries its name, its role and its offline implementation. Both ways return the same typed output, so that callers
-never know which one ran. Steps survive what DSPy does to modules (copy, save, load, compile), because nothing is looked
+A step carries its name, its role and its offline implementation. Both ways return the same typed output, so that
+callers never know which one ran. Steps
+survive what DSPy does to modules (copy, save, load, compile), because nothing is looked
 up by signature name.
 """
 
@@ -42,7 +43,7 @@ class Step(dspy.Predict):
         raise TypeError(f"The step {self.step!r} has no offline version; give the role {self.role!r} a model.")
 
     async def aforward(self, **inputs: object) -> dspy.Prediction:
-        """One call on the role's model, or the offline version. Raises ModelRefused on an answer that is not of the type."""
+        """One call on the role's model, or the offline version; ModelRefused on an answer that is not of the type."""
         lm = self.lm or self.models.lm(self.role)
         if lm is None:
             return self.offline(**inputs)

@@ -6,12 +6,12 @@ Words of one line count as one concept when a question is matched against a sent
 import re
 from functools import lru_cache
 
-from prompts.language.words import HAN_RUN, STOPWORDS, WORD, word_terms, fold, stem
+from prompts.language.words import HAN_RUN, STOPWORDS, WORD, fold, stem, word_terms
 
 _ENGLISH = """
 cost costs price priced spend spent paid pay expense expenses fee
 income revenue turnover earnings receipts sales
-lead leads leader led head heads headed direct directs director directed chief manager manage run chair president principal
+lead leads leader led head heads headed direct directs director directed chief manager manage run chair president
 found founded founder founders establish established create created
 build built building construct constructed construction erected builder
 design designed designer designs architect
@@ -49,7 +49,7 @@ cause caused causes reason reasons because
 large largest big biggest
 limit limits restriction maximum
 connect connected links link linked relation related
-problem problems trouble troubles damage damaged worry worried risk risks fail failed failure complain complaint corrosion
+problem problems trouble troubles damage damaged worry worried risk risks fail failed failure complain complaint
 country nation nationality
 """
 _CHINESE = (
@@ -77,7 +77,7 @@ _CHINESE = (
 _CONCEPT_OF: dict[str, str] = {}
 for _line in _ENGLISH.strip().splitlines():
     for _word in _line.split():
-        # "Founded" (established) and "found" (discovered) share a stem in no useful way: the first line that has a word wins.
+        # "Founded" (established) and "found" (discovered) have one stem: the first line that has a word wins.
         _CONCEPT_OF.setdefault(stem(_word), "~" + _line.split()[0])
 _ZH_OF = {word: "~" + words[0] for words in _CHINESE for word in words}
 _ZH_PATTERN = re.compile("|".join(sorted(map(re.escape, _ZH_OF), key=len, reverse=True)))
@@ -98,3 +98,16 @@ def concept_terms(text: str) -> tuple[str, ...]:
         for term in word_terms(word):
             found.setdefault(_CONCEPT_OF.get(term, term))
     return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def _members() -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for word, concept in _CONCEPT_OF.items():
+        found.setdefault(concept, []).append(word)
+    return {concept: tuple(words) for concept, words in found.items()}
+
+
+def members(concept: str) -> tuple[str, ...]:
+    """The stems of a concept's words; nothing for a term that is no concept."""
+    return _members().get(concept, ())

@@ -7,6 +7,7 @@ Runs of nouns from a part-of-speech segmentation, bracketed titles, foreign term
 import logging
 import re
 import tempfile
+from bisect import bisect_left, insort
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
@@ -15,22 +16,49 @@ from typing import Protocol
 from prompts.language.names import NameSpan
 from prompts.language.words import CJK
 
-_QUOTED = re.compile(r"[《“「『【]([^《》“”「」『』【】\n]{2,30})[》”」』】]")
-_GLOSSED = re.compile(rf"([{CJK}·A-Za-z0-9]{{2,16}})\s*[(（]\s*([A-Za-z][A-Za-z0-9 .,'&/-]{{1,60}}?)\s*[)）]")
-_LATIN = re.compile(r"(?<![A-Za-z0-9%])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){0,4}\+?(?![A-Za-z0-9])")
-_TRANSLITERATED = re.compile(rf"[{CJK}]{{1,6}}(?:·[{CJK}]{{1,6}})+")
-_ADDRESS = re.compile(r"\]\([^)\s]+\)|https?://\S+|/?[\w%.-]+(?:/[\w%.-]+)+|\$\$?[^$]*\$?\$|<[^<>]{1,200}>")
-_CLAUSE_CUT = re.compile(r"[是为由在的了和与及或于]|采用|提出|使用|包括|称为|叫做|名为")
-_NOUN_TAGS = ("n", "vn", "nz", "nt", "ns", "nr", "an", "l", "i", "j", "nrt", "nrfg", "eng", "b", "zg")
+_WORK = re.compile(r"《([^《》\n]{2,30})》")
+_QUOTED = re.compile(rf"[“「『【\"]([{CJK}A-Za-z0-9·\- ]{{2,20}})[”」』】\"]")
+_GLOSSED = re.compile(
+    rf"([{CJK}·A-Za-z0-9]{{2,16}})\s*[(（]\s*(?:(?:简称|英文名?|英文简称|又称|又名|即|缩写为?|亦称)[:：]?\s*)?"
+    r"([A-Za-z][A-Za-z0-9 .,'&/-]{1,60}?)\s*(?=[)）]|[,，;；、][^()（）]{0,40}[)）])"
+)
+_LATIN = re.compile(r"(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){0,4}\+?(?![A-Za-z0-9_])")
+_TRANSLITERATED = re.compile(rf"[{CJK}]{{1,12}}(?:·[{CJK}]{{1,8}})+")
+_MASKED = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\]\([^)\s]+\)|https?://\S+|\\[A-Za-z]+(?:\{[^{}]*\})*|\$\$.*?\$\$|\$[^$\n]*\$|"
+    r"(?<![\w.])/?[\w%.-]+(?:/[\w%.-]+)+|\b[\w-]+\.(?:py|md|json|txt|html?|com|org|io)\b|\b[a-z0-9]+_\w+|<[^<>\n]{1,200}>",
+    re.S,
+)
+_WORDLIKE = re.compile(rf"[{CJK}A-Za-z]")
+_QUALITY = re.compile(r"[性化度感]$|^(?:有|无|不|非|高|低|多|可)")  # abstract or a mere quality, where short
+_CLAUSE_CUT = re.compile(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)|采用|提出|使用|包括|称为|叫做|名为")
+_NOUN_TAGS = ("n", "vn", "an", "l", "i", "j", "eng", "b", "zg")
+_CUT_TAGS = ("p", "c", "u", "r", "d", "f", "y", "m", "t")
+_NAME_TAGS = frozenset({"nr", "ns", "nt", "nz", "nrt", "nrfg"})
 _STOP = frozenset(
-    "时候 问题 方面 情况 部分 东西 方式 结果 内容 作用 过程 关系 时间 地方 人们 大家 自己 以上 以下 之间 其中 今年 去年 目前 本文 一些 一般 "
-    "不同 相关 主要 基本 重要 具体 可能 需要 进行 使用 通过 就是 可以 没有 这种 这个 那个 一个 两个 三个 每个 第一 第二 第三 现在 后来 全长 年份".split()
+    """
+    时候 问题 方面 情况 部分 东西 方式 结果 内容 作用 过程 关系 时间 地方 人们 大家 自己 以上 以下 之间 其中
+    今年 去年 目前 本文 一些 一般 不同 相关 主要 基本 重要 具体 可能 需要 进行 使用 通过 就是 可以 没有 这种
+    这个 那个 一个 两个 三个 每个 第一 第二 第三 现在 后来 全长 年份 方法 系统 模型 数据 信息 任务 能力 步骤
+    流程 阶段 类型 形式 例子 示例 目标 目的 原因 特点 优点 缺点 优势 不足 意义 背景 概念 定义 功能 效果 性能
+    效率 质量 数量 程度 范围 水平 条件 因素 要求 标准 原则 规则 角度 层面 领域 场景 用户 作者 人员 大小 长度
+    高度 单位 名称 名字 文章 论文 图片 表格 代码 参数 变量 输入 输出 部门 公司 机构 组织 费用 价格 克朗 元素
+    因此 首先 其次 最后 总之 同时 此外 例如 比如 实际上 事实上 一方面 另一方面 基础 核心 关键 整体 全局 局部
+    总体 细节 本身 前者 后者 对应 对于 关于 根据 由于 如下 上述 下面 上面 左右 前后 内部 外部 简介 介绍 总结
+    概述 说明 图示 如图 下图 表示 意味着 注意 接下来 值得注意 所有
+    现有 全面 明智 卓越 密集型 大程度 提示 备注 参考 链接 文献 引用 章节 目录 标题 正文 附录
+    """.split()
 )
 _KIND_SUFFIXES = (
-    ("organisation", "公司 集团 大学 学院 研究所 研究院 委员会 协会 银行 博物馆 政府 部门 局 厅 部 社 厂 队 会 基金会 医院 酒厂 船厂".split()),
+    (
+        "organisation",
+        """公司 集团 大学 学院 研究所 研究院 委员会 协会 银行 博物馆 政府 部门 局 厅 部 社 厂 队 会 基金会 医院
+        酒厂 船厂 管理局 事务所""".split(),
+    ),
     ("place", "桥 河 江 湖 海 山 岛 港 城 镇 村 县 市 省 国 区 街 路 站 湾 谷 塔 寺 宫 大桥 码头".split()),
     ("method", "算法 模型 方法 框架 系统 模块 机制 策略 网络 任务 数据集 指标 结构 图谱 检索 生成 路由器".split()),
 )
+_GENERIC = frozenset(suffix for _, suffixes in _KIND_SUFFIXES for suffix in suffixes) | _STOP
 
 
 class _Pair(Protocol):
@@ -52,6 +80,11 @@ def _tagger() -> _Tagger:
     jieba.dt.tmp_dir = str(Path(tempfile.gettempdir()))
     tagger: _Tagger = jieba.posseg
     return tagger
+
+
+def is_generic(name: str) -> bool:
+    """Whether a Chinese word names a sort of thing and no thing ("公司", "研究所")."""
+    return name in _GENERIC
 
 
 def kind_of(name: str) -> str:
@@ -77,7 +110,7 @@ def _noun_runs(text: str) -> list[tuple[int, int, str]]:
     start = end = -1
     last = ""
     for word, tag, offset in [*tagged(text), ("", "x", len(text))]:
-        nounish = tag.startswith(_NOUN_TAGS) and word not in _STOP and re.search(rf"[{CJK}A-Za-z]", word) is not None
+        nounish = tag.startswith(_NOUN_TAGS) and word not in _STOP and _WORDLIKE.search(word) is not None
         if nounish and offset == end:
             end, last = offset + len(word), tag
             continue
@@ -89,18 +122,22 @@ def _noun_runs(text: str) -> list[tuple[int, int, str]]:
 
 def _candidates(text: str) -> list[tuple[int, int, str, int]]:
     """(start, end, kind, strength); where two overlap, the stronger, then the longer one stays."""
-    found = [(m.start(1), m.end(1), "work", 3) for m in _QUOTED.finditer(text)]
+    found = [(m.start(1), m.end(1), "work", 5) for m in _WORK.finditer(text)]
+    found += [(m.start(1), m.end(1), kind_of(m.group(1)), 3) for m in _QUOTED.finditer(text)]
     for match in _GLOSSED.finditer(text):
         name = _tail(match.group(1))
-        found.append((match.end(1) - len(name), match.end(1), kind_of(name), 2))
-        found.append((match.start(2), match.end(2), "thing", 2))
+        person = "·" in name
+        found.append((match.end(1) - len(name), match.end(1), "person" if person else kind_of(name), 4))
+        found.append((match.start(2), match.end(2), "thing", 4))
     found += [(m.start(), m.end(), "thing", 2) for m in _LATIN.finditer(text) if _is_term(m.group())]
     found += [(m.end() - len(_tail(m.group())), m.end(), "person", 4) for m in _TRANSLITERATED.finditer(text)]
     runs = _noun_runs(text)
     counts = Counter(text[start:end] for start, end, _ in runs)
     for start, end, tag in runs:
         name = text[start:end]
-        proper = tag in {"nr", "ns", "nt", "nz", "nrt", "nrfg"}
+        proper = tag in _NAME_TAGS
+        if len(name) <= 3 and not proper and _QUALITY.search(name):
+            continue
         if (len(name) >= 3 or (len(name) == 2 and (proper or counts[name] > 1))) and len(name) <= 16:
             kind = "person" if tag in {"nr", "nrt", "nrfg"} and kind_of(name) == "thing" else kind_of(name)
             found.append((start, end, kind, 1))
@@ -113,25 +150,36 @@ def _is_term(latin: str) -> bool:
 
 
 def glosses(text: str) -> list[tuple[str, str]]:
-    """Pairs (中文, English) that the text equates by brackets; the Chinese side is the last noun run before the bracket."""
-    pairs = []
-    for match in _GLOSSED.finditer(text):
-        pairs.append((_tail(match.group(1)), match.group(2)))
-    return pairs
+    """Pairs (中文, English) that the text equates by brackets; the Chinese side is what the bracket glosses."""
+    return [(_tail(match.group(1)), match.group(2)) for match in _GLOSSED.finditer(text)]
 
 
+@lru_cache(maxsize=10_000)
 def _tail(run: str) -> str:
-    """What a bracket after `run` glosses: all since the last function word ("设计者是托马斯" → "托马斯"), or the whole."""
+    """What a bracket after `run` glosses: the name that ends it, not the clause before ("前往奎伦角" → "奎伦角")."""
     tail = _CLAUSE_CUT.split(run)[-1]
-    return tail if len(tail) > 1 else run
+    tail = tail if len(tail) > 1 else run
+    head, dot, rest = tail.partition("·")
+    words = tagged(head if dot else tail)
+    start = 0
+    for number, (word, tag, offset) in enumerate(words):
+        after = offset + len(word)
+        verb = tag.startswith("v") and tag != "vn" and len(word) > 1 and number < len(words) - 1
+        # A calling before a transliterated name ("工程师托比亚斯·雷恩") is no part of it.
+        calling = dot and tag in {"n", "v"} and len(word) > 1
+        if (verb or calling or tag.startswith(_CUT_TAGS)) and len(head if dot else tail) - after > 1:
+            start = after
+    return (head[start:] if dot else tail[start:]) + dot + rest
 
 
 def name_spans_zh(text: str) -> list[NameSpan]:
-    """The names and terms in a Chinese text, in order, without overlaps."""
-    text = _ADDRESS.sub(lambda match: " " * len(match.group()), text)
-    chosen: list[tuple[int, int, str, int]] = []
-    for start, end, kind, strength in sorted(_candidates(text), key=lambda c: (-c[3], c[0] - c[1], c[0])):
-        if all(end <= other[0] or start >= other[1] for other in chosen):
-            chosen.append((start, end, kind, strength))
-    spans = [NameSpan(text[start:end], start, end, kind) for start, end, kind, _ in sorted(chosen)]
-    return [span for span in spans if span.text not in _STOP]
+    """The names and terms in a Chinese text, in order, without overlaps; addresses, code and formulas hold none."""
+    text = _MASKED.sub(lambda match: re.sub(r"\S", "\u3000", match.group()), text)
+    chosen: list[tuple[int, int, str]] = []
+    for start, end, kind, _ in sorted(_candidates(text), key=lambda c: (-c[3], c[0] - c[1], c[0])):
+        place = bisect_left(chosen, (start, end, kind))
+        free_before = place == 0 or chosen[place - 1][1] <= start
+        if free_before and (place == len(chosen) or chosen[place][0] >= end):
+            insort(chosen, (start, end, kind))
+    spans = [NameSpan(text[start:end], start, end, kind) for start, end, kind in chosen]
+    return [span for span in spans if span.text not in _STOP and "\u3000" not in span.text]

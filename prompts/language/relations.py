@@ -13,29 +13,49 @@ from prompts.language.words import CJK
 
 PRONOUN = re.compile(
     r"\s*[\"“'(*_#>-]*\s*(?:(?:in|by|since|until|after|before|on|at|during|from)\s+[\w ,]{1,30}?,?\s+)?"
-    r"(he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|institute|"
-    r"museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b",
+    r"(he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
+    r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b",
     re.I,
 )
 _POSSESSIVE = {"his", "her", "its", "their"}
-_PREPOSITIONS = {
-    "in", "at", "on", "of", "by", "from", "to", "with", "for", "near", "under", "over", "into", "between", "through",
-    "across", "as", "within", "outside", "against", "after", "before", "since", "until", "during", "and", "behind", "beside",
-}  # fmt: skip
+_PREPOSITIONS = frozenset(
+    """
+    in at on of by from to with for near under over into between through across as within outside against
+    after before since until during and behind beside
+    """.split()
+)
 _DROPPED = re.compile(
     r"\b(?:was|were|is|are|has|have|had|been|be|being|also|the|a|an|its|his|her|their|later|then|first|now|still|both|"
     r"who|which|that|mainly|originally|currently|finally|again|soon|once|and|but|however|respectively|jointly|very|own)\b",
     re.I,
 )
 _BRACKETED = re.compile(r"\([^()]*\)|\[[^\]]*\]")
-_FIGURES = re.compile(r"\b(?:in\s+)?(?:\d[\d.,/–-]*(?:th|st|nd|rd)?|January|February|March|April|May|June|July|August|September|"
-                      r"October|November|December)\b")  # fmt: skip
+_FIGURES = re.compile(
+    r"\b(?:in\s+)?(?:\d[\d.,/–-]*(?:th|st|nd|rd)?|January|February|March|April|May|June|July|August|September|"
+    r"October|November|December)\b"
+)
 _SPACES = re.compile(r"[\s,;:.\"“”‘’'—–*_|-]+")
 _LIST_GAP = re.compile(r"^\s*(?:,|,?\s*(?:and|or|&)|、|和|与|及|以及)\s*(?:the\s+|an?\s+)?$", re.I)
 _NEW_SUBJECT = re.compile(r"[;:]|\b(?:while|whereas|although|because|when|where|but|if)\b|[；。]", re.I)
 _ZH_DROPPED = re.compile(r"[的了于是由在，,、。；;：:（）()\s\"“”]|以及|并且|而且|同时|其中|一个|一种|通过")
 _ZH_PRONOUN = re.compile(r"\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])")
-_ADJECTIVAL = ("ian", "ish", "ese", "can", "ean", "ench", "ic", "erman", "utch", "reek", "iss", "Scots", "elsh", "aqi", "aeli")
+_ADJECTIVAL = (
+    "ian",
+    "ish",
+    "ese",
+    "can",
+    "ean",
+    "ench",
+    "ic",
+    "erman",
+    "utch",
+    "reek",
+    "iss",
+    "Scots",
+    "elsh",
+    "aqi",
+    "aeli",
+)
 _LOWER_WORD = re.compile(r"[ -]([a-z]+)")
 _VERBS = {"was", "is", "are", "were", "has", "had", "who", "which", "and", "or"}
 MAX_GAP = 90
@@ -53,7 +73,7 @@ class Statement:
 
 
 def _phrase(gap: str) -> str:
-    """The connecting words, without articles, auxiliaries, dates and brackets: "was later designed by the" → "designed by"."""
+    """The connecting words, no articles, auxiliaries, dates, brackets: "was later designed by the" → "designed by"."""
     text = _FIGURES.sub(" ", _BRACKETED.sub(" ", gap))
     return _SPACES.sub(" ", _DROPPED.sub(" ", text)).strip().lower()
 
@@ -63,9 +83,11 @@ def _is_preposition(phrase: str) -> bool:
 
 
 def _is_adjective(text: str, name: NameSpan, end: int) -> bool:
-    """Whether a name only qualifies the noun after it ("a Russian drama film"): it neither begins nor ends a relation."""
+    """Whether a name only qualifies the noun after it ("a Russian drama film"): it takes part in no relation."""
     following = _LOWER_WORD.match(text, name.end, end)
-    return following is not None and name.text.endswith(_ADJECTIVAL) and following.group(1) not in _PREPOSITIONS | _VERBS
+    return (
+        following is not None and name.text.endswith(_ADJECTIVAL) and following.group(1) not in _PREPOSITIONS | _VERBS
+    )
 
 
 def _bounded(phrase: str) -> str:
@@ -74,7 +96,7 @@ def _bounded(phrase: str) -> str:
 
 
 def statements(text: str, start: int, end: int, names: list[NameSpan], topic: str) -> Iterator[Statement]:
-    """The relations that the sentence `text[start:end]` states among `names` (those inside it, in order) and the topic."""
+    """The relations that the sentence `text[start:end]` states among `names` and the topic."""
     subject, position, predicate = _opening(text, start, end, names, topic)
     previous = subject
     for name in names:

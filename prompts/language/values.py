@@ -20,22 +20,36 @@ _DATE = re.compile(
 _NUMBER_WORDS = {
     word: index
     for index, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split()
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen twenty".split()
     )
 }
-_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "万": 1e4, "亿": 1e8, "m": 1e6, "bn": 1e9, "k": 1e3}
+_SCALES = {
+    "hundred": 1e2,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "万": 1e4,
+    "亿": 1e8,
+    "m": 1e6,
+    "bn": 1e9,
+    "k": 1e3,
+}
 _UNIT = (
-    r"%|percent|per cent|‰|°[CF]|(?:km|cm|mm|µm|m)[²³2]?(?:/[sh])?|kg|mg/L|mg|g|tonnes?|tons?|litres?|liters?|hectolitres?|ml|"
+    r"%|percent|per cent|‰|°[CF]|(?:km|cm|mm|µm|m)[²³2]?(?:/[sh])?|kg|mg/L|mg|g|tonnes?|tons?|litres?|liters?|"
+    r"hectolitres?|ml|"
     r"metres?|meters?|kilometres?|kilometers?|miles?|feet|foot|ft|inches|yards?|acres?|hectares?|hours?|minutes?|seconds?|"
     r"days?|weeks?|months?|years?|bar|kW|MW|kWh|MWh|GWh|knots?|degrees?|tokens?|people|inhabitants|passengers|vehicles|"
     r"visitors|employees|staff|vessels|ships|pages|times|"
     r"米|公里|千米|厘米|毫米|平方公里|平方米|公斤|千克|克|吨|升|毫升|毫克|小时|分钟|秒|天|日|周|个月|年|人|名|位|艘|座|台|口|个|次|章|页|倍|岁|层|家|公顷|亩"
 )
 _CURRENCY = r"[$€£¥₹]|(?:US)?\$|USD|EUR|GBP|CNY|RMB"
-_CURRENCY_AFTER = r"crowns?|dollars?|euros?|pounds?|francs?|yen|yuan|marks?|rubles?|rupees?|元|美元|欧元|英镑|克朗|人民币|日元|港元"
+_CURRENCY_AFTER = (
+    r"crowns?|dollars?|euros?|pounds?|francs?|yen|yuan|marks?|rubles?|rupees?|元|美元|欧元|英镑|克朗|人民币|日元|港元"
+)
 _FIGURE = re.compile(
-    rf"(?P<money>(?:{_CURRENCY})\s?)?(?P<number>(?<![\w.,])[-−]?\d{{1,3}}(?:[,  ]\d{{3}})+(?:\.\d+)?|(?<![\w.,])[-−]?\d+(?:\.\d+)?|"
+    rf"(?P<money>(?:{_CURRENCY})\s?)?(?P<number>(?<![\w.,])[-−]?\d{{1,3}}(?:[,  ]\d{{3}})+(?:\.\d+)?|"
+    rf"(?<![\w.,])[-−]?\d+(?:\.\d+)?|"
     rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b)(?P<scale>\s?(?:hundred|thousand|million|billion|bn|万|亿)\b|\s?[万亿])?"
     rf"(?:[\s-]?(?P<after>{_CURRENCY_AFTER})|[\s-]?(?P<unit>{_UNIT})(?![A-Za-z]))?",
     re.I,
@@ -44,7 +58,7 @@ _FIGURE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A date or figure as written at `start`..`end`; `number` is its amount (a year for dates), None where it has none."""
+    """A date or figure as written at `start`..`end`; `number` is its amount (a year for dates) or None."""
 
     text: str
     start: int
@@ -72,7 +86,9 @@ def values_in(text: str) -> list[Value]:
     found: list[Value] = []
     for match in _DATE.finditer(text):
         year = re.search(r"\d{3,4}", match.group())
-        found.append(Value(match.group(), match.start(), match.end(), "date", float(year.group()) if year else None, ""))
+        found.append(
+            Value(match.group(), match.start(), match.end(), "date", float(year.group()) if year else None, "")
+        )
     taken = [(value.start, value.end) for value in found]
     for match in _FIGURE.finditer(text):
         if any(match.start() < end and start < match.end() for start, end in taken):

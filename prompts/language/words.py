@@ -13,13 +13,16 @@ _APOSTROPHE_S = re.compile(r"['’]s\b")
 _JOINT = re.compile(r"['’.\-]")
 
 STOPWORDS = frozenset(
-    """a about above after again against all also am an and any are as at be because been before being below between both
-    but by can could did do does doing down during each either else ever few for from further had has have having he her
-    here hers herself him himself his how however i if in into is it its itself just let me more most my myself neither no
-    nor not now of off on once one only onto or other our ours ourselves out over own per same shall she should since so
-    some such than that the their theirs them themselves then there these they this those though through thus to too under
-    until unto up upon us very was we were what whatever when where whether which while who whom whose why will with within
-    without would yet you your yours yourself 's s t don""".split()
+    """
+    a about above after again against all also am an and any are as at be because been before being below
+    between both but by can could did do does doing down during each either else ever few for from further had
+    has have having he her here hers herself him himself his how however i if in into is it its itself just let
+    me more most my myself neither no nor not now of off on once one only onto or other our ours ourselves out
+    over own per same shall she should since so some such than that the their theirs them themselves then there
+    these they this those though through thus to too under until unto up upon us very was we were what whatever
+    when where whether which while who whom whose why will with within without would yet you your yours
+    yourself 's s t don
+    """.split()
 )
 # Function words of Chinese questions and prose; bigrams made only of these say nothing.
 HAN_STOP = frozenset("的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你")
@@ -33,8 +36,9 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
 
 
+@lru_cache(maxsize=300_000)
 def fold_name(name: str) -> str:
-    """The form under which names are compared: folded, without brackets' content, articles, possessive and punctuation."""
+    """The form under which names are compared: folded, without brackets, articles, possessive and punctuation."""
     text = fold(re.sub(r"\s*[(（][^()（）]*[)）]\s*", " ", name)) or fold(name)
     text = _APOSTROPHE_S.sub("", text.replace("_", " "))
     words = WORD.findall(text.replace("-", " ").replace("·", " "))
@@ -56,6 +60,7 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=200_000)
 def word_terms(word: str) -> tuple[str, ...]:
+    """The terms of one folded word: its stem and those of its parts, or the bigrams of a Chinese run."""
     if HAN_RUN.match(word):
         if len(word) == 1:
             return (word,)
@@ -77,7 +82,7 @@ def terms(text: str) -> list[str]:
 
 
 def content_terms(text: str) -> list[str]:
-    """The distinct terms of a question that carry meaning, in order; Chinese bigrams of function characters are dropped."""
+    """The distinct terms of a question that carry meaning, in order; bigrams of Chinese function characters do not."""
     kept: dict[str, None] = {}
     for term in terms(text):
         if not (HAN_RUN.match(term) and sum(c in HAN_STOP for c in term) * 2 >= len(term)):

@@ -30,3 +30,11 @@ def cells_of(line: str) -> tuple[tuple[str, str], ...]:
         return ()
     pairs = [part.split(": ", 1) for part in line.split(" | ")]
     return tuple((pair[0].strip(), pair[1].strip()) for pair in pairs if len(pair) == 2)
+
+
+def row_of(line: str) -> tuple[str, ...]:
+    """The cells of a Markdown table row (`| a | b |`), or nothing."""
+    text = line.strip()
+    if not (text.startswith("|") and text.endswith("|") and len(text) > 2):
+        return ()
+    return tuple(cell.strip() for cell in text[1:-1].split("|"))

@@ -26,7 +26,7 @@ def pick_value(ask: Ask, evidence: Evidence, cues: Collection[str], known: Itera
     if not options:
         return ""
     marks = _marks(evidence.text, set(cues)) or [0]
-    return min(options, key=lambda option: (_rank(ask, option), _distance(option, marks), option[0]))[2]
+    return min(options, key=lambda option: (not says_its_kind(ask, option[2]), _distance(option, marks), option[0]))[2]
 
 
 def _cell(ask: Ask, evidence: Evidence, cues: Collection[str]) -> str:
@@ -69,10 +69,10 @@ def _fits(value: Value, ask: Ask) -> bool:
     return not noun or unit not in _COUNTED or stem(noun) == stem(unit.rstrip("s")) or set(concept_terms(noun)) == set(concept_terms(unit))
 
 
-def _rank(ask: Ask, option: Option) -> int:
-    """0 for a name that says itself what it is ("which bridge": "Sluice Lane Bridge"), 1 for any other."""
+def says_its_kind(ask: Ask, value: str) -> bool:
+    """Whether a name says itself that it is what is asked for ("which bridge": "Sluice Lane Bridge")."""
     noun = ask.noun[:-1] if ask.plural else ask.noun
-    return 0 if noun and stem(noun) in {stem(word) for word in fold(option[2]).split()} else 1
+    return bool(noun) and stem(noun) in {stem(word) for word in fold(value).split()}
 
 
 def _marks(text: str, cues: set[str]) -> list[int]:

@@ -13,13 +13,20 @@ from prompts.language.question import Ask
 from prompts.language.relations import PRONOUN
 from prompts.language.words import HAN_STOP, fold, fold_name, is_han
 from prompts.reading.evidence import Evidence
-from prompts.reading.pick import pick_value
+from prompts.reading.pick import pick_value, says_its_kind
 
 TITLE_SHARE = 0.9
 HEADING_SHARE = 0.8
 BEFORE_SHARE = 0.5
 PRONOUN_SHARE = 0.95
 DEPTH = 48
+_ZH_ASKING = re.compile(
+    r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|怎么样|怎么|怎样|"
+    r"如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
+)
+_PRESENT = re.compile(r"\b(?:now|currently|today|present|current|is|are)\b|现在|目前|如今|现任", re.I)
+_LASTING = re.compile(r"\b(?:since|current|currently|still|now|today|newly)\b|起[,，、 (]|年起|至今|现任|目前|现在", re.I)
+_BYGONE = re.compile(r"\b(?:former|formerly|previous|previously|until|was|were|used to|no longer|out of date)\b|至\d{4}|前任|曾|原来", re.I)
 _ASKING = frozenset(
     "~say ~find ~use many much name list tell give state kind type thing one two three please exactly "
     "哪个 哪些 什么 多少 请问 如何 怎么 为什 是什 现在 主要 最后 哪两 哪一 哪里 哪年 多长 多高".split()
@@ -52,9 +59,11 @@ class Relevance:
         self.known = {name: (name, *others) for name, others in (aliases or {}).items()}
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in self.known.values()]
         self.name_terms = {term for name in self.known for term in concept_terms(name)}
-        wanted = [term for term in concept_terms(ask.text) if term not in _ASKING and not _is_filler(term)]
-        self.weights = {term: weights.get(term, weights.get(term.removeprefix("~"), rarest * 0.7)) for term in wanted}
+        text = _ZH_ASKING.sub(" ", ask.text) if ask.chinese else ask.text
+        wanted = [term for term in concept_terms(text) if term not in _ASKING and not _is_filler(term)]
+        self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
+        self.present = _PRESENT.search(ask.text) is not None
 
     def rank(self, pool: Sequence[Evidence]) -> list[Scored]:
         """The evidence, best first, with the values of the best DEPTH pieces; ties go to the earlier piece."""
@@ -71,6 +80,9 @@ class Relevance:
         cues = sum(self.weights[term] * shares[term] for term in self.cues) / cue_total if cue_total else 1.0
         names = self._names(evidence)
         score = coverage + (0.35 * names if self.names else 0.0) + 0.15 * evidence.prior - 0.1 * _is_heading(evidence)
+        if self.present:
+            # Asked about today, what still holds comes before what once did.
+            score += 0.06 * (_LASTING.search(evidence.text) is not None) - 0.06 * (_BYGONE.search(evidence.text) is not None)
         return Scored(evidence, coverage, names, cues, score)
 
     def _valued(self, scored: Scored) -> Scored:
@@ -78,6 +90,8 @@ class Relevance:
             return scored
         value = pick_value(self.ask, scored.evidence, set(self.cues), self.known.values())
         bonus = 0.2 if value else (-0.1 if self.ask.expects == "name" else -0.35)
+        if value and says_its_kind(self.ask, value):
+            bonus += 0.25
         return replace(scored, value=value, score=scored.score + bonus)
 
     def _shares(self, evidence: Evidence) -> dict[str, float]:

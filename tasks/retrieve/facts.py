@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import log1p
 
 import networkx as nx
@@ -41,7 +42,7 @@ class GraphFacts:
     def paths(self, sources: Sequence[str], targets: Sequence[str], k: int = 3) -> list[list[Relation]]:
         """Up to k chains of relations from one of the sources to one of the targets, cheapest first.
 
-        A step through a hub costs more (1 + log of its degree), so that chains through what everything touches come last.
+        A step through a hub costs more (1 + log of its degree): chains through what everything touches come last.
         """
         graph = self._undirected()
         found: list[tuple[float, list[str]]] = []
@@ -54,7 +55,7 @@ class GraphFacts:
         return [self._steps(nodes) for nodes in list(unique.values())[:k]]
 
     def _between(self, graph: "nx.Graph[str]", source: str, target: str, k: int) -> list[tuple[float, list[str]]]:
-        found = []
+        found: list[tuple[float, list[str]]] = []
         try:
             for tried, nodes in enumerate(nx.shortest_simple_paths(graph, source, target, weight="cost")):
                 if tried >= MAX_TRIED or len(found) >= k:
@@ -78,7 +79,7 @@ class GraphFacts:
     def _steps(self, nodes: Sequence[str]) -> list[Relation]:
         """For each pair of neighbours on a path the heaviest relation between them."""
         steps = []
-        for one, two in zip(nodes, nodes[1:], strict=False):
+        for one, two in pairwise(nodes):
             between = [relation for relation in self.of(one) if two in (relation.source, relation.target)]
             steps.append(between[0])
         return steps

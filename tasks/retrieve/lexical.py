@@ -25,10 +25,14 @@ class Lexicon:
     """BM25 over a fixed set of chunks; immutable, so safe to share between threads."""
 
     def __init__(
-        self, size: int, vocabulary: Sequence[str], chunk_index: NDArray[np.int32], term_index: NDArray[np.int32],
+        self,
+        size: int,
+        vocabulary: Sequence[str],
+        chunk_index: NDArray[np.int32],
+        term_index: NDArray[np.int32],
         counts: NDArray[np.int32],
-    ) -> None:  # fmt: skip
-        """Parallel arrays: term `term_index[i]` occurs `counts[i]` times in chunk `chunk_index[i]`, of `size` chunks."""
+    ) -> None:
+        """Parallel arrays: `term_index[i]` occurs `counts[i]` times in chunk `chunk_index[i]`, of `size` chunks."""
         self.size = size
         self.column = {term: index for index, term in enumerate(vocabulary)}
         found = np.bincount(term_index, minlength=len(vocabulary)).astype(np.float64)

@@ -18,11 +18,15 @@ from tasks.dedupe import name_key
 
 _BRACKETS = re.compile(r"\([^()]*\)")
 MAX_WORDS = 10
+# With these a request begins; there they name nothing, whatever the graph holds.
+IMPERATIVES = frozenset(
+    "tell describe list name give explain summarise summarize show find compare introduce state define outline".split()
+)
 FUZZY_CUTOFF = 84.0
 
 
 class Link(Record):
-    """A stretch of the question and an entity that it may mean; `score` is 1 for an exact match, else the likeness (0-1)."""
+    """A stretch of the question and an entity that it may mean; `score` is 1 where they are equal, else likeness."""
 
     text: str
     entity: int
@@ -67,10 +71,20 @@ class Names:
         links: list[Link] = []
         start = 0
         while start < len(words):
-            size = next((n for n in range(min(MAX_WORDS, len(words) - start), 0, -1) if self._matches(question, words, start, n)), 0)
+            size = next(
+                (
+                    n
+                    for n in range(min(MAX_WORDS, len(words) - start), 0, -1)
+                    if self._matches(question, words, start, n)
+                ),
+                0,
+            )
             if size:
                 text = question[words[start][1] : words[start + size - 1][2]]
-                links += [Link(text=text, entity=entity, score=1.0) for entity in self._candidates(question, words, start, size)]
+                links += [
+                    Link(text=text, entity=entity, score=1.0)
+                    for entity in self._candidates(question, words, start, size)
+                ]
             start += max(size, 1)
             # The words of a bracket after a linked name qualify that name; they name nothing themselves.
             closing = self._bracket_end(question, words[start - 1][2]) if size else 0
@@ -85,7 +99,7 @@ class Names:
         return closing if question[last : last + 2].strip().startswith("(") and 0 < closing - last < 60 else 0
 
     def _candidates(self, question: str, words: Sequence[tuple[str, int, int]], start: int, size: int) -> list[int]:
-        """The entities that a stretch means; a bracketed qualifier after it ("Agni (2004 film)") decides between them."""
+        """The entities that a stretch means; a bracketed qualifier after it ("Agni (2004 film)") decides."""
         first, last = words[start][1], words[start + size - 1][2]
         closing = self._bracket_end(question, last)
         if closing:
@@ -97,7 +111,7 @@ class Names:
     def _matches(self, question: str, words: Sequence[tuple[str, int, int]], start: int, size: int) -> bool:
         if size == 1:
             word = words[start][0]
-            if word.lower() in STOPWORDS or len(word) < 2:
+            if word.lower() in STOPWORDS or len(word) < 2 or (start == 0 and word.lower() in IMPERATIVES):
                 return False
         stretch = [word for word, _, _ in words[start : start + size]]
         if all(word.islower() for word in stretch) and sum(word not in STOPWORDS for word in stretch) < 2:
@@ -105,7 +119,7 @@ class Names:
         return fold_name(question[words[start][1] : words[start + size - 1][2]]) in self.by_key
 
     def _is_rare(self, word: str) -> bool:
-        """A single lower-case word links only when it cannot be an ordinary one: it names exactly one entity and holds a digit."""
+        """A single lower-case word links only when it cannot be an ordinary one: it holds a digit, or is Chinese."""
         return any(c.isdigit() for c in word) or bool(HAN_RUN.match(word))
 
     def _chinese(self, question: str) -> list[Link]:
@@ -124,12 +138,18 @@ class Names:
         """Names by their looks that no exact match covers."""
         bare = _BRACKETS.sub(" ", question)
         spans = name_spans_zh(bare) if is_han(bare) else name_spans(bare, [(0, len(bare))])
-        return [span.text for span in spans if not set(fold_name(span.text).split()) & set(linked.split())]
+        return [
+            span.text
+            for span in spans
+            if span.text.lower() not in IMPERATIVES and not set(fold_name(span.text).split()) & set(linked.split())
+        ]
 
     def _fuzzy(self, name: str) -> list[Link]:
         key = fold_name(name)
         pool = self.buckets.get(key[:1], []) if len(self.keys) > 20_000 else self.keys
         best = process.extract(key, pool, scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=2)
-        return [Link(text=name, entity=entity, score=score / 100) for found, score, _ in best for entity in self.by_key[found]]
-
-
+        return [
+            Link(text=name, entity=entity, score=score / 100)
+            for found, score, _ in best
+            for entity in self.by_key[found]
+        ]

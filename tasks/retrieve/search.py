@@ -29,9 +29,13 @@ class SearchIndex:
     """All that retrieval needs of one generation; immutable, so safe to share between threads."""
 
     def __init__(
-        self, chunks: Sequence[Chunk], postings: Postings, pairs: EntityChunkPairs, entities: Sequence[Entity],
+        self,
+        chunks: Sequence[Chunk],
+        postings: Postings,
+        pairs: EntityChunkPairs,
+        entities: Sequence[Entity],
         aliases: Sequence[Alias],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`postings.chunks` gives the order of chunks; `pairs` may name entities in any order."""
         by_id = {chunk.id: chunk for chunk in chunks}
         self.chunks = [by_id[name] for name in postings.chunks]
@@ -42,15 +46,19 @@ class SearchIndex:
         entity_of = np.array([where[name] for name in pairs.entities], np.int32)
         chunk_of = np.array([self.position[name] for name in pairs.chunks], np.int32)
         self.walker = Walker(
-            len(self.chunks), len(self.entities),
+            len(self.chunks),
+            len(self.entities),
             chunk_of[pairs.chunk_index] if len(chunk_of) else chunk_of,
             entity_of[pairs.entity_index] if len(entity_of) else entity_of,
             pairs.counts.astype(np.float64),
-        )  # fmt: skip
+        )
         self.names = Names(
             [(entity.name, index) for index, entity in enumerate(self.entities)]
             + [(alias.name, where[alias.entity]) for alias in aliases]
         )
+        self.spellings: list[tuple[str, ...]] = [(entity.name,) for entity in self.entities]
+        for alias in aliases:
+            self.spellings[where[alias.entity]] += (alias.name,)
         self.documents: dict[str, list[int]] = {}
         for index, chunk in enumerate(self.chunks):
             self.documents.setdefault(chunk.document, []).append(index)
@@ -89,7 +97,7 @@ class SearchIndex:
     def rank(
         self, scores: Scores, k: int, documents: Collection[str] | None = None, floor: float = 0.0
     ) -> list[Passage]:
-        """The k best chunks above `floor`, best first; ties go to the earlier chunk. `documents` restricts to those ids."""
+        """The k best chunks above `floor`, best first; ties go to the earlier chunk. `documents` restricts them."""
         if documents is not None:
             allowed = [index for name in sorted(set(documents)) for index in self.documents.get(name, ())]
             mask = np.full(len(self.chunks), -1.0)
@@ -100,7 +108,17 @@ class SearchIndex:
 
     def _passage(self, index: int, score: float) -> Passage:
         chunk = self.chunks[index]
-        return Passage(document=chunk.document, title=chunk.title, chunk=chunk.id, score=round(score, 6), text=chunk.text)
+        return Passage(
+            document=chunk.document, title=chunk.title, chunk=chunk.id, score=round(score, 6), text=chunk.text
+        )
+
+    def names_of(self, entity: int) -> tuple[str, ...]:
+        """All names of an entity, the main one first."""
+        return self.spellings[entity]
+
+    def passage(self, chunk: str, score: float) -> Passage:
+        """A chunk as a passage with a given score."""
+        return self._passage(self.position[chunk], score)
 
     def chunk(self, name: str) -> Chunk:
         """A chunk by id."""
@@ -115,9 +133,12 @@ def _scaled(scores: Scores) -> Scores:
 
 @step("retrieve")
 async def retrieve(
-    index: SearchIndex, queries: Sequence[str], dense: Sequence[Mapping[str, float]], k: int,
+    index: SearchIndex,
+    queries: Sequence[str],
+    dense: Sequence[Mapping[str, float]],
+    k: int,
     documents: Collection[str] | None = None,
-) -> list[Passage]:  # fmt: skip
+) -> list[Passage]:
     """The k best passages over all queries, `dense` in their order; the first query counts most."""
     total = np.zeros(len(index.chunks))
     for rank, (query, near) in enumerate(zip(queries, dense, strict=True)):

@@ -17,9 +17,13 @@ class Walker:
     """Random walks with restart on the bipartite graph of `chunks` and `entities`; immutable."""
 
     def __init__(
-        self, chunks: int, entities: int, chunk_index: NDArray[np.int32], entity_index: NDArray[np.int32],
+        self,
+        chunks: int,
+        entities: int,
+        chunk_index: NDArray[np.int32],
+        entity_index: NDArray[np.int32],
         weights: NDArray[np.float64],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Edge i ties chunk `chunk_index[i]` to entity `entity_index[i]` with `weights[i]` > 0."""
         self.chunks = chunks
         self.entities = entities
@@ -32,7 +36,7 @@ class Walker:
         self.degree = np.bincount(entity_index, minlength=entities).astype(np.float64)
 
     def walk(self, entities: dict[int, float], chunks: dict[int, float], damping: float = DAMPING) -> Scores:
-        """Stationary probability of every chunk, given restart weights of entities and chunks (at least one positive)."""
+        """Stationary probability of every chunk; restart weights of entities and chunks, at least one positive."""
         restart = np.zeros(self.chunks + self.entities)
         for entity, weight in entities.items():
             restart[self.chunks + entity] = weight

@@ -1,0 +1,77 @@
+"""The command `trellis`: which of our commands is wanted, and how does its end reach the shell?
+
+Exit codes: 0 done, 1 some rows of a batch or a model failed, 2 usage, 3 budget reached, 4 locked, 5 failure gate,
+130 interrupted. An error is told on standard error as what happened and what to do; with `--json` also as
+`{"error": {"type", "message", "remedy"}}` on standard output.
+"""
+
+import importlib
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+BESIDE = ("tasks", "prompts", "storage")
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; `arguments` are those of the process by default."""
+    foreign = [f"{name} ({place})" for name in BESIDE if (place := _place(name)) != HOME / name]
+    if foreign:
+        sys.stderr.write(
+            f"trellis: other packages take the names of Trellis' own: {', '.join(foreign)}.\n"
+            f"Theirs come first on Python's path. Unset PYTHONPATH, or start trellis from another folder.\n"
+        )
+        return 2
+    from flows.cli.parser import build_parser
+
+    options = build_parser().parse_args(arguments)
+    if arguments is not None:
+        return _run(options)
+    from flows.cli.recorded import Ending
+
+    ending = Ending()  # only where the process is ours to end
+    ending.code = _run(options)
+    return ending.code
+
+
+def _place(name: str) -> Path | None:
+    """The folder that `import name` would take, without importing it."""
+    spec = find_spec(name)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]).resolve() if places else Path(spec.origin) if spec and spec.origin else None
+
+
+def _run(options: Namespace) -> int:
+    """The command, with the errors that are raised on purpose told in words."""
+    from flows.cli.screen import Screen
+    from prompts.engine.errors import EngineError
+    from storage.errors import TrellisError
+
+    screen = Screen(as_json=options.json)
+    module, _, function = options.run.partition(":")
+    try:
+        code = int(getattr(importlib.import_module(module), function)(options, screen))
+        sys.stdout.flush()
+    except (TrellisError, EngineError) as error:
+        screen.error(error)
+        return getattr(error, "exit_code", 1)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain when it closes the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        screen.error(error)
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

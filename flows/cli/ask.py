@@ -1,0 +1,118 @@
+"""`trellis ask` and `trellis retrieve`: one question, or a file of them."""
+
+import asyncio
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from flows.cli.opening import session_of
+from flows.cli.screen import Screen
+from storage.errors import UsageError
+from storage.records import Answer, Citation, Retrieval
+
+if TYPE_CHECKING:
+    from flows.asking import AskOptions
+
+FALLBACKS = {
+    "none": "supported by the sources above",
+    "partial": "partly supported by the sources above",
+    "ungrounded": "from the model alone: no source supports it",
+    "abstained": "the documents do not say",
+}
+
+
+def ask(options: Namespace, screen: Screen) -> int:
+    """Answer; 1 where rows of a batch failed."""
+    from flows.asking import answer_question
+    from flows.cli.batch import run_batch
+
+    _check(options)
+    if options.record:
+        return _recorded(options, screen)
+    with session_of(options) as session:
+        if options.questions:
+            return run_batch(options.questions, _wanted(options), answer_question, session, screen)
+        answer = asyncio.run(answer_question(options.question, _wanted(options), session))
+    show(answer, screen)
+    return 0
+
+
+def retrieve(options: Namespace, screen: Screen) -> int:
+    """List passages; 1 where rows of a batch failed."""
+    from flows.asking import AskOptions, retrieve_passages
+    from flows.cli.batch import run_batch
+
+    _check(options)
+    wanted = AskOptions(k=options.k)
+    with session_of(options) as session:
+        if options.questions:
+            return run_batch(options.questions, wanted, retrieve_passages, session, screen)
+        found = asyncio.run(retrieve_passages(options.question, wanted, session))
+    if screen.as_json:
+        screen.json(found)
+    else:
+        _show_passages(found, screen)
+    return 0
+
+
+def show(answer: Answer, screen: Screen) -> None:
+    """The answer, its sources, and how it was found."""
+    if screen.as_json:
+        screen.json(answer)
+        return
+    screen.line(answer.answer, style="bold")
+    if answer.citations:
+        screen.line()
+    for citation in answer.citations:
+        screen.line(cited(citation))
+    route = answer.trace.route
+    structure = answer.trace.structure or route.type
+    screen.line()
+    screen.line(
+        f"{answer.fallback}: {FALLBACKS[answer.fallback]} · mode {answer.trace.mode} · structure {structure} "
+        f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
+        style="dim",
+    )
+
+
+def cited(citation: Citation) -> str:
+    """A source on one line: where it is, and what it says."""
+    marker = citation.marker if citation.marker.startswith("[") else f"[{citation.marker}]"
+    page = f", p. {citation.page}" if citation.page else ""
+    title = f"{citation.title} ({citation.document}{page})" if citation.title else f"{citation.document}{page}"
+    return f'{marker} {title}: "{" ".join(citation.quote.split())}"'
+
+
+def _show_passages(found: Retrieval, screen: Screen) -> None:
+    if not found.passages:
+        screen.line("No passage has anything in common with the question.", style="yellow")
+    for rank, passage in enumerate(found.passages, 1):
+        screen.line(f"{rank}. {passage.title} ({passage.document})  {passage.score:.3f}", style="bold")
+        screen.line(" ".join(passage.text.split()), indent=3)
+
+
+def _recorded(options: Namespace, screen: Screen) -> int:
+    from flows.cli.recorded import shorten_errors
+    from flows.query import query
+
+    shorten_errors()
+    if options.questions or options.as_of:
+        raise UsageError(
+            "--record records one question on the current generation.",
+            "Leave out --questions and --as-of, or --record.",
+        )
+    run = query(
+        options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k
+    )
+    show(asyncio.run(run), screen)
+    return 0
+
+
+def _check(options: Namespace) -> None:
+    if options.question is not None and not options.question.strip():
+        raise UsageError("The question is empty.", "Write it in quotes after the command.")
+
+
+def _wanted(options: Namespace) -> "AskOptions":
+    from flows.asking import AskOptions
+
+    return AskOptions(mode=options.mode, structure=options.structure, k=options.k)

@@ -1,0 +1,71 @@
+"""`trellis index`: what did the run find, and what did it make?"""
+
+import asyncio
+import os
+from argparse import Namespace
+
+from flows.cli.opening import runtime_of
+from flows.cli.screen import Screen
+from storage.records import IndexReport
+
+SHOWN_SKIPPED = 10
+
+
+def index(options: Namespace, screen: Screen) -> int:
+    """Index the sources; with --record, or where a Prefect server is configured, as a flow run."""
+    recorded = options.record or os.environ.get("PREFECT_API_URL")
+    report = _recorded(options) if recorded else _plain(options, screen)
+    if screen.as_json:
+        screen.json(report)
+    else:
+        show(report, screen)
+    return 0
+
+
+def show(report: IndexReport, screen: Screen) -> None:
+    """The report for people."""
+    counts = report.documents
+    if report.published:
+        screen.line(f"Published generation {report.generation} in {report.seconds:.1f} s", style="bold green")
+    else:
+        screen.line(f"Nothing has changed: generation {report.generation} stays", style="bold")
+    changes = ", ".join(f"{number} {name}" for name, number in counts.model_dump().items() if number)
+    screen.facts(
+        [
+            ("documents", changes or "none"),
+            ("text", f"{report.chunks} chunks"),
+            ("graph", f"{report.entities} entities, {report.relations} relations"),
+            ("themes", f"{report.communities} communities, {report.reports} reports"),
+        ],
+        indent=2,
+    )
+    if report.usage.calls:
+        used = report.usage
+        screen.line(f"  {used.calls} model calls, {used.input_tokens} tokens in, {used.output_tokens} out")
+    for skipped in report.skipped[:SHOWN_SKIPPED]:
+        screen.line(f"  skipped {skipped.path}: {skipped.reason}", style="yellow")
+    if len(report.skipped) > SHOWN_SKIPPED:
+        screen.line(f"  and {len(report.skipped) - SHOWN_SKIPPED} more skipped (--json lists all)", style="yellow")
+    if report.dead_letters:
+        screen.line(f"  {report.dead_letters} items failed and are kept as dead letters", style="yellow")
+
+
+def _plain(options: Namespace, screen: Screen) -> IndexReport:
+    from flows.history import index_run
+    from flows.indexing import IndexOptions
+
+    with screen.progress() as progress:
+        runtime = runtime_of(options, progress)
+        wanted = IndexOptions(full=options.full, allow_removals=options.allow_removals)
+        return asyncio.run(index_run(options.sources, wanted, runtime))
+
+
+def _recorded(options: Namespace) -> IndexReport:
+    from flows.cli.recorded import shorten_errors
+    from flows.index import index as index_flow
+
+    shorten_errors()
+    run = index_flow(
+        options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals
+    )
+    return asyncio.run(run)

@@ -1,0 +1,167 @@
+"""What can be typed after `trellis`? Only argparse is loaded here, so that help and typing errors come at once."""
+
+import argparse
+from typing import Protocol
+
+MODES = "auto (default), direct, naive, hyde, rq, local, global, drift, low, high, hybrid, mix, traverse, struct"
+STRUCTURES = "table, graph, algorithm, catalogue, chunk"
+
+_EPILOG = """\
+a first session:
+  trellis demo                                 index the sample corpus and ask it questions
+  trellis index docs/ notes.jsonl              index a folder and a file into ./.trellis
+  trellis ask "Who designed the bridge?"       an answer with its sources
+  trellis show docs/bridge.md                  the text that a source's offsets refer to
+
+No model and no key are needed: without settings everything runs offline.
+exit codes: 0 done, 1 some rows or a model failed, 2 usage, 3 budget reached, 4 locked, 5 failure gate"""
+
+
+class Commands(Protocol):
+    """What argparse adds commands to; it gives that type no public name."""
+
+    def add_parser(
+        self, name: str, *, help: str, description: str, epilog: str,  # noqa: A002 -- argparse's word
+        formatter_class: type[argparse.HelpFormatter],
+    ) -> argparse.ArgumentParser: ...  # fmt: skip
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; the parsed options hold `run`, the function of the command as "module:name"."""
+    parser = argparse.ArgumentParser(
+        prog="trellis", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Answers from your documents, with sources: five published RAG systems as one pipeline.",
+    )  # fmt: skip
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _index(commands)
+    _ask(commands)
+    _retrieve(commands)
+    _look(commands)
+    _state(commands)
+    return parser
+
+
+def _command(commands: Commands, name: str, run: str, text: str, examples: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    command.add_argument("--workspace", metavar="DIR", help="the folder of state (default ./.trellis)")
+    command.add_argument("--json", action="store_true", help="machine output on stdout; messages go to stderr")
+    command.set_defaults(run=f"flows.cli.{run}")
+    return command
+
+
+def _index(commands: Commands) -> None:
+    command = _command(
+        commands, "index", "build:index", "bring the workspace up to date with its sources",
+        '  trellis index docs/\n  trellis index "notes/**/*.md" facts.csv --workspace kb',
+    )  # fmt: skip
+    command.add_argument("sources", nargs="+", metavar="SOURCE", help="a file, a folder or a glob pattern")
+    command.add_argument("--full", action="store_true", help="extract everything again instead of what changed")
+    command.add_argument(
+        "--allow-removals", action="store_true", help="also where more than 30%% of the documents would go"
+    )
+    _recorded(command)
+
+
+def _ask(commands: Commands) -> None:
+    command = _command(
+        commands, "ask", "ask:ask", "answer a question, or a file of questions, with sources",
+        '  trellis ask "Who designed the Ambel Crossing?"\n  trellis ask --questions questions.jsonl > answers.jsonl',
+    )  # fmt: skip
+    _question(command)
+    command.add_argument("--mode", type=_mode, default="auto", metavar="MODE", help=MODES)
+    command.add_argument("--structure", type=_structure, metavar="TYPE", help=f"instead of the router's: {STRUCTURES}")
+    _recorded(command)
+
+
+def _retrieve(commands: Commands) -> None:
+    command = _command(
+        commands, "retrieve", "ask:retrieve", "the best passages for a question, without an answer",
+        '  trellis retrieve "salt in the wells" --k 3\n  trellis retrieve --questions questions.jsonl',
+    )  # fmt: skip
+    _question(command)
+
+
+def _look(commands: Commands) -> None:
+    reports = _command(
+        commands, "reports", "look:reports", "the reports on groups of entities, or one of them in full",
+        "  trellis reports --level 0\n  trellis reports com_0123456789abcdef",
+    )  # fmt: skip
+    reports.add_argument("report", nargs="?", metavar="ID", help="the community of a report, as the list shows it")
+    reports.add_argument("--level", type=_whole, metavar="N", help="only this level; 0 is the broadest")
+    graph = _command(
+        commands, "graph", "look:graph", "what the graph knows of an entity, with the sentences that say so",
+        '  trellis graph "Ilse Marrand"\n  trellis graph 海岸水文研究所 --json',
+    )  # fmt: skip
+    graph.add_argument("name", metavar="NAME", help="any of the entity's names")
+    show = _command(
+        commands, "show", "look:show", "a document's stored text, exactly as offsets count it",
+        "  trellis show people/ilse-marrand.md\n  trellis show people/ilse-marrand.md --json",
+    )  # fmt: skip
+    show.add_argument("document", metavar="DOCUMENT", help="its id: the path in its source, or the row's id")
+    for command in (reports, graph, show):
+        _as_of(command)
+
+
+def _state(commands: Commands) -> None:
+    _command(
+        commands, "status", "state:status", "what is indexed, from where, with which settings",
+        "  trellis status\n  trellis status --workspace kb --json",
+    )  # fmt: skip
+    _command(commands, "generations", "state:generations", "the generations that are kept", "  trellis generations")
+    rollback = _command(
+        commands, "rollback", "state:rollback", "make an earlier generation the current one", "  trellis rollback 3"
+    )
+    rollback.add_argument("generation", type=_positive, metavar="N", help="a number that `trellis generations` lists")
+    _command(
+        commands, "demo", "demo:demo", "index the sample corpus and ask it three questions",
+        "  trellis demo\n  trellis demo --workspace kb",
+    )  # fmt: skip
+
+
+def _question(command: argparse.ArgumentParser) -> None:
+    asked = command.add_mutually_exclusive_group(required=True)
+    asked.add_argument("question", nargs="?", metavar="QUESTION", help="one question")
+    asked.add_argument(
+        "--questions", metavar="FILE",
+        help="rows {id, question, documents?, history?} (- for stdin); one JSON line each comes out, in their order",
+    )  # fmt: skip
+    command.add_argument("--k", type=_positive, default=8, metavar="K", help="how many passages (default 8)")
+    _as_of(command)
+
+
+def _as_of(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--as-of", type=_positive, metavar="N", help="read generation N instead of the current one")
+
+
+def _recorded(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--record", action="store_true", help="run it as a Prefect flow, so that the run is recorded")
+
+
+def _positive(text: str) -> int:
+    number = _whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: use a whole number from 1")
+    return number
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: use a whole number from 0")
+    return int(text)
+
+
+def _mode(text: str) -> str:
+    return _one_of(text, MODES.replace(" (default)", ""))
+
+
+def _structure(text: str) -> str:
+    return _one_of(text, STRUCTURES)
+
+
+def _one_of(text: str, choices: str) -> str:
+    if text not in choices.split(", "):
+        raise argparse.ArgumentTypeError(f"{text!r}: use one of {choices}")
+    return text

@@ -1,0 +1,101 @@
+"""Where does output go? Results to standard output, for people or for programs; everything else to standard error."""
+
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+if TYPE_CHECKING:  # rich loads only where something is shown to a person
+    from rich.console import Console
+
+    from flows.runtime import Progress
+
+
+class Screen:
+    """Writes the results of one command. Text of documents is never taken for markup, nor wrapped in a pipe."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self._console: Console | None = None
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A lone surrogate of a broken file name must not stop the output; in JSON its escape is right as it is.
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+    def json(self, result: BaseModel | Mapping[str, object] | Sequence[BaseModel]) -> None:
+        """One result as one line of JSON."""
+        if isinstance(result, BaseModel):
+            value: object = result.model_dump()
+        elif isinstance(result, Mapping):
+            value = result
+        else:
+            value = [one.model_dump() for one in result]
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+        sys.stdout.flush()
+
+    def exactly(self, text: str) -> None:
+        """Text as it is; where a terminal would put its prompt behind it, a line ends it."""
+        sys.stdout.write(text)
+        if sys.stdout.isatty() and not text.endswith("\n"):
+            sys.stdout.write("\n")
+
+    def line(self, text: str = "", style: str = "", indent: int = 0) -> None:
+        """A line for people; `style` is rich's, and shows on terminals only."""
+        self._rich().print(
+            " " * indent + text, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True
+        )
+
+    def facts(self, rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
+        """Names and values, aligned; a pair with an empty name goes on with the one above."""
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            self.line(f"{name:{width}}  {value}", indent=indent)
+
+    def note(self, text: str) -> None:
+        """A message beside the result, on standard error."""
+        sys.stderr.write(text + "\n")
+
+    def error(self, error: Exception) -> None:
+        """What happened and what to do."""
+        told = error_of(error)
+        self.note(f"trellis: {told['message']}" + (f"\n{told['remedy']}" if told["remedy"] else ""))
+        if self.as_json:
+            self.json({"error": told})
+
+    @contextmanager
+    def progress(self) -> Iterator["Progress"]:
+        """Progress bars on standard error while the block runs, where that is a terminal; nothing elsewhere."""
+        from flows.runtime import silent
+
+        if not sys.stderr.isatty():
+            yield silent
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+            steps = {"working": bars.add_task("working", total=None)}
+
+            def report(step: str, done: int, total: int) -> None:
+                if step not in steps:
+                    steps[step] = bars.add_task(step)
+                bars.update(steps[step], completed=done, total=total)
+
+            yield report
+
+    def _rich(self) -> "Console":
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(file=sys.stdout)
+        return self._console
+
+
+def error_of(error: Exception) -> dict[str, str]:
+    """An error as programs read it: {type, message, remedy}."""
+    message = getattr(error, "message", None) or str(error) or type(error).__name__
+    return {"type": type(error).__name__, "message": message, "remedy": getattr(error, "remedy", "")}

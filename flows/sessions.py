@@ -1,0 +1,85 @@
+"""How do many questions in one process share one open generation, and move to a newer one when it is published?"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.runtime import open_runtime
+from flows.session import Session, open_session
+from flows.settings import Settings, load_settings
+
+
+@dataclass
+class _Held:
+    """An open session, who uses it now, and whether a newer one has taken its place."""
+
+    settings: Settings
+    session: Session
+    users: int = 0
+    replaced: bool = False
+
+
+class Sessions:
+    """One session for each workspace, opened at its first question; safe to use from many threads and event loops.
+
+    A question that started on a generation ends on it: a replaced session is closed when its last question is done.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[Path, _Held] = {}
+        self._lock = threading.Lock()
+
+    @asynccontextmanager
+    async def use(self, workspace: str | Path | None = None) -> AsyncIterator[Session]:
+        """The session of a workspace (None: the one that the settings name) for the length of the block.
+
+        It is on the current generation and has the settings in force. Raises NoGeneration, or SettingsError.
+        """
+        settings = load_settings({"workspace": workspace})
+        # Opening reads files: in a thread, so that other questions of this loop go on.
+        held = await asyncio.to_thread(self._take, settings)
+        try:
+            yield held.session
+        finally:
+            self._give_back(held)
+
+    def close(self) -> None:
+        """Close what nobody uses, and the rest as soon as nobody does."""
+        with self._lock:
+            for held in self._held.values():
+                self._replace(held)
+            self._held.clear()
+
+    def _take(self, settings: Settings) -> _Held:
+        place = settings.workspace.absolute()
+        with self._lock:
+            held = self._held.get(place)
+            if held is None or held.settings != settings or self._outdated(held.session):
+                opened = _Held(settings, open_session(open_runtime(settings)))
+                if held is not None:
+                    self._replace(held)
+                self._held[place] = held = opened
+            held.users += 1
+            return held
+
+    @staticmethod
+    def _outdated(session: Session) -> bool:
+        return session.runtime.workspace.changed(session.generation)
+
+    def _give_back(self, held: _Held) -> None:
+        with self._lock:
+            held.users -= 1
+            if held.replaced and held.users == 0:
+                held.session.close()
+
+    def _replace(self, held: _Held) -> None:
+        held.replaced = True
+        if held.users == 0:
+            held.session.close()
+
+
+# One for the process: opened at the first question, never at import.
+SESSIONS = Sessions()

@@ -1,0 +1,78 @@
+"""What exactly is asked, and by which queries is the evidence found? (ERM4, Query Rewriter+: p → (s, Q))"""
+
+import re
+from collections.abc import Sequence
+
+import dspy
+from pydantic import BaseModel, Field
+
+from prompts.engine.step import Step
+from prompts.language.question import ask
+from prompts.language.words import is_han
+from prompts.reading.chains import chain
+
+MAX_QUERIES = 4
+_REFERS = re.compile(r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|this|that one|these|those)\b", re.I)
+_ZH_REFERS = re.compile(r"[他她它](?:们)?|其|这个|那个|该")
+_NAME = re.compile(r"\b[A-Z][\w&.'’-]*(?: (?:of |the )?[A-Z][\w&.'’-]*)*")
+
+
+class Rewriting(BaseModel):
+    """One unambiguous question and the search queries for its aspects."""
+
+    question: str
+    queries: list[str] = Field(description=f"At most {MAX_QUERIES}.")
+
+
+class RewriteQuestion(dspy.Signature):
+    """Rewrite the question so that it stands on its own, with what the history says put in place of pronouns, in its own
+    language. Add search queries for different aspects only where one query cannot find everything."""
+
+    question: str = dspy.InputField()
+    history: list[str] = dspy.InputField(desc="Earlier questions and answers, oldest first.")
+    rewriting: Rewriting = dspy.OutputField()
+
+
+class Rewrite(Step):
+    """A question with its history → one question and its queries."""
+
+    step = "rewrite"
+    role = "rewrite"
+    task = RewriteQuestion
+
+    async def run(self, question: str, history: Sequence[str]) -> Rewriting:
+        if self.is_offline:
+            return rewrite_offline(question, history)
+        prediction = await self.acall(question=question, history=list(history))
+        rewriting: Rewriting = prediction.rewriting
+        return rewriting
+
+
+def rewrite_offline(question: str, history: Sequence[str] = ()) -> Rewriting:
+    """White space folded; a pronoun without any name in the question takes the last name of the history; one further query
+    for each thing compared and for the innermost part of a chain."""
+    text = _resolved(" ".join(question.split()), history)
+    taken = ask(text)
+    queries = [text]
+    if taken.options:
+        queries += list(taken.options)
+    elif not taken.chinese:
+        queries += [part for part in chain(text)[:-1] if "{" not in part]
+    return Rewriting(question=text, queries=list(dict.fromkeys(queries))[:MAX_QUERIES])
+
+
+def _resolved(text: str, history: Sequence[str]) -> str:
+    if not history:
+        return text
+    refers = _ZH_REFERS if is_han(text) else _REFERS
+    pronoun = refers.search(text)
+    named = [match.group() for match in _NAME.finditer(text) if match.start() > 0]
+    if pronoun is None or named:
+        return text
+    for earlier in reversed(history):
+        names = [match.group() for match in _NAME.finditer(earlier) if match.start() > 0 or " " in match.group()]
+        if names:
+            possessive = pronoun.group().lower() in {"his", "its", "their"}
+            name = names[0] + ("'s" if possessive and not is_han(text) else "")
+            return text[: pronoun.start()] + name + text[pronoun.end() :]
+    return text

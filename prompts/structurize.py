@@ -1,0 +1,142 @@
+"""What does a document say, in the structure that the question needs? (StructRAG, section 2.3)
+
+A table of figures, a graph of triples, an algorithm of steps, a catalogue of headed lines, or plain chunks. Every element
+quotes its source; a document with nothing to say gives no element and says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import dspy
+from pydantic import BaseModel, Field
+
+from prompts.engine.step import Step
+from prompts.extract import names_in
+from prompts.language.relations import statements
+from prompts.language.values import values_in
+from prompts.reading.evidence import Evidence
+from prompts.reading.relevance import Relevance
+
+StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
+NOT_FOUND = "not found"
+
+
+class Element(BaseModel):
+    """One element of a structure: a cell, a triple, a step, a line or a sentence."""
+
+    label: str = Field(description="Table: row. Graph: head. Algorithm: step number. Catalogue: 1, 1.1, … Chunk: empty.")
+    attribute: str = Field(description="Table: column. Graph: relation. Algorithm: condition or empty. Else empty.")
+    value: str = Field(description="Table: the cell exactly as in the text. Graph: tail. Else the text.")
+    sentence: int = Field(description="Number of the sentence that says it.")
+
+
+class StructureBuilt(BaseModel):
+    """A document's elements and one sentence on what they cover."""
+
+    description: str
+    elements: list[Element]
+
+
+class BuildStructure(dspy.Signature):
+    """Restructure the numbered sentences so that they serve the question. Copy figures exactly; leave out what is not asked;
+    no element where the document says nothing."""
+
+    question: str = dspy.InputField()
+    structure: StructureName = dspy.InputField()
+    title: str = dspy.InputField()
+    sentences: list[str] = dspy.InputField()
+    built: StructureBuilt = dspy.OutputField()
+
+
+class Structurize(Step):
+    """One document's evidence → its elements in the chosen structure."""
+
+    step = "structurize"
+    role = "structurize"
+    task = BuildStructure
+
+    async def run(
+        self, question: str, structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance
+    ) -> tuple[str, list[Evidence]]:
+        """(description, elements); each element is evidence with label, attribute and value filled."""
+        if self.is_offline:
+            return structurize_offline(structure, evidence, relevance)
+        by_number = {piece.number: piece for piece in evidence}
+        prediction = await self.acall(
+            question=question, structure=structure, title=evidence[0].title,
+            sentences=[f"[{piece.number}] {piece.text}" for piece in evidence],
+        )
+        built: StructureBuilt = prediction.built
+        elements = [
+            replace(by_number[e.sentence], label=e.label, attribute=e.attribute, value=e.value)
+            for e in built.elements
+            if e.sentence in by_number
+        ]
+        return built.description, elements
+
+
+def structurize_offline(
+    structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance
+) -> tuple[str, list[Evidence]]:
+    """The elements that one document's evidence gives without a model."""
+    build = {"table": _table, "graph": _graph, "algorithm": _algorithm, "catalogue": _catalogue, "chunk": _chunk}[structure]
+    elements = build(evidence, relevance)
+    title = evidence[0].title if evidence else ""
+    return f"{title}: {len(elements)} elements" if elements else f"{title}: {NOT_FOUND}", elements
+
+
+def _plain(evidence: Sequence[Evidence]) -> list[Evidence]:
+    return [piece for piece in evidence if not piece.label]
+
+
+def _chunk(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001 - one form for all builders
+    return _plain(evidence)
+
+
+def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001
+    """Cells: those of rows, and each figure or date of a sentence under the sentence's own words."""
+    cells = []
+    for piece in _plain(evidence):
+        if piece.cells:
+            row = piece.cells[0][1]
+            cells += [replace(piece, label=row, attribute=column, value=value) for column, value in piece.cells[1:] if value]
+        else:
+            cells += [replace(piece, label=piece.title, attribute=piece.text, value=v.text) for v in values_in(piece.text)]
+    return cells
+
+
+def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001
+    """Triples: those of rows and of sentences between two names."""
+    triples = []
+    for piece in _plain(evidence):
+        if piece.cells:
+            head = piece.cells[0][1]
+            triples += [replace(piece, label=head, attribute=column, value=value) for column, value in piece.cells[1:] if value]
+            continue
+        names = names_in(piece.text, [(0, len(piece.text))])
+        triples += [
+            replace(piece, label=said.source, attribute=said.predicate, value=said.target)
+            for said in statements(piece.text, 0, len(piece.text), names, piece.title)
+        ]
+    return triples
+
+
+def _algorithm(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001
+    """The steps of numbered lists, in order."""
+    return [replace(piece, value=piece.text) for piece in evidence if piece.attribute == "step"]
+
+
+def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
+    """Under each heading its most telling sentences, numbered 1, 1.1, 1.2, 2, …"""
+    sections: dict[str, list[Evidence]] = {}
+    for piece in _plain(evidence):
+        if not piece.text.lstrip().startswith("#"):
+            sections.setdefault(piece.heading, []).append(piece)
+    lines = []
+    for number, pieces in enumerate(sections.values(), 1):
+        best = sorted(relevance.rank(pieces)[:3], key=lambda scored: scored.evidence.number)
+        for place, scored in enumerate(best, 1):
+            label = f"{number}.{place}"
+            lines.append(replace(scored.evidence, label=label, attribute=scored.evidence.heading, value=scored.evidence.text))
+    return lines

@@ -1,0 +1,37 @@
+"""Which passages support an answer? (ERM4, Knowledge Filter, with a tiered fallback: entailed, else neutral, else none)"""
+
+from collections.abc import Sequence
+
+from prompts.filter import Filter, Hypothesis
+from prompts.reading.relevance import Relevance
+from storage.records import FilterCounts, Passage, Record
+from tasks.evidence import Pool
+from tasks.step import step
+
+
+class Kept(Record):
+    """The chunks kept, best first, those of them that are entailed, and the counts of the labels."""
+
+    chunks: tuple[str, ...]
+    entailed: tuple[str, ...]
+    counts: FilterCounts
+
+
+@step("filter")
+async def filter_passages(
+    question: str, hypothesis: Hypothesis, passages: Sequence[Passage], pool: Pool, relevance: Relevance, judge: Filter
+) -> Kept:
+    """Keep what is entailed; what is neutral too where nothing is, or where the weak hypothesis lets it help.
+
+    What contradicts is not kept, but counted.
+    """
+    units = [pool.inside([passage.chunk]).evidence for passage in passages]
+    labels = await judge.run(question, hypothesis, units, [passage.text for passage in passages], relevance)
+    labelled = list(zip(passages, labels, strict=True))
+    entailed = [passage.chunk for passage, label in labelled if label == "entailment"]
+    neutral = [passage.chunk for passage, label in labelled if label == "neutral"]
+    counts = FilterCounts(
+        entailment=len(entailed), neutral=len(neutral), contradiction=labels.count("contradiction"), hypothesis=hypothesis
+    )
+    kept = entailed if entailed and hypothesis == "strong" else [*entailed, *neutral]
+    return Kept(chunks=tuple(kept), entailed=tuple(entailed), counts=counts)

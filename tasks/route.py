@@ -1,0 +1,50 @@
+"""Which knowledge structure does the question get? (StructRAG, section 2.2)"""
+
+from prompts.language.question import Ask
+from prompts.reading.chains import chain
+from prompts.route import Route
+from storage.records import QuestionType, RouteDecision, StructureType
+from tasks.evidence import Pool
+from tasks.step import step
+
+
+def question_type(ask: Ask, hops: int) -> QuestionType:
+    """PolyG's type: what of (subject, predicate, object) is missing, or nested where several questions are held in one."""
+    if ask.form == "compare" or (hops > 1 and ask.form in {"fact", "list", "yesno"}):
+        return "nested"
+    if ask.form == "connect":
+        return "s*o"
+    if ask.form == "yesno":
+        return "spo"
+    if ask.form in {"about", "summary", "global", "howto"}:
+        return "s**"
+    return "sp*"
+
+
+def core_content(pool: Pool, limit: int = 40) -> list[str]:
+    """Titles of the documents, or their first sentences where they have none."""
+    first: dict[str, str] = {}
+    for piece in pool.evidence:
+        first.setdefault(piece.document, piece.title or piece.text)
+    return list(first.values())[:limit]
+
+
+@step("route")
+async def choose_structure(ask: Ask, pool: Pool, router: Route, forced: StructureType | None) -> RouteDecision:
+    """The structure with confidence, margin and reason; a structure that the caller asks for is taken."""
+    if forced is not None:
+        return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
+    tabular = any(piece.cells for piece in pool.evidence[:12])
+    routed = await router.run(ask, hop_count(ask), core_content(pool), tabular)
+    return RouteDecision(type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason)
+
+
+def hop_count(ask: Ask) -> int:
+    """How many questions a question holds."""
+    return 1 if ask.chinese else len(chain(ask.text))
+
+
+def depth(ask: Ask, k: int) -> int:
+    """How many passages a question of this form reads."""
+    wide = {"global": 40, "summary": 24, "compare": 24, "list": 24, "connect": 16}
+    return max(k, wide.get(ask.form, 12))

@@ -1,0 +1,69 @@
+"""What do the kept documents say, in the structure that the question needs? (StructRAG, section 2.3)"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from prompts.reading.evidence import Evidence
+from prompts.reading.relevance import Relevance
+from prompts.structurize import Structurize
+from storage.records import Chunk, Relation, RouteDecision, StructureType
+from tasks.evidence import Place, Pool
+from tasks.retrieve.facts import GraphFacts
+from tasks.step import step
+
+
+@dataclass(frozen=True)
+class Structured:
+    """K and B: the elements of all documents with their places, and a description of each document's part.
+
+    `type` is the structure that was used in the end: chunk where the chosen one fitted no document.
+    """
+
+    type: StructureType
+    elements: tuple[Evidence, ...]
+    descriptions: tuple[str, ...]
+    pool: Pool
+
+
+@step("structurize")
+async def structurize(
+    question: str, route: RouteDecision, pool: Pool, relevance: Relevance, builder: Structurize
+) -> Structured:
+    """Structure each document on its own, side by side; where the structure fits none of them, fall back to chunks."""
+    by_document: dict[str, list[Evidence]] = {}
+    for piece in pool.evidence:
+        by_document.setdefault(piece.document, []).append(piece)
+    built = await asyncio.gather(
+        *(builder.run(question, route.type, pieces, relevance) for pieces in by_document.values())
+    )
+    elements = tuple(element for _, found in built for element in found)
+    descriptions = tuple(description for description, _ in built)
+    if not elements and route.type != "chunk":
+        return Structured("chunk", tuple(p for p in pool.evidence if not p.label), descriptions, pool)
+    return Structured(route.type, elements, descriptions, pool)
+
+
+def with_paths(structured: Structured, paths: Sequence[Sequence[Relation]], facts: GraphFacts, chunks: Sequence[Chunk]) -> Structured:
+    """A graph structure made of the chains between two entities, each link with the sentence that states it.
+
+    `chunks` hold at least one place of each relation. Where there is no chain the structure has no elements.
+    """
+    by_id = {chunk.id: chunk for chunk in chunks}
+    pool, elements = structured.pool, list[Evidence]()
+    for path in paths:
+        for relation in path:
+            place = next(place for place in facts.places[relation.id] if place.chunk in by_id)
+            chunk = by_id[place.chunk]
+            text = chunk.text[place.start - chunk.start : place.end - chunk.start]
+            number = len(pool.places)
+            piece = Evidence(
+                number=number, document=chunk.document, title=chunk.title, text=text, heading=chunk.heading, prior=1.0,
+                label=facts.entities[relation.source].name, attribute=relation.predicate,
+                value=facts.entities[relation.target].name,
+            )
+            where = Place(document=chunk.document, title=chunk.title, chunk=chunk.id, start=place.start, end=place.end)
+            pool = replace(pool, places=(*pool.places, where))
+            elements.append(piece)
+    descriptions = (f"{len(paths)} chains of relations",) if paths else ("no chain of relations",)
+    return Structured("graph", tuple(elements), descriptions, pool)

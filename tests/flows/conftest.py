@@ -1,0 +1,92 @@
+"""A tiny corpus, indexed once a session through the command, and one Prefect server for all flow tests."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import main
+
+BRIDGE = "Orla Bridge was designed by Tomas Reyd.\nIt opened in 1931 and is 412 metres long."
+ROWS = (
+    {"id": "bridge", "title": "Orla Bridge", "text": BRIDGE.replace("\n", "\r\n"), "year": 1931},
+    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb."},
+    {"id": "桥", "title": "奥拉桥", "text": "奥拉桥(Orla Bridge)于1931年通车,全长412米,设计者是托马斯·雷德。"},
+)
+
+
+def write_rows(path: Path, rows: Any) -> Path:
+    """A JSON Lines file."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def rows(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Command:
+    """The command in this process, in one workspace."""
+
+    def __init__(self, workspace: Path, captured: pytest.CaptureFixture[str]) -> None:
+        self.workspace = workspace
+        self._captured = captured
+
+    def __call__(self, *arguments: str) -> Ended:
+        self._captured.readouterr()
+        try:
+            code = main([*arguments, "--workspace", str(self.workspace)])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        said = self._captured.readouterr()
+        return Ended(code, said.out, said.err)
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_rows(tmp_path_factory.mktemp("source") / "docs.jsonl", ROWS)
+
+
+@pytest.fixture(scope="session")
+def indexed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that tests only read."""
+    workspace = tmp_path_factory.mktemp("indexed") / "ws"
+    assert main(["index", str(source), "--workspace", str(workspace), "--json"]) == 0
+    return workspace
+
+
+@pytest.fixture
+def trellis(indexed: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command on the workspace that is only read."""
+    return Command(indexed, capsys)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command on a workspace that does not exist yet."""
+    return Command(tmp_path / "ws", capsys)
+
+
+@pytest.fixture(scope="session")
+def prefect_server(network_attempts: list[str]) -> Iterator[list[str]]:
+    """A Prefect server of the session's own, on this machine, with a database in a temporary folder."""
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=90):
+        yield network_attempts

@@ -1,0 +1,68 @@
+"""`ask` and `aask` answer from one open session per workspace, and follow it to the next generation."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import main
+from flows.query import aask, ask
+from flows.sessions import SESSIONS, Sessions
+from storage.errors import NoGeneration
+from storage.generations import Workspace
+from tests.flows.conftest import ROWS, write_rows
+
+QUESTION = "Who designed Orla Bridge?"
+
+
+def test_ask_answers_and_keeps_the_workspace_open(indexed: Path) -> None:
+    first = ask(QUESTION, workspace=indexed)
+    assert "Reyd" in first.answer
+
+    async def session() -> int:
+        async with SESSIONS.use(indexed) as held:
+            return id(held)
+
+    before = asyncio.run(session())
+    ask("How long is Orla Bridge?", workspace=indexed)
+    assert asyncio.run(session()) == before
+
+
+async def test_ask_works_where_a_loop_is_running(indexed: Path) -> None:
+    answer = ask(QUESTION, workspace=indexed)
+    assert answer.answer == (await aask(QUESTION, workspace=str(indexed))).answer
+
+
+def test_many_threads_may_ask_at_once(indexed: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: ask(QUESTION, workspace=indexed).answer, range(16)))
+    assert len(set(answers)) == 1
+    assert sum(thread.name == "trellis-ask" for thread in threading.enumerate()) == 1
+
+
+def test_documents_restrict_the_evidence(indexed: Path) -> None:
+    answer = ask("How long is Orla Bridge?", workspace=indexed, documents=["bridge"])
+    assert {passage.document for passage in answer.passages} == {"bridge"}
+
+
+def test_an_error_reaches_whoever_asked(tmp_path: Path) -> None:
+    with pytest.raises(NoGeneration):
+        ask(QUESTION, workspace=tmp_path / "ws")
+
+
+async def test_a_session_is_kept_until_its_last_question_is_done(tmp_path: Path) -> None:
+    """While a question runs, the next generation is published: it ends where it began, the next one is on the new."""
+    source, workspace = tmp_path / "docs.jsonl", tmp_path / "ws"
+    write_rows(source, ROWS)
+    await asyncio.to_thread(main, ["index", str(source), "--workspace", str(workspace), "--json"])
+    sessions = Sessions()
+    async with sessions.use(workspace) as old:
+        write_rows(source, [*ROWS, {"id": "new", "text": "The Velin Ferry closed in 1950."}])
+        await asyncio.to_thread(main, ["index", str(source), "--workspace", str(workspace), "--json"])
+        async with sessions.use(workspace) as new:
+            assert (old.number, new.number) == (1, 2)
+            assert len(old.documents(["bridge"])) == 1
+    assert Workspace(workspace, keep_generations=1).clean() == [1], "the old one is closed: nobody holds it"
+    sessions.close()

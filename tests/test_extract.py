@@ -1,0 +1,119 @@
+"""The extraction step: what was found is bound to the text, what fails is kept, triples keep line and weight."""
+
+from typing import Any
+
+from dspy.utils import DummyLM
+
+from prompts.engine.models import Models
+from prompts.extract import EntityFound, Extract, Extracted, RelationFound
+from storage.records import Chunk
+from tasks.extract import extract, extract_triples, extraction_inputs, find_name, to_extraction
+
+TEXT = "Orla Bridge stands. It was designed by Tomas\nReyd, and repainted by Ada Korb."
+
+
+def chunk_of(text: str, start: int = 0, title: str = "Orla Bridge", **changes: Any) -> Chunk:
+    fields: dict[str, Any] = {
+        "id": "chk_1", "document": "d", "ordinal": 0, "start": start, "end": start + len(text), "text": text,
+        "tokens": 9, "language": "en", "title": title,
+    }  # fmt: skip
+    return Chunk(**fields | changes)
+
+
+def test_mentions_stand_where_the_document_names_them() -> None:
+    found = Extracted(entities=[EntityFound(name="Tomas Reyd", kind="person"), EntityFound(name="Reyd", kind="person")])
+    bound = to_extraction(chunk_of(TEXT, start=100), found)
+    places = {mention.name: TEXT[mention.start - 100 : mention.end - 100] for mention in bound.mentions}
+    assert places["Tomas Reyd"] == "Tomas\nReyd"
+    assert places["Reyd"] == "Reyd"
+
+
+def test_what_the_text_does_not_name_is_dropped_with_its_relations() -> None:
+    found = Extracted(
+        entities=[EntityFound(name="Orla Bridge", kind="place"), EntityFound(name="Velin", kind="place")],
+        relations=[RelationFound(source="Orla Bridge", target="Velin", predicate="stands in")],
+    )
+    bound = to_extraction(chunk_of(TEXT), found)
+    assert [mention.name for mention in bound.mentions] == ["Orla Bridge"]
+    assert bound.relations == ()
+
+
+def test_a_relation_is_bound_to_the_sentence_that_says_it() -> None:
+    found = Extracted(
+        entities=[EntityFound(name=name, kind="thing") for name in ("Orla Bridge", "Ada Korb")],
+        relations=[
+            RelationFound(
+                source="Orla Bridge", target="Ada Korb", predicate="repainted by", description="a paraphrase"
+            ),
+            RelationFound(
+                source="Ada Korb", target="Orla Bridge", predicate="near", description="Orla Bridge stands.", strength=3
+            ),
+        ],
+    )
+    first, second = to_extraction(chunk_of(TEXT, start=7), found).relations
+    assert TEXT[first.start - 7 : first.end - 7].startswith("It was designed")
+    assert TEXT[second.start - 7 : second.end - 7] == "Orla Bridge stands."
+    assert second.weight == 3
+
+
+def test_the_title_is_mentioned_by_the_first_chunk_and_where_a_relation_needs_it() -> None:
+    text = "It was built in Velin."
+    assert [m.name for m in to_extraction(chunk_of(text), Extracted()).mentions] == ["Orla Bridge"]
+    assert to_extraction(chunk_of(text, ordinal=1), Extracted()).mentions == ()
+
+
+def test_an_empty_chunk_and_an_empty_name_are_harmless() -> None:
+    found = Extracted(entities=[EntityFound(name="", kind="thing")])
+    assert to_extraction(chunk_of("", title=""), found).mentions == ()
+
+
+def test_names_are_found_as_whole_words() -> None:
+    assert find_name("Oslofjord and Oslo", "Oslo") == (14, 18)
+    assert find_name("Oslofjord", "Oslo") is None
+    assert find_name("在奥拉桥上", "奥拉桥") == (1, 4)
+    assert find_name("Bank  of\nVelin", "Bank of Velin") == (0, 14)
+
+
+def test_triples_keep_their_line_and_the_weight_of_their_document() -> None:
+    text = "Ada -[knows]-> Bob\nBob -[knows]-> Cy"
+    bound = extract_triples(
+        chunk_of(text, kind="triples"), {("d", "Ada -[knows]-> Bob"): 4.0, ("e", "Bob -[knows]-> Cy"): 9.0}
+    )
+    assert [(text[r.start : r.end], r.weight) for r in bound.relations] == [
+        ("Ada -[knows]-> Bob", 4.0),
+        ("Bob -[knows]-> Cy", 1.0),
+    ]
+    assert [m.name for m in bound.mentions] == ["Ada", "Bob", "Cy"]
+
+
+def test_inputs_change_with_all_that_an_extraction_depends_on() -> None:
+    chunk = chunk_of(TEXT)
+    hashes = {
+        extraction_inputs(chunk, "offline"),
+        extraction_inputs(chunk, "openai/m"),
+        extraction_inputs(chunk.model_copy(update={"title": "T"}), "offline"),
+        extraction_inputs(chunk.model_copy(update={"text": "x"}), "offline"),
+        extraction_inputs(chunk.model_copy(update={"ordinal": 1}), "offline"),
+    }
+    assert len(hashes) == 5
+    moved = chunk.model_copy(update={"id": "chk_2", "document": "e", "start": 5})
+    assert extraction_inputs(moved, "offline") in hashes
+
+
+async def test_a_chunk_that_a_model_refuses_is_a_dead_letter_and_the_rest_goes_on() -> None:
+    good = '{"entities": [{"name": "Ada Korb", "kind": "person"}], "relations": []}'
+    extractor = Extract(Models.offline())
+    extractor.lm = DummyLM([{"found": good}, {"found": "no list"}, {"found": "no list"}])
+    chunks = [chunk_of(TEXT), chunk_of(TEXT + " More.", id="chk_2", ordinal=1)]
+    found = await extract(chunks, extractor, {})
+    assert len(found.extractions) + len(found.dead_letters) == 2
+    assert [letter.step for letter in found.dead_letters] == ["extract"]
+    assert "valid answer" in found.dead_letters[0].error
+    assert found.dead_letters[0].remedy
+
+
+async def test_offline_the_same_chunk_gives_the_same_extraction() -> None:
+    extractor = Extract(Models.offline())
+    one, two = [await extract([chunk_of(TEXT)], extractor, {}) for _ in range(2)]
+    assert one == two
+    assert {m.name for m in one.extractions[0].mentions} == {"Orla Bridge", "Tomas Reyd", "Ada Korb"}
