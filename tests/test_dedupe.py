@@ -60,7 +60,7 @@ def test_stated_aliases_join_everywhere() -> None:
     graph = graph_of((a, extraction(a, names, said)), (b, extraction(b, ["CHI"])))
     assert len(graph.entities) == 1
     assert {(alias.name, alias.reason) for alias in graph.aliases} >= {
-        ("CHI", "the text states that both names mean the same")
+        ("海岸水文研究所", "the text states that both names mean the same")
     }
     assert graph.relations == ()
 

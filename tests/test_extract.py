@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import dspy
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
@@ -103,7 +104,7 @@ def test_inputs_change_with_all_that_an_extraction_depends_on() -> None:
 async def test_a_chunk_that_a_model_refuses_is_a_dead_letter_and_the_rest_goes_on() -> None:
     good = '{"entities": [{"name": "Ada Korb", "kind": "person"}], "relations": []}'
     extractor = Extract(Models.offline())
-    extractor.lm = DummyLM([{"found": good}, {"found": "no list"}, {"found": "no list"}])
+    extractor.lm = DummyLM([{"found": good}, *[{"found": "no list"}] * 3], adapter=dspy.JSONAdapter())
     chunks = [chunk_of(TEXT), chunk_of(TEXT + " More.", id="chk_2", ordinal=1)]
     found = await extract(chunks, extractor, {})
     assert len(found.extractions) + len(found.dead_letters) == 2

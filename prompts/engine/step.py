@@ -30,7 +30,8 @@ class Step(dspy.Predict):
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Step":
         copied = type(self)(self.models)
-        copied.load_state(self.dump_state(json_mode=False))
+        # The model is shared, not rebuilt: DSPy refuses to load one of a class that is not its own.
+        copied.load_state(self.dump_state(json_mode=False) | {"lm": None})
         copied.lm = self.lm
         return copied
 

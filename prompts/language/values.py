@@ -48,8 +48,8 @@ _CURRENCY_AFTER = (
     r"crowns?|dollars?|euros?|pounds?|francs?|yen|yuan|marks?|rubles?|rupees?|元|美元|欧元|英镑|克朗|人民币|日元|港元"
 )
 _FIGURE = re.compile(
-    rf"(?P<money>(?:{_CURRENCY})\s?)?(?P<number>(?<![\w.,])[-−]?\d{{1,3}}(?:[,  ]\d{{3}})+(?:\.\d+)?|"
-    rf"(?<![\w.,])[-−]?\d+(?:\.\d+)?|"
+    rf"(?P<money>(?:{_CURRENCY})\s?)?(?P<number>(?<![A-Za-z0-9_.,])[-−]?\d{{1,3}}(?:[,  ]\d{{3}})+(?:\.\d+)?|"
+    rf"(?<![A-Za-z0-9_.,])[-−]?\d+(?:\.\d+)?|"
     rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b)(?P<scale>\s?(?:hundred|thousand|million|billion|bn|万|亿)\b|\s?[万亿])?"
     rf"(?:[\s-]?(?P<after>{_CURRENCY_AFTER})|[\s-]?(?P<unit>{_UNIT})(?![A-Za-z]))?",
     re.I,

@@ -1,5 +1,7 @@
 """Names, kinds, aliases, statements and tables: what a passage yields without a model."""
 
+from itertools import pairwise
+
 import pytest
 
 from prompts.extract import ALIAS_PREDICATE, Extracted, extract_offline
@@ -157,7 +159,7 @@ def test_chinese_spans_never_overlap_and_quote_the_text() -> None:
     text = "海岸水文研究所(Coastal Hydrology Institute)由海洋学家奥雷尔·文特(Aurel Vint)于1952年创立。"
     spans = name_spans_zh(text)
     assert all(text[span.start : span.end] == span.text for span in spans)
-    assert all(one.end <= two.start for one, two in zip(spans, spans[1:], strict=False))
+    assert all(one.end <= two.start for one, two in pairwise(spans))
 
 
 # --- words and values ------------------------------------------------------------------------------------------

@@ -1,0 +1,236 @@
+"""From folders to generations: what a second run does again, what it takes over, and that both ways end the same."""
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.settings import load_settings
+from prompts.engine.embedder import Floats
+from storage.errors import RemovalRefused
+from storage.export import Export, export
+from storage.records import Entity, IndexReport
+
+CORPUS = Path(__file__).resolve().parent.parent.parent / "examples" / "corpus"
+SAME = IndexOptions()
+
+
+class CountingEmbedder:
+    """Vectors from letters, and the texts that were asked for."""
+
+    name = "letters"
+    dimension = 8
+    max_tokens = 256
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def reads(self, text: str) -> bool:
+        return max(text, default="") < "\u3000"
+
+    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        return [(0, len(text))]
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        self.texts += texts
+        found = np.array([[1.0 + text.count(letter) for letter in "etaoinsh"] for text in texts], np.float32)
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
+
+
+class Bench:
+    """A workspace and what its runs did: chunks to extract and texts to embed, in the last run."""
+
+    def __init__(self, workspace: Path, **settings: object) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.extracted = 0
+        self.embedded: list[str] = []
+
+    def runtime(self) -> Runtime:
+        settings = load_settings({"workspace": self.workspace, "embedding": "none", **self.settings}, {})
+        return open_runtime(settings, self._progress)
+
+    def _progress(self, step: str, done: int, total: int) -> None:
+        if step == "extract":
+            self.extracted = total
+
+    async def run(self, *sources: Path, options: IndexOptions = SAME) -> IndexReport:
+        self.extracted, embedder = 0, CountingEmbedder()
+        report = await build_index(list(sources), options, dataclasses.replace(self.runtime(), embedder=embedder))
+        self.embedded = embedder.texts
+        return report
+
+    def export(self) -> Export:
+        with self.runtime().workspace.read() as generation:
+            return export(generation)
+
+    def entities(self) -> dict[str, Entity]:
+        """By name and alias; a name that two entities have is left out."""
+        with self.runtime().workspace.read() as generation:
+            entities = {entity.id: entity for entity in generation.graph.entities()}
+            pairs = [(entity.name, entity.id) for entity in entities.values()]
+            pairs += [(alias.name, alias.entity) for alias in generation.graph.aliases()]
+        owners: dict[str, set[str]] = {}
+        for name, entity in pairs:
+            owners.setdefault(name, set()).add(entity)
+        return {name: entities[next(iter(ids))] for name, ids in owners.items() if len(ids) == 1}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """The sample corpus without what takes seconds to convert."""
+    folder = tmp_path / "corpus"
+    shutil.copytree(CORPUS, folder, ignore=shutil.ignore_patterns("*.pdf", "*.docx", "*.xlsx", "*.pptx"))
+    return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "ws")
+
+
+async def test_the_sample_corpus_gives_a_graph_with_aliases_joined_and_homonyms_apart(tmp_path: Path) -> None:
+    """LightRAG merges names by exact string only: aliases split and homonyms mix there."""
+    bench = Bench(tmp_path / "ws")
+    report = await bench.run(CORPUS)
+    assert (report.documents.added, report.published) == (23, True)
+    found = bench.entities()
+    for name, alias in (
+        ("Coastal Hydrology Institute", "CHI"),
+        ("Coastal Hydrology Institute", "海岸水文研究所"),
+        ("Marrand & Oke", "M&O"),
+        ("Orrelin Sound Ferries", "OSF"),
+        ("Orrelin Sound Authority", "OSA"),
+        ("Kestrel Bridge", "红隼桥"),
+    ):
+        assert found[name] == found[alias], (name, alias)
+    assert found["Tobias Wren (engineer)"] != found["Tobias Wren (brewer)"]
+    assert found["MV Kestrel"] != found["Kestrel Bridge"]
+    assert found["红隼号"] == found["MV Kestrel"]
+
+
+async def test_rows_become_relations_and_every_level_holds_every_entity(corpus: Path, bench: Bench) -> None:
+    report = await bench.run(corpus)
+    with bench.runtime().workspace.read() as generation:
+        names = {entity.id: entity.name for entity in generation.graph.entities()}
+        said = {(names[r.source], r.predicate, names[r.target]) for r in generation.graph.relations()}
+        communities = generation.communities.communities()
+        reports = generation.communities.reports()
+    assert ("Kestrel Bridge", "designer", "Tobias Wren (engineer)") in said
+    for level in {community.level for community in communities}:
+        members = [member for community in communities if community.level == level for member in community.members]
+        assert sorted(members) == sorted(names)
+    assert len({one.level for one in reports}) >= 2
+    assert report.reports == len(reports)
+
+
+async def test_a_second_run_over_the_same_files_does_nothing(corpus: Path, bench: Bench) -> None:
+    first = await bench.run(corpus)
+    assert bench.extracted
+    assert bench.embedded
+    second = await bench.run(corpus)
+    assert (second.generation, second.published) == (first.generation, False)
+    assert (bench.extracted, bench.embedded) == (0, [])
+    assert second.documents.unchanged == first.documents.added
+
+
+async def test_an_edited_file_costs_its_own_chunks_only(corpus: Path, bench: Bench) -> None:
+    await bench.run(corpus)
+    edited = corpus / "people" / "ilse-marrand.md"
+    edited.write_text(edited.read_text(encoding="utf-8").replace("Sound Medal", "Harbour Prize"), encoding="utf-8")
+    report = await bench.run(corpus)
+    assert (report.documents.changed, report.generation) == (1, 2)
+    assert 1 <= bench.extracted <= 3
+    assert 1 <= len(bench.embedded) <= 3
+    assert "Harbour Prize" in bench.entities()
+    assert "Sound Medal" not in bench.entities()
+
+
+async def test_a_renamed_file_is_not_extracted_again(corpus: Path, bench: Bench) -> None:
+    await bench.run(corpus)
+    (corpus / "region" / "orrelin-sound.md").rename(corpus / "region" / "the-sound.md")
+    report = await bench.run(corpus)
+    assert (report.documents.renamed, report.documents.removed) == (1, 0)
+    assert (bench.extracted, bench.embedded) == (0, [])
+
+
+async def test_an_incremental_run_ends_where_a_full_one_does(corpus: Path, tmp_path: Path) -> None:
+    grown, whole = Bench(tmp_path / "grown"), Bench(tmp_path / "whole")
+    late = [corpus / "data" / "relations.csv", corpus / "zh" / "brewery-visit.txt"]
+    kept = [(path, path.read_bytes()) for path in late]
+    for path in late:
+        path.unlink()
+    (corpus / "extra.md").write_text("# Extra\n\nAda Korb met Zoë Reyd.\n", encoding="utf-8")
+    await grown.run(corpus)
+    for path, content in kept:
+        path.write_bytes(content)
+    (corpus / "extra.md").unlink()
+    await grown.run(corpus)
+    await whole.run(corpus)
+    one, two = grown.export(), whole.export()
+    for kind in ("documents", "chunks", "mentions", "relation_mentions", "entities", "aliases", "relations"):
+        assert one[kind] == two[kind], kind
+    await grown.run(corpus, options=IndexOptions(full=True))
+    assert grown.export() == two
+
+
+async def test_another_chunk_size_makes_everything_again(corpus: Path, tmp_path: Path) -> None:
+    first = await Bench(tmp_path / "ws").run(corpus)
+    small = Bench(tmp_path / "ws", chunk_tokens=120, chunk_overlap=0)
+    report = await small.run(corpus)
+    assert report.published
+    assert report.chunks > first.chunks
+    assert not (await small.run(corpus)).published
+
+
+async def test_rows_that_are_neither_are_kept_as_dead_letters(tmp_path: Path, bench: Bench) -> None:
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"text": "Ada Korb met Zoë Reyd.", "id": "a"}\n{"colour": "red"}\n', encoding="utf-8")
+    report = await bench.run(source)
+    assert report.dead_letters == 1
+    with bench.runtime().workspace.read() as generation:
+        (letter,) = generation.extractions.dead_letters()
+    assert letter.item.endswith(":2")
+    assert letter.remedy
+
+
+async def test_a_changed_weight_counts_although_the_text_is_the_same(tmp_path: Path, bench: Bench) -> None:
+    source = tmp_path / "facts.csv"
+    for weight in (1, 5):
+        source.write_text(f"s,p,o,weight\nAda,knows,Bob,{weight}\nBob,knows,Cy,10\n", encoding="utf-8")
+        await bench.run(source)
+        with bench.runtime().workspace.read() as generation:
+            weights = sorted(relation.weight for relation in generation.graph.relations())
+        assert weights == [weight / 10, 1.0]
+
+
+async def test_a_refused_run_leaves_the_current_generation(corpus: Path, bench: Bench) -> None:
+    await bench.run(corpus)
+    before = bench.export()
+    for folder in ("people", "zh", "data", "museum", "news", "reports", "brewery"):
+        shutil.rmtree(corpus / folder, ignore_errors=True)
+    with pytest.raises(RemovalRefused):
+        await bench.run(corpus)
+    assert bench.export() == before
+    report = await bench.run(corpus, options=IndexOptions(allow_removals=True))
+    assert report.generation == 2
+    assert report.documents.removed > 5
+
+
+async def test_the_bundled_model_embeds_what_it_can_read(tmp_path: Path) -> None:
+    source = tmp_path / "docs"
+    source.mkdir()
+    (source / "a.md").write_text("The Orla Bridge was designed by Tomas Reyd.", encoding="utf-8")
+    (source / "b.md").write_text("奥拉桥于1931年通车。", encoding="utf-8")
+    settings = load_settings({"workspace": tmp_path / "ws"}, {})
+    runtime = open_runtime(settings)
+    report = await build_index([source], SAME, runtime)
+    assert report.chunks == 2
+    with runtime.workspace.read() as generation:
+        (window,) = generation.vectors.windows()
+    assert window.document == "a.md"

@@ -1,0 +1,101 @@
+"""Communities: every level is a partition of all entities, parents are linked, the same graph gives the same levels."""
+
+import random
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.records import Community, Entity, Relation
+from tasks.communities import detect, modularity, partition_of
+
+
+def graph_of(size: int, edges: list[tuple[int, int]]) -> tuple[list[Entity], list[Relation]]:
+    entities = [Entity(id=f"ent_{n:03}", name=str(n), kind="thing") for n in range(size)]
+    relations = [
+        Relation(id=f"rel_{n}", source=f"ent_{one:03}", target=f"ent_{two:03}", predicate="p", weight=1 + n % 3)
+        for n, (one, two) in enumerate(edges)
+        if one != two
+    ]
+    return entities, relations
+
+
+def edges_of(graph: "nx.Graph[int]") -> list[tuple[int, int]]:
+    return [(int(one), int(two)) for one, two in graph.edges]
+
+
+def check(entities: list[Entity], found: list[Community]) -> None:
+    everyone = sorted(entity.id for entity in entities)
+    by_id = {community.id: community for community in found}
+    assert len(by_id) == len(found)
+    levels = sorted({community.level for community in found})
+    assert levels == list(range(len(levels)))
+    for level in levels:
+        here = [community for community in found if community.level == level]
+        assert sorted(member for community in here for member in community.members) == everyone
+        for community in here:
+            if level == 0:
+                assert community.parent is None
+            else:
+                parent = by_id[community.parent or ""]
+                assert parent.level == level - 1
+                assert set(community.members) <= set(parent.members)
+
+
+SHAPES = {
+    "empty": (0, []),
+    "one": (1, []),
+    "no edges": (7, []),
+    "star": (60, [(0, n) for n in range(1, 60)]),
+    "clique": (30, edges_of(nx.complete_graph(30))),
+    "path": (80, edges_of(nx.path_graph(80))),
+    "two parts and singles": (50, edges_of(nx.disjoint_union(nx.complete_graph(20), nx.cycle_graph(25)))),
+    "caveman": (90, edges_of(nx.connected_caveman_graph(9, 10))),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_node_has_a_community_at_every_level(shape: str) -> None:
+    """GraphRAG clusters the largest component only; here single nodes and small components belong somewhere too."""
+    entities, relations = graph_of(*SHAPES[shape])
+    found = detect(entities, relations, max_size=5)
+    assert bool(found) == bool(entities)
+    check(entities, found)
+
+
+def test_large_communities_are_split_further() -> None:
+    entities, relations = graph_of(*SHAPES["caveman"])
+    found = detect(entities, relations, max_size=5)
+    assert max(community.level for community in found) >= 1
+    assert {c.level for c in detect(entities, relations, max_size=1000)} == {0}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=120), st.integers(2, 9))
+def test_any_graph_is_partitioned_the_same_way_whatever_the_order(
+    size: int, pairs: list[tuple[int, int]], max_size: int
+) -> None:
+    entities, relations = graph_of(size, [pair for pair in pairs if max(pair) < size])
+    found = detect(entities, relations, max_size)
+    check(entities, found)
+    mixed = random.Random(1)  # noqa: S311 -- a shuffle, no secret
+    assert found == detect(mixed.sample(entities, size), mixed.sample(relations, len(relations)), max_size)
+
+
+def test_the_global_random_state_is_left_alone() -> None:
+    entities, relations = graph_of(*SHAPES["caveman"])
+    random.seed(5)
+    expected = random.random()  # noqa: S311
+    random.seed(5)
+    detect(entities, relations)
+    assert random.random() == expected  # noqa: S311
+
+
+@pytest.mark.slow
+def test_modularity_equals_that_of_cdlib() -> None:
+    from benchmarks.communities import cdlib_modularity
+
+    entities, relations = graph_of(120, edges_of(nx.planted_partition_graph(6, 20, 0.4, 0.02, seed=3)))
+    ours = modularity(entities, relations, partition_of(detect(entities, relations), 0))
+    assert ours == pytest.approx(cdlib_modularity(entities, relations), rel=0.02)

@@ -1,0 +1,136 @@
+"""A step on a model: typed outputs, refusals, accounting, and what DSPy does to modules."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+
+from prompts.engine.errors import ModelMisconfigured, ModelRefused
+from prompts.engine.meter import Meter, Spent
+from prompts.engine.models import ModelChoice, Models
+from prompts.engine.step import Step
+from prompts.extract import Extract, ExtractGraph
+from prompts.report import ReportWritten, StatementGiven, WriteReport, WriteReports
+from prompts.summarize import Summarize, SummarizeEntity
+
+GOLDEN = Path(__file__).parent / "golden"
+INPUTS: dict[type[dspy.Signature], dict[str, Any]] = {
+    ExtractGraph: {"title": "Orla Bridge", "passage": "It was designed by Tomas Reyd.", "kinds": ["person", "place"]},
+    SummarizeEntity: {"name": "Orla Bridge", "statements": ["Orla Bridge is old.", "It opened in 1931."]},
+    WriteReport: {"entities": ["Orla Bridge: an arch"], "statements": ["[1] Orla Bridge was designed by Tomas Reyd."]},
+}
+EXTRACTED = {
+    "entities": [{"name": "Tomas Reyd", "kind": "person", "description": "A designer."}],
+    "relations": [{"source": "a", "target": "b", "predicate": "designed by", "strength": 7, "keys": ["bridges"]}],
+}
+
+
+def model(*answers: dict[str, Any]) -> DummyLM:
+    return DummyLM(list(answers), adapter=dspy.JSONAdapter())
+
+
+async def test_extract_returns_typed_records() -> None:
+    extract = Extract(Models.offline())
+    extract.lm = model({"found": EXTRACTED})
+    found = await extract.run("T", "passage")
+    assert found.entities[0].kind == "person"
+    assert (found.relations[0].strength, found.relations[0].keys) == (7.0, ("bridges",))
+
+
+async def test_summarize_and_reports_return_typed_records() -> None:
+    summarize, write = Summarize(Models.offline()), WriteReports(Models.offline())
+    summarize.lm = model({"description": "An arch."})
+    finding = {"summary": "s", "explanation": "e", "statements": [1]}
+    write.lm = model(
+        {"report": {"title": "T", "summary": "S", "rating": 3, "rating_reason": "r", "findings": [finding]}}
+    )
+    assert await summarize.run("Orla Bridge", ("a", "b")) == "An arch."
+    report = await write.run([("A", "b")], [StatementGiven(number=1, text="t", entities=("A",), degree=1)])
+    assert isinstance(report, ReportWritten)
+    assert report.findings[0].statements == [1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "no list",
+        {"entities": [{"name": "x"}]},
+        {"relations": [{"source": "a", "target": "b", "predicate": "p", "strength": -1}]},
+    ],
+    ids=["no object", "a field is missing", "out of range"],
+)
+async def test_a_malformed_answer_is_refused_with_a_remedy(answer: object) -> None:
+    extract = Extract(Models.offline())
+    extract.lm = model(*[{"found": answer}] * 3)
+    with pytest.raises(ModelRefused, match="extract") as caught:
+        await extract.run("T", "passage")
+    assert caught.value.remedy
+
+
+async def test_offline_no_model_is_asked_and_nothing_is_metered() -> None:
+    models = Models.offline()
+    assert (await Extract(models).run("T", "Ada Korb met Zoë Reyd.")).entities
+    assert models.meter.rows() == []
+
+
+async def test_a_call_is_metered_by_step_and_model() -> None:
+    models = Models.offline()
+    extract = Extract(models)
+    extract.lm = model({"found": EXTRACTED})
+    await extract.run("T", "passage")
+    ((step, _, spent),) = models.meter.rows()
+    assert (step, spent.calls) == ("extract", 1)
+
+
+def test_a_misspelt_role_is_an_error_where_it_is_set_and_where_it_is_used() -> None:
+    with pytest.raises(ModelMisconfigured, match="extrakt"):
+        Models({"extrakt": ModelChoice("openai/m")})  # type: ignore[dict-item]
+    with pytest.raises(ModelMisconfigured, match="extrakt"):
+        Models.offline().lm("extrakt")  # type: ignore[arg-type]
+
+
+async def test_a_step_without_an_offline_version_says_so() -> None:
+    class Silent(Step):
+        step = "silent"
+        role = "judge"
+        task = SummarizeEntity
+
+    with pytest.raises(TypeError, match="judge"):
+        await Silent(Models.offline()).acall(name="a", statements=[])
+
+
+async def test_copies_and_saved_programs_stay_the_same_step(tmp_path: Path) -> None:
+    extract = Extract(Models.offline())
+    extract.demos = [dspy.Example(title="T", passage="p", kinds=["person"], found=EXTRACTED).with_inputs("title")]
+    extract.lm = model({"found": EXTRACTED}, {"found": EXTRACTED})
+    copied = copy.deepcopy(extract)
+    assert isinstance(copied, Extract)
+    assert (copied.models, copied.lm, len(copied.demos)) == (extract.models, extract.lm, 1)
+    assert (await copied.run("T", "p")).entities
+    fresh = Extract(Models.offline())
+    extract.lm = None
+    extract.save(tmp_path / "extract.json")
+    fresh.load(tmp_path / "extract.json")
+    assert (fresh.step, fresh.role, len(fresh.demos), fresh.is_offline) == ("extract", "extract", 1, True)
+    assert "api_key" not in (tmp_path / "extract.json").read_text(encoding="utf-8")
+
+
+def test_an_unknown_price_makes_the_sum_unknown() -> None:
+    meter = Meter()
+    meter.record("a", "m", Spent(calls=1, cost_usd=1.0))
+    meter.record("a", "m", Spent(calls=1, cost_usd=None))
+    meter.record("a", "n", Spent(calls=1, cost_usd=2.0))
+    assert [(step, name, spent.calls, spent.cost_usd) for step, name, spent in meter.rows()] == [
+        ("a", "m", 2, None),
+        ("a", "n", 1, 2.0),
+    ]
+
+
+@pytest.mark.parametrize("signature", INPUTS, ids=lambda signature: str(signature.__name__))
+def test_a_prompt_reads_like_the_golden_one(signature: type[dspy.Signature]) -> None:
+    messages = dspy.JSONAdapter().format(signature, [], INPUTS[signature])
+    rendered = "\n".join(f"--- {message['role']}\n{message['content']}" for message in messages) + "\n"
+    assert rendered == (GOLDEN / f"prompt_{signature.__name__}.txt").read_text(encoding="utf-8")

@@ -1,0 +1,100 @@
+"""Community reports: quoted, cited, written once for each community that says something new."""
+
+from pathlib import Path
+
+import dspy
+from dspy.utils import DummyLM
+
+from prompts.engine.models import Models
+from prompts.report import MAX_FINDINGS, StatementGiven, WriteReports, report_offline
+from storage.records import Chunk, Community, Entity, Occurrence, Relation
+from tasks.report import Evidence, report
+
+GOLDEN = Path(__file__).parent / "golden"
+SENTENCES = (
+    "Orla Bridge was designed by Tomas Reyd.",
+    "Tomas Reyd studied under Ana Korb.",
+    "Ana Korb lived in Velin.",
+)
+TEXT = " ".join(SENTENCES)
+NAMES = ("Orla Bridge", "Tomas Reyd", "Ana Korb", "Velin")
+ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", "Velin"))
+
+
+def evidence_of() -> Evidence:
+    chunk = Chunk(
+        id="chk", document="d", ordinal=0, start=50, end=50 + len(TEXT), text=TEXT, tokens=9, language="en", title="T"
+    )
+    relations = tuple(
+        Relation(id=f"rel_{n}", source=one, target=two, predicate="p") for n, (one, two) in enumerate(ENDS)
+    )
+    places = tuple(
+        Occurrence(item=f"rel_{n}", chunk="chk", start=50 + TEXT.index(said), end=50 + TEXT.index(said) + len(said))
+        for n, said in enumerate(SENTENCES)
+    )
+    entities = tuple(
+        Entity(id=name, name=name, kind="thing", degree=sum(name in ends for ends in ENDS), mentions=2)
+        for name in NAMES
+    )
+    return Evidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
+
+
+WHOLE = Community(id="com_0", level=0, parent=None, members=tuple(sorted(NAMES)))
+SAME = Community(id="com_1", level=1, parent="com_0", members=WHOLE.members)
+ALONE = Community(id="com_2", level=0, parent=None, members=("Velin",))
+
+
+async def test_findings_quote_the_place_that_shows_them() -> None:
+    (found,) = await report([WHOLE], evidence_of(), WriteReports(Models.offline()), {})
+    assert found.findings
+    assert all(TEXT[f.start - 50 : f.end - 50] == f.explanation and f.document == "d" for f in found.findings)
+    assert {name for name in NAMES if any(name in f.summary for f in found.findings)} == set(NAMES)
+    assert 0 <= found.rating <= 10
+
+
+async def test_a_repeated_community_and_a_single_entity_have_no_report_of_their_own() -> None:
+    found = await report([WHOLE, SAME, ALONE], evidence_of(), WriteReports(Models.offline()), {})
+    assert [one.community for one in found] == ["com_0"]
+
+
+async def test_a_report_whose_inputs_did_not_change_is_not_written_again() -> None:
+    writer = WriteReports(Models.offline())
+    (first,) = await report([WHOLE], evidence_of(), writer, {})
+    kept = first.model_copy(update={"title": "kept", "community": "com_9"})
+    (again,) = await report([WHOLE], evidence_of(), writer, {kept.inputs: kept})
+    assert (again.title, again.community) == ("kept", "com_0")
+    entities = tuple(e.model_copy(update={"description": "new"}) for e in evidence_of().entities)
+    changed = evidence_of().model_copy(update={"entities": entities})
+    (anew,) = await report([WHOLE], changed, writer, {kept.inputs: kept})
+    assert anew.title != "kept"
+
+
+async def test_numbers_that_a_model_makes_up_are_dropped_with_their_findings() -> None:
+    def finding(*numbers: int) -> dict[str, object]:
+        return {"summary": "s", "explanation": "e", "statements": list(numbers)}
+
+    written = {
+        "title": "T", "summary": "S", "rating": 5, "rating_reason": "r", "findings": [finding(99), finding(99, 2)],
+    }  # fmt: skip
+    writer = WriteReports(Models.offline())
+    writer.lm = DummyLM([{"report": written}], adapter=dspy.JSONAdapter())
+    (found,) = await report([WHOLE], evidence_of(), writer, {})
+    (kept,) = found.findings
+    assert TEXT[kept.start - 50 : kept.end - 50] in SENTENCES
+
+
+def test_statements_are_chosen_to_cover_the_entities() -> None:
+    given = [StatementGiven(number=n, text=f"s{n}", entities=(f"a{n}", f"b{n}"), degree=n) for n in range(20)]
+    chosen = report_offline([("a", "")], given).findings
+    assert [finding.statements for finding in chosen] == [[19 - n] for n in range(MAX_FINDINGS)]
+    twice = [given[3], given[3].model_copy(update={"number": 4})]
+    assert len(report_offline([("a", "")], twice).findings) == 1
+
+
+def test_a_report_offline_reads_like_the_golden_one() -> None:
+    given = [
+        StatementGiven(number=n, text=said, entities=ends, degree=3)
+        for n, (said, ends) in enumerate(zip(SENTENCES, ENDS, strict=True), 1)
+    ]
+    written = report_offline([(name, "") for name in NAMES], given).model_dump_json(indent=2) + "\n"
+    assert written == (GOLDEN / "report_offline.json").read_text(encoding="utf-8")

@@ -1,0 +1,45 @@
+"""Descriptions of entities: definitions first, one statement kept as it is, nothing invented."""
+
+import dspy
+from dspy.utils import DummyLM
+
+from prompts.engine.models import Models
+from prompts.summarize import MAX_LENGTH, MAX_SENTENCES, Summarize, summarize_offline
+from storage.records import Entity
+from tasks.dedupe import Graph
+from tasks.summarize import summarize
+
+
+def graph_of(**evidence: tuple[str, ...]) -> Graph:
+    entities = tuple(Entity(id=name, name=name, kind="thing") for name in sorted(evidence))
+    return Graph(
+        entities=entities, aliases=(), entity_occurrences=(), relations=(), relation_occurrences=(), evidence=evidence
+    )
+
+
+def test_the_sentence_that_defines_comes_first() -> None:
+    said = ("Ada met the Orla Bridge crew.", "Orla Bridge opened in 1931.", "# Orla Bridge is an arch bridge.")
+    assert summarize_offline("Orla Bridge", said) == f"{said[2]} {said[1]} {said[0]}"
+
+
+def test_a_chinese_definition_counts_too() -> None:
+    assert summarize_offline("奥拉桥", ("人们喜欢奥拉桥。", "奥拉桥是一座拱桥。")).startswith("奥拉桥是")
+
+
+def test_it_stays_short_and_never_empty() -> None:
+    long = "x" * (MAX_LENGTH + 1)
+    assert summarize_offline("A", (long, "A is.")) == "A is."
+    assert summarize_offline("B", (long,)) == long
+    assert summarize_offline("C", tuple(f"s{n}." for n in range(9))).count(".") == MAX_SENTENCES
+
+
+async def test_one_statement_is_kept_and_none_stays_empty() -> None:
+    found = await summarize(graph_of(a=("One.",), b=(), c=("Two.", "c is three.")), Summarize(Models.offline()))
+    assert [entity.description for entity in found] == ["One.", "", "c is three. Two."]
+
+
+async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> None:
+    summarizer = Summarize(Models.offline())
+    summarizer.lm = DummyLM([{"description": "Both."}], adapter=dspy.JSONAdapter())
+    found = await summarize(graph_of(a=("One.",), c=("Two.", "Three.")), summarizer)
+    assert [entity.description for entity in found] == ["One.", "Both."]

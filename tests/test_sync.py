@@ -1,0 +1,110 @@
+"""Sync by content: what is added, changed, renamed, removed or left alone, within the named sources only."""
+
+from pathlib import Path
+
+import pytest
+
+from storage.documents import PartSummary
+from storage.errors import DuplicateDocument, RemovalRefused
+from storage.records import Document, Part, Skipped
+from tasks.load.compose import compose
+from tasks.load.sources import Loaded
+from tasks.sync import SyncPlan, plan_sync, touched
+
+
+def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
+    return Part(
+        document=document, source=source, path=path or f"{source}/{document}", kind="text", title=document, text=text
+    )
+
+
+def loaded(*parts: Part, sources: tuple[str, ...] = ("/s",), skipped: tuple[Skipped, ...] = ()) -> Loaded:
+    return Loaded(sources=sources, parts=parts, skipped=skipped, dead_letters=())
+
+
+def stored(*parts: Part) -> dict[str, Document]:
+    return {document.id: document for document in compose(parts)}
+
+
+def plan(new: Loaded, old: dict[str, Document], allow_removals: bool = False, gone: bool = False) -> SyncPlan:
+    total = sum(any(p.source in new.sources for p in document.parts) for document in old.values())
+    return plan_sync(new, old, total, allow_removals, gone=lambda source: gone)
+
+
+MANY = tuple(part(f"d{n}", f"text {n}") for n in range(10))
+
+
+def test_the_first_run_adds_everything() -> None:
+    found = plan(loaded(*MANY), {})
+    assert (found.counts.added, len(found.put), found.removed) == (10, 10, ())
+
+
+def test_an_unchanged_source_needs_nothing() -> None:
+    found = plan(loaded(*MANY), stored(*MANY))
+    assert found.nothing_to_do
+    assert found.counts.unchanged == 10
+
+
+def test_an_edited_and_a_deleted_file_are_noticed() -> None:
+    """GraphRAG compares titles only: an edited file is missed and a deleted one ignored there."""
+    found = plan(loaded(part("d0", "other"), *MANY[1:-1]), stored(*MANY))
+    assert (found.counts.changed, found.counts.removed, found.counts.unchanged) == (1, 1, 8)
+    assert ([document.id for document in found.put], found.removed) == (["d0"], ("d9",))
+
+
+def test_a_renamed_file_is_no_removal() -> None:
+    moved = part("new", "text 0").model_copy(update={"title": "d0"})
+    found = plan(loaded(moved, *MANY[1:]), stored(*MANY))
+    assert (found.counts.renamed, found.counts.added, found.counts.removed) == (1, 0, 0)
+    assert ([document.id for document in found.put], found.removed) == (["new"], ("d0",))
+
+
+def test_many_removals_are_refused_unless_allowed() -> None:
+    with pytest.raises(RemovalRefused, match="4"):
+        plan(loaded(*MANY[:6]), stored(*MANY))
+    assert plan(loaded(*MANY[:6]), stored(*MANY), allow_removals=True).counts.removed == 4
+    assert plan(loaded(*MANY[:7]), stored(*MANY)).counts.removed == 3
+
+
+def test_renames_do_not_count_as_removals() -> None:
+    moved = [part(f"n{n}", f"text {n}").model_copy(update={"title": f"d{n}"}) for n in range(10)]
+    assert plan(loaded(*moved), stored(*MANY)).counts.renamed == 10
+
+
+def test_a_file_that_cannot_be_read_this_time_keeps_its_document() -> None:
+    skipped = (Skipped(path="/s/d0", reason="broken"), Skipped(path="/s/d1", reason="empty"))
+    found = plan(loaded(*MANY[2:], skipped=skipped), stored(*MANY))
+    assert found.removed == ("d1",)
+
+
+def test_another_source_is_left_alone() -> None:
+    other = part("elsewhere", "x", source="/t")
+    old = stored(*MANY, other)
+    found = plan(loaded(*MANY), {name: old[name] for name in old if name != "elsewhere"})
+    assert found.nothing_to_do
+    summaries = [
+        PartSummary(document=p.document, source=p.source, path=p.path, kind=p.kind, hash=p.hash) for p in (*MANY, other)
+    ]
+    assert "elsewhere" not in touched(loaded(*MANY), summaries)
+
+
+def test_two_sources_with_one_id_and_two_texts_are_an_error() -> None:
+    old = stored(part("d", "one", source="/t"))
+    with pytest.raises(DuplicateDocument, match="d"):
+        plan(loaded(part("d", "two")), old)
+    assert plan(loaded(part("d", "one")), old).counts.changed == 0
+    assert plan(loaded(part("d", "two")), old, gone=True).counts.changed == 1
+
+
+def test_the_same_id_twice_in_one_run_is_an_error() -> None:
+    with pytest.raises(DuplicateDocument):
+        plan(loaded(part("d", "one"), part("d", "two", path="/s/other")), {})
+
+
+def test_a_document_of_two_sources_stays_until_both_are_gone(tmp_path: Path) -> None:
+    text = part("d", "one")
+    triples = Part(document="d", source="/t", path="/t/f", kind="triples", title="d", text="a -[p]-> b")
+    old = stored(text, triples)
+    found = plan(loaded(), old, allow_removals=True)
+    assert found.removed == ()
+    assert [p.kind for document in found.put for p in document.parts] == ["triples"]
