@@ -1,0 +1,100 @@
+"""Several processes on one workspace: readers while a run publishes, and a run that is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import open_runtime
+from flows.settings import load_settings
+from storage.records import IndexReport
+
+ROOT = Path(__file__).parents[2]
+READER = """
+import json, sys, time
+from flows.query import ask
+until = time.monotonic() + float(sys.argv[2])
+print("ready", flush=True)
+while time.monotonic() < until:
+    answer = ask("How long is Orla Bridge?", workspace=sys.argv[1])
+    print(json.dumps([answer.generation, answer.values, [c.quote for c in answer.citations]]), flush=True)
+"""
+WRITER = """
+import asyncio, sys
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import open_runtime
+from flows.settings import load_settings
+def said(step, done, total):
+    print(step, done, flush=True)
+runtime = open_runtime(load_settings({"workspace": sys.argv[1], "embedding": "none"}), said)
+report = asyncio.run(build_index([sys.argv[2]], IndexOptions(), runtime))
+print("published", report.generation, flush=True)
+"""
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "TRELLIS_EMBEDDING": "none"}
+
+
+def write(source: Path, metres: int, others: int = 0) -> None:
+    rows = [{"id": "bridge", "title": "Orla Bridge", "text": f"Orla Bridge is {metres} metres long."}]
+    rows += [
+        {"id": f"d{i}", "title": f"Quay {i}", "text": f"Quay {i} of Velin was built by Ana Korb. " * 40} for i in range(others)
+    ]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+async def publish(workspace: Path, source: Path) -> IndexReport:
+    runtime = open_runtime(load_settings({"workspace": workspace, "embedding": "none"}))
+    return await build_index([source], IndexOptions(), runtime)
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+
+
+async def test_two_processes_ask_while_runs_publish(tmp_path: Path) -> None:
+    workspace, source = tmp_path / "ws", tmp_path / "docs.jsonl"
+    write(source, 1000)
+    metres = {(await publish(workspace, source)).generation: 1000}
+    readers = [start(READER, workspace, 8) for _ in range(2)]
+    for reader in readers:
+        assert reader.stdout is not None
+        assert reader.stdout.readline().strip() == "ready"
+    for step in range(1, 6):
+        write(source, 1000 + step)
+        metres[(await publish(workspace, source)).generation] = 1000 + step
+        time.sleep(0.5)
+    for reader in readers:
+        said, _ = reader.communicate(timeout=60)
+        answers = [json.loads(line) for line in said.splitlines()]
+        assert reader.returncode == 0
+        assert len(answers) >= 5
+        assert len({generation for generation, _, _ in answers}) >= 2, "the reader never moved to a newer generation"
+        for generation, values, quotes in answers:
+            assert values == [f"{metres[generation]} metres"]
+            assert quotes == [f"Orla Bridge is {metres[generation]} metres long."]
+
+
+async def test_a_killed_run_leaves_the_last_generation_and_the_next_run_completes(tmp_path: Path) -> None:
+    workspace, source = tmp_path / "ws", tmp_path / "docs.jsonl"
+    write(source, 1000)
+    first = await publish(workspace, source)
+    write(source, 2000, others=400)
+    writer = start(WRITER, workspace, source)
+    assert writer.stdout is not None
+    assert writer.stdout.readline().startswith("extract"), "the run should be in the middle of extraction"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait(timeout=30)
+    reader = start(READER, workspace, 0.5)
+    said, _ = reader.communicate(timeout=60)
+    answers = [json.loads(line) for line in said.splitlines() if line != "ready"]
+    assert answers
+    assert all(answer[:2] == [first.generation, ["1000 metres"]] for answer in answers)
+    second = await publish(workspace, source)
+    assert second.generation > first.generation
+    assert second.documents.added == 400
+    assert second.documents.changed == 1
