@@ -97,6 +97,8 @@ def build_graph(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) 
 
 
 def _evidence(mentions: Sequence[_Placed]) -> tuple[str, ...]:
+    if len(mentions) == 1:
+        return (mentions[0][0].description,) if mentions[0][0].description else ()
     ordered = sorted(mentions, key=lambda pair: (pair[1], pair[0].start, pair[0].name, pair[0].description))
     return tuple(dict.fromkeys(mention.description for mention, _ in ordered if mention.description))
 
@@ -130,7 +132,8 @@ def _aliases(
     shown = {entity.id: entity.name for entity in entities}
     found: dict[tuple[str, str], str] = {}
     for key, mentions in groups.items():
-        for mention, document in mentions:
+        # One mention has the entity's name, whatever it is.
+        for mention, document in mentions if len(mentions) > 1 else ():
             if mention.name != shown[ids[key]]:
                 reason = resolved.reasons.get((document, name_key(mention.name)), "the same name, written differently")
                 place = ids[key], mention.name
@@ -169,13 +172,13 @@ def _relations(
 def _relation(place: tuple[str, str, str], group: Sequence[RelationMention], weight: float) -> Relation:
     source, target, key = place
     wordings = Counter(said.predicate for said in group) if len(group) > 1 else {group[0].predicate: 1}
-    described = sorted({(len(said.description), said.description) for said in group if said.description})
+    described = min(((len(said.description), said.description) for said in group if said.description), default=(0, ""))
     return Relation(
         id=content_id("rel", source, target, key),
         source=source,
         target=target,
         predicate=max(wordings, key=lambda wording: (wordings[wording], wording)),
-        description=described[0][1] if described else "",
+        description=described[1],
         weight=weight,
         count=len(group),
         keys=tuple(sorted({key for said in group for key in said.keys})),

@@ -217,8 +217,8 @@ class _Shortened:
         self.kinds = kinds
         self.by_last: dict[str, list[str]] = defaultdict(list)
         self.by_first: dict[str, list[str]] = defaultdict(list)
-        for key in sorted(counted):
-            words = key.split()
+        for key in counted:
+            words = key.split() if " " in key else ()
             if 2 <= len(words) <= 4 and words[-1].isalpha():
                 self.by_last[words[-1]].append(key)
                 self.by_first[words[0]].append(key)

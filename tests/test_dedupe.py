@@ -52,7 +52,7 @@ def test_an_entity_named_with_two_kinds_keeps_both_sources() -> None:
 
 def test_stated_aliases_join_everywhere() -> None:
     a, b = chunk("a"), chunk("b")
-    names = [("Coastal Hydrology Institute", "organisation"), "CHI", "海岸水文研究所"]
+    names: list[Named] = [("Coastal Hydrology Institute", "organisation"), "CHI", "海岸水文研究所"]
     said = [
         ("Coastal Hydrology Institute", ALIAS_PREDICATE, "CHI"),
         ("海岸水文研究所", ALIAS_PREDICATE, "Coastal Hydrology Institute"),

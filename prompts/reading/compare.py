@@ -1,18 +1,38 @@
 """Which of several things has the most, the least, the first? Figures are compared as amounts and printed as written."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from prompts.language.asked import Ask, Expected
 from prompts.language.concepts import concept_terms
-from prompts.language.question import Ask, Expected
 from prompts.language.values import amount, values_in
 from prompts.language.words import fold, fold_name
-from prompts.reading.claims import Claim, Desk, Reading, abstain, quoted
+from prompts.reading.claims import Claim, Desk, Reading, abstain, claim, ending, plain, quoted
 from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance, Scored
+from prompts.reading.relevance import Relevance, Scored, term_set
 
-_DATED = frozenset("first last later earlier older younger oldest youngest born released founded opened died newest latest".split())
+_DATED = frozenset(
+    "first last later earlier older younger oldest youngest born released founded formed opened died newest latest".split()
+)
+_DATED_ZH = ("早", "晚", "先", "年长", "年轻", "大几岁", "古老")
 _SHARED = 0.34
+_AGES = frozenset("older younger oldest youngest".split())
+# The measure that a superlative implies: "longest" compares lengths.
+_IMPLIED = {
+    "longest longer shortest shorter": "length",
+    "highest higher tallest taller": "height",
+    "oldest newest older newer": "opened year",
+    "widest wider": "width",
+    "deepest deeper": "depth",
+    "heaviest heavier": "weight",
+    "largest larger biggest bigger": "size area",
+    "cheapest cheaper": "cost",
+    "earliest earlier latest later first": "year date opened",
+    "fastest faster": "speed",
+}
+_MEASURE = {word: measure for words, measure in _IMPLIED.items() for word in words.split()}
+_MEASURE_ZH = {"长": "长度", "高": "高度", "宽": "宽度", "深": "深度", "重": "重量", "大": "面积", "早": "年", "晚": "年"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +46,26 @@ class Figure:
 
 
 def compare(desk: Desk) -> Reading:
-    """The winner with its figure, then the figures of the others; needs two figures to compare."""
+    """The winner with its figure, then the figures of the others.
+
+    With fewer than two figures nothing can be compared: what is known of the options is offered as partial.
+    """
     figures = _of_options(desk) if desk.ask.options else _of_rows(desk)
     if len(figures) < 2:
-        return abstain(desk.ask)
-    ordered = sorted(figures, key=lambda figure: (figure.number, figure.thing), reverse=desk.ask.direction != "min")
+        return _known_of_options(desk, figures)
+    return ranked(desk.ask, figures)
+
+
+def ranked(ask: Ask, figures: Sequence[Figure]) -> Reading:
+    """Two or more figures in the order asked for, the first of them as the answer."""
+    ordered = sorted(figures, key=lambda figure: (figure.number, figure.thing), reverse=ask.direction != "min")
     winner = ordered[0]
-    lead = f"{winner.thing}：{winner.raw}。" if desk.ask.chinese else f"{winner.thing}: {winner.raw}."
-    complete = not desk.ask.options or len(figures) == len(desk.ask.options)
-    shown = ordered if desk.ask.options else ordered[:3]
+    colon = "：" if ask.chinese else ": "
     return Reading(
-        claims=tuple(Claim(quoted(figure.evidence), (figure.evidence.number,)) for figure in shown),
-        values=(winner.thing,), support="none" if complete else "partial", lead=lead,
+        claims=tuple(Claim(quoted(f.evidence), (f.evidence.number,)) for f in ordered[: max(3, len(ask.options))]),
+        values=(winner.thing,),
+        support="none" if len(figures) >= len(ask.options) else "partial",
+        lead=ending(f"{winner.thing}{colon}{winner.raw}", ask),
     )
 
 
@@ -45,51 +73,88 @@ def measured(ask: Ask) -> Expected:
     """What the comparison compares: dates for "first" and "born later", money or numbers for the rest."""
     if ask.expects in {"date", "money", "number"}:
         return ask.expects
-    return "date" if _DATED & set(fold(ask.text).split()) else "number"
+    if ask.chinese:
+        return "date" if any(word in ask.text for word in _DATED_ZH) else "number"
+    return "date" if _DATED & set(fold(ask.text).replace("?", " ").split()) else "number"
+
+
+def beside(option: str, names: Iterable[str]) -> list[str]:
+    """Those of the linked names that an option holds, or that hold it."""
+    own = fold_name(option)
+    return [name for name in names if fold_name(name) in own or own in fold_name(name)]
 
 
 def _of_options(desk: Desk) -> list[Figure]:
     """For each option the figure of the sentence that is about it and about what is compared."""
-    ask = desk.ask
-    expects = measured(ask)
-    head = ask.text
-    for option in ask.options:
-        head = head.replace(option, " ")
     figures = []
-    for option in ask.options:
-        sub = replace(ask, text=f"{option} {head}", expects=expects, options=())
-        known = {name: forms for name, forms in desk.aliases.items() if fold_name(name) in fold_name(option) or fold_name(option) in fold_name(name)}
-        relevance = Relevance(sub, desk.weights, known)
-        others = [other for other in ask.options if other != option]
-        best = _best(relevance, desk.evidence, option, others)
-        if best is not None:
-            number = amount_of(best.value, expects)
-            if number is not None:
-                figures.append(Figure(_named(option, known), best.value, number, best.evidence))
+    for option in desk.ask.options:
+        relevance = _judge_of(desk, option)
+        best = _best(relevance, desk.evidence, option, [other for other in desk.ask.options if other != option])
+        number = amount_of(best.value, measured(desk.ask)) if best else None
+        if best is not None and number is not None:
+            figures.append(Figure(_named(option, relevance.aliases), best.value, number, best.evidence))
     return figures
+
+
+def _judge_of(desk: Desk, option: str) -> Relevance:
+    """Judges evidence for what is asked of one option."""
+    ask, head = desk.ask, desk.ask.text
+    for other in ask.options:
+        head = head.replace(other, " ")
+    if _AGES & set(fold(head).replace("?", " ").replace(",", " ").split()) and ask.expects == "person":
+        head += " born"
+    sub = replace(ask, text=f"{option} {head}", expects=measured(ask), options=(), noun="")
+    return desk.relevance.about(sub, beside(option, desk.relevance.aliases))
 
 
 def _best(relevance: Relevance, evidence: Sequence[Evidence], option: str, others: Sequence[str]) -> Scored | None:
     """The best valued sentence about one option and not rather about another."""
     own = set(concept_terms(option)) or {fold(option)}
     strange = {term for other in others for term in concept_terms(other)} - own
-    ranked = []
-    for scored in relevance.rank([piece for piece in evidence if piece.attribute != "step"]):
-        about = set(concept_terms(f"{scored.evidence.title} {scored.evidence.heading} {scored.evidence.text} {scored.evidence.before}"))
-        here = set(concept_terms(scored.evidence.text)) | set(concept_terms(scored.evidence.title))
-        share = len(own & about) / len(own)
-        if scored.value and share >= 0.5 and scored.cues >= _SHARED:
-            ranked.append((scored.score + share - 0.3 * len(strange & here) / max(len(strange), 1), -scored.evidence.number, scored))
-    return max(ranked, key=lambda item: item[:2])[2] if ranked else None
+    best: tuple[float, int, Scored] | None = None
+    for scored in relevance.rank(plain(evidence)):
+        piece = scored.evidence
+        here = term_set(piece.text) | term_set(piece.title)
+        share = len(own & (here | term_set(piece.heading) | term_set(piece.before))) / len(own)
+        if not scored.value or share < 0.5 or scored.cues < _SHARED:
+            continue
+        fit = scored.score + share - 0.3 * len(strange & here) / max(len(strange), 1)
+        if best is None or (fit, -piece.number) > best[:2]:
+            best = (fit, -piece.number, scored)
+    return best[2] if best else None
+
+
+def _known_of_options(desk: Desk, figures: Sequence[Figure]) -> Reading:
+    """What is known where the figures do not suffice: the one figure found, named as partial; else nothing."""
+    if not figures:
+        return abstain(desk.ask)
+    return Reading(claims=tuple(claim(figure.evidence) for figure in figures), support="partial")
 
 
 def amount_of(raw: str, expects: Expected) -> float | None:
-    """The amount of a raw figure; of a date its year, refined by month and day where it has them."""
-    if expects == "date":
-        dates = [value for value in values_in(raw) if value.kind == "date"]
-        return dates[0].number if dates else None
-    return amount(raw)
+    """The amount of a raw figure; of a date its year with the part of the year that has passed, as far as it is told."""
+    if expects != "date":
+        return amount(raw)
+    dates = [value for value in values_in(raw) if value.kind == "date" and value.number is not None]
+    return (dates[0].number or 0.0) + _within_year(dates[0].text) if dates else None
 
+
+_ISO = re.compile(r"\d{3,4}[-年](\d{1,2})(?:[-月](\d{1,2}))?")
+_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def _within_year(date: str) -> float:
+    """How much of the year a written date has passed (0 to 1); 0 where it tells the year alone."""
+    iso = _ISO.search(date)
+    if iso:
+        return (int(iso[1]) - 1 + (int(iso[2] or 1) - 1) / 31) / 12
+    low = date.lower()
+    month = next((place for place, name in enumerate(_MONTHS) if name in low), None)
+    if month is None:
+        return 0.0
+    day = next((int(word) for word in _DAY.findall(low)), 1)
+    return (month + (day - 1) / 31) / 12
 
 
 def _named(option: str, known: Mapping[str, Sequence[str]]) -> str:
@@ -100,8 +165,7 @@ def _named(option: str, known: Mapping[str, Sequence[str]]) -> str:
 
 def _of_rows(desk: Desk) -> list[Figure]:
     """For a superlative over everything: the column that the question is about, one figure a row."""
-    relevance = desk.relevance
-    cues = set(relevance.cues)
+    wanted = {*desk.relevance.cues, *_implied(desk.ask)}
     columns: dict[str, list[Evidence]] = {}
     for cell in desk.elements:
         if cell.cells:
@@ -109,7 +173,7 @@ def _of_rows(desk: Desk) -> list[Figure]:
     best, rows = 0.0, list[Evidence]()
     for column, cells in columns.items():
         terms = set(concept_terms(column.replace("_", " ")))
-        share = len(terms & (cues | set(_implied(desk.ask)))) / max(len(terms), 1)
+        share = len(terms & wanted) / max(len(terms), 1)
         numeric = [cell for cell in cells if amount(cell.value) is not None]
         if share > best and len(numeric) >= 2:
             best, rows = share, numeric
@@ -117,12 +181,9 @@ def _of_rows(desk: Desk) -> list[Figure]:
     return list({figure.thing: figure for figure in figures}.values())
 
 
-def _implied(ask: Ask) -> tuple[str, ...]:
-    """The measure that a superlative implies: "longest" compares lengths."""
-    pairs = {
-        "longest": "length", "longer": "length", "shortest": "length", "shorter": "length", "highest": "height",
-        "tallest": "height", "oldest": "opened year", "newest": "opened year", "widest": "width", "deepest": "depth",
-        "heaviest": "weight", "largest": "size area", "cheapest": "cost", "earliest": "year date opened", "latest": "year date opened",
-        "fastest": "speed", "first": "year date opened",
-    }
-    return tuple(term for word in fold(ask.text).replace("?", " ").split() for term in concept_terms(pairs.get(word, "")))
+def _implied(ask: Ask) -> set[str]:
+    """The terms of the measure that the question's superlative implies."""
+    words = fold(ask.text).replace("?", " ").replace(",", " ").split()
+    measures = [_MEASURE[word] for word in words if word in _MEASURE]
+    measures += [measure for sign, measure in _MEASURE_ZH.items() if ask.chinese and f"最{sign}" in ask.text]
+    return {term for measure in measures for term in concept_terms(measure)}

@@ -2,23 +2,26 @@
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 
+from prompts.language.asked import Ask
 from prompts.language.concepts import concept_terms
-from prompts.language.names import name_spans
+from prompts.language.names import NameSpan, name_spans
 from prompts.language.names_zh import name_spans_zh
-from prompts.language.question import Ask
 from prompts.language.values import Value, values_in
 from prompts.language.words import fold, fold_name, is_han, stem
 from prompts.reading.evidence import Evidence
 
-_COUNTED = frozenset("people inhabitants passengers vehicles visitors employees staff vessels ships pages times days".split())
+_COUNTED = frozenset(
+    "people inhabitants passengers vehicles visitors employees staff vessels ships pages times days".split()
+)
 _WRONG_KINDS = {"person": {"place", "organisation", "method"}, "place": {"person", "work"}}
 
 Option = tuple[int, int, str]
 
 
 def pick_value(ask: Ask, evidence: Evidence, cues: Collection[str], known: Iterable[Sequence[str]]) -> str:
-    """The value, or an empty string. `cues` are the question's words that are no names, `known` the names it holds."""
+    """The value, or an empty string. `cues` are the question's words that are no names, `known` the names it holds, folded."""
     cell = _cell(ask, evidence, cues)
     if cell:
         return cell
@@ -30,7 +33,7 @@ def pick_value(ask: Ask, evidence: Evidence, cues: Collection[str], known: Itera
 
 
 def _cell(ask: Ask, evidence: Evidence, cues: Collection[str]) -> str:
-    """In a table row: the cell of the column that shares most words with the question, or the row's name where it asks for that."""
+    """In a table row: the cell of the column that shares most words with the question, or the row's name."""
     if not evidence.cells:
         return ""
     asked = fold(ask.text)
@@ -48,14 +51,19 @@ def _cell(ask: Ask, evidence: Evidence, cues: Collection[str]) -> str:
 def _options(ask: Ask, text: str, known: Iterable[Sequence[str]]) -> list[Option]:
     if ask.expects in {"date", "money", "number"}:
         return [(v.start, v.end, v.text) for v in values_in(text) if _fits(v, ask) and v.text not in ask.text]
-    forms = {fold_name(form) for group in known for form in group}
+    forms = {form for group in known for form in group}
     asked, wrong = fold(ask.text), _WRONG_KINDS.get(ask.expects, set())
-    names = name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))])
     return [
         (name.start, name.end, name.text)
-        for name in names
+        for name in names_of(text)
         if fold(name.text) not in asked and fold_name(name.text) not in forms and name.kind not in wrong
     ]
+
+
+@lru_cache(maxsize=20_000)
+def names_of(text: str) -> tuple[NameSpan, ...]:
+    """The names in a text by their looks; kept, since telling Chinese words apart takes milliseconds."""
+    return tuple(name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))]))
 
 
 def _fits(value: Value, ask: Ask) -> bool:
@@ -66,7 +74,9 @@ def _fits(value: Value, ask: Ask) -> bool:
     if value.kind == "date" or value.number is None:
         return False
     unit, noun = value.unit.lower(), ask.noun.rstrip("s")
-    return not noun or unit not in _COUNTED or stem(noun) == stem(unit.rstrip("s")) or set(concept_terms(noun)) == set(concept_terms(unit))
+    if not noun or unit not in _COUNTED:
+        return True
+    return stem(noun) == stem(unit.rstrip("s")) or set(concept_terms(noun)) == set(concept_terms(unit))
 
 
 def says_its_kind(ask: Ask, value: str) -> bool:

@@ -5,11 +5,13 @@ where it opens with a pronoun. Names count as a whole, under any alias.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from heapq import heappop, heappush
 
 from prompts.language.concepts import concept_terms
-from prompts.language.question import Ask
+from prompts.language.asked import Ask
 from prompts.language.relations import PRONOUN
 from prompts.language.words import HAN_STOP, fold, fold_name, is_han
 from prompts.reading.evidence import Evidence
@@ -20,13 +22,19 @@ HEADING_SHARE = 0.8
 BEFORE_SHARE = 0.5
 PRONOUN_SHARE = 0.95
 DEPTH = 48
+_VALUE_BONUS = 0.2
+_KIND_BONUS = 0.25
 _ZH_ASKING = re.compile(
-    r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|怎么样|怎么|怎样|"
-    r"如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
+    r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|"
+    r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
 )
 _PRESENT = re.compile(r"\b(?:now|currently|today|present|current|is|are)\b|现在|目前|如今|现任", re.I)
-_LASTING = re.compile(r"\b(?:since|current|currently|still|now|today|newly)\b|起[,，、 (]|年起|至今|现任|目前|现在", re.I)
-_BYGONE = re.compile(r"\b(?:former|formerly|previous|previously|until|was|were|used to|no longer|out of date)\b|至\d{4}|前任|曾|原来", re.I)
+_LASTING = re.compile(
+    r"\b(?:since|current|currently|still|now|today|newly)\b|起[,，、 (]|年起|至今|现任|目前|现在", re.I
+)
+_BYGONE = re.compile(
+    r"\b(?:former|formerly|previous|previously|until|was|were|used to|no longer|out of date)\b|至\d{4}|前任|曾|原来", re.I
+)
 _ASKING = frozenset(
     "~say ~find ~use many much name list tell give state kind type thing one two three please exactly "
     "哪个 哪些 什么 多少 请问 如何 怎么 为什 是什 现在 主要 最后 哪两 哪一 哪里 哪年 多长 多高".split()
@@ -51,28 +59,65 @@ class Scored:
 class Relevance:
     """Judges evidence for one question."""
 
-    def __init__(self, ask: Ask, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(
+        self, ask: Ask, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the question to
         the other names of the same thing."""
         self.ask = ask
+        self.rarity, self.aliases = weights, aliases or {}
         rarest = max(weights.values(), default=1.0)
-        self.known = {name: (name, *others) for name, others in (aliases or {}).items()}
-        self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in self.known.values()]
-        self.name_terms = {term for name in self.known for term in concept_terms(name)}
+        known = {name: (name, *others) for name, others in self.aliases.items()}
+        self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
+        self.name_terms = {term for name in known for term in concept_terms(name)}
         text = _ZH_ASKING.sub(" ", ask.text) if ask.chinese else ask.text
         wanted = [term for term in concept_terms(text) if term not in _ASKING and not _is_filler(term)]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
         self.present = _PRESENT.search(ask.text) is not None
+        self._judged: dict[Evidence, Scored] = {}
+
+    def about(self, ask: Ask, names: Sequence[str]) -> "Relevance":
+        """The judge of another question over the same evidence, which names only these of the names known here."""
+        return Relevance(ask, self.rarity, {name: forms for name, forms in self.aliases.items() if name in names})
+
+    def naming(self, ask: Ask, name: str) -> "Relevance":
+        """The judge of another question that names one thing, which no graph need know."""
+        return Relevance(ask, self.rarity, {name: ()})
 
     def rank(self, pool: Sequence[Evidence]) -> list[Scored]:
         """The evidence, best first, with the values of the best DEPTH pieces; ties go to the earlier piece."""
-        judged = sorted((self.judge(piece) for piece in pool), key=lambda scored: (-scored.score, scored.evidence.number))
-        best = [self._valued(scored) for scored in judged[:DEPTH]]
-        return sorted(best, key=lambda scored: (-scored.score, scored.evidence.number)) + judged[DEPTH:]
+        return list(self.best_first(pool))
+
+    def best_first(self, pool: Sequence[Evidence], worth: Callable[[Scored], bool] | None = None) -> Iterator[Scored]:
+        """The same one by one, values found only as far as it is read; `worth` leaves out what cannot be of use.
+
+        Finding a value costs far more than judging a sentence, so a piece waits until no other can overtake it.
+        """
+        judged = sorted(map(self.judge, pool), key=lambda scored: (-scored.score, scored.evidence.number))
+        judged = [scored for scored in judged if worth(scored)] if worth else judged
+        if self.ask.expects in {"text", "yesno"}:
+            yield from judged
+            return
+        most = _VALUE_BONUS + (_KIND_BONUS if self.ask.noun else 0.0)
+        waiting: list[tuple[float, int, Scored]] = []
+        for scored in judged[:DEPTH]:
+            while waiting and -waiting[0][0] > scored.score + most:
+                yield heappop(waiting)[2]
+            valued = self._valued(scored)
+            heappush(waiting, (-valued.score, valued.evidence.number, valued))
+        while waiting:
+            yield heappop(waiting)[2]
+        yield from judged[DEPTH:]
 
     def judge(self, evidence: Evidence) -> Scored:
         """Coverage and score, without the value."""
+        known = self._judged.get(evidence)
+        if known is None:
+            known = self._judged[evidence] = self._judge(evidence)
+        return known
+
+    def _judge(self, evidence: Evidence) -> Scored:
         shares = self._shares(evidence)
         total = sum(self.weights.values()) or 1.0
         coverage = sum(weight * shares[term] for term, weight in self.weights.items()) / total
@@ -82,30 +127,29 @@ class Relevance:
         score = coverage + (0.35 * names if self.names else 0.0) + 0.15 * evidence.prior - 0.1 * _is_heading(evidence)
         if self.present:
             # Asked about today, what still holds comes before what once did.
-            score += 0.06 * (_LASTING.search(evidence.text) is not None) - 0.06 * (_BYGONE.search(evidence.text) is not None)
+            lasting, bygone = _LASTING.search(evidence.text), _BYGONE.search(evidence.text)
+            score += 0.06 * ((lasting is not None) - (bygone is not None))
         return Scored(evidence, coverage, names, cues, score)
 
     def _valued(self, scored: Scored) -> Scored:
         if self.ask.expects in {"text", "yesno"}:
             return scored
-        value = pick_value(self.ask, scored.evidence, set(self.cues), self.known.values())
-        bonus = 0.2 if value else (-0.1 if self.ask.expects == "name" else -0.35)
+        value = pick_value(self.ask, scored.evidence, frozenset(self.cues), self.names)
+        bonus = _VALUE_BONUS if value else (-0.1 if self.ask.expects == "name" else -0.35)
         if value and says_its_kind(self.ask, value):
-            bonus += 0.25
+            bonus += _KIND_BONUS
         return replace(scored, value=value, score=scored.score + bonus)
 
     def _shares(self, evidence: Evidence) -> dict[str, float]:
-        here = set(concept_terms(evidence.text))
-        title, heading = set(concept_terms(evidence.title)), set(concept_terms(evidence.heading))
-        before = set(concept_terms(evidence.before))
+        here, before = term_set(evidence.text), term_set(evidence.before)
+        title, heading = term_set(evidence.title), term_set(evidence.heading)
         back = PRONOUN_SHARE if PRONOUN.match(evidence.text) else BEFORE_SHARE
-        shares = {}
-        for term in self.weights:
-            share = 1.0 if term in here else 0.0
-            if not share:
-                share = max(TITLE_SHARE * (term in title), HEADING_SHARE * (term in heading), back * (term in before))
-            shares[term] = share
-        return shares
+        return {
+            term: 1.0
+            if term in here
+            else max(TITLE_SHARE * (term in title), HEADING_SHARE * (term in heading), back * (term in before))
+            for term in self.weights
+        }
 
     def _names(self, evidence: Evidence) -> float:
         """The share of the question's names that the evidence is about."""
@@ -123,6 +167,12 @@ class Relevance:
         return found / len(self.names)
 
 
+@lru_cache(maxsize=50_000)
+def term_set(text: str) -> frozenset[str]:
+    """The distinct terms of a text, as `concept_terms` has them."""
+    return frozenset(concept_terms(text))
+
+
 def _searchable(text: str) -> str:
     return fold(text) if is_han(text) else f" {fold_name(text)} "
 
@@ -136,4 +186,5 @@ def _is_filler(term: str) -> bool:
 
 
 def _is_heading(evidence: Evidence) -> bool:
-    return evidence.text.lstrip().startswith("#") or re.fullmatch(r"\*[^*]+\*|\*\*[^*]+\*\*", evidence.text.strip()) is not None
+    text = evidence.text.strip()
+    return text.startswith("#") or re.fullmatch(r"\*[^*]+\*|\*\*[^*]+\*\*", text) is not None

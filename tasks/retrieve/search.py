@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts.language.words import content_terms, terms
+from prompts.language.words import content_terms, is_han, terms
 from storage.graph import EntityChunkPairs
 from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Passage
@@ -21,6 +21,7 @@ from tasks.step import step
 START_PASSAGES = 10
 START_WEIGHT = 0.03
 UNLINKED_POWER = 3
+HAN_WALK = 0.3
 
 Scores = NDArray[np.float64]
 
@@ -92,6 +93,9 @@ class SearchIndex:
         total = sum(start.values())
         best = np.argsort(-near, kind="stable")[:START_PASSAGES]
         walked = self.walker.walk(start, {int(i): START_WEIGHT * total * near[i] for i in best if near[i] > 0})
+        if is_han(question):
+            # Chinese names are cut from unspaced text and so are less sure than the words that they are made of.
+            return near + HAN_WALK * _scaled(walked)
         return _scaled(walked) + (1 - self.coverage(question, links)) ** UNLINKED_POWER * near
 
     def rank(
