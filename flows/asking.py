@@ -16,7 +16,8 @@ from prompts.answer import AnswerStep
 from prompts.decompose import Decompose
 from prompts.engine.meter import Meter
 from prompts.filter import Filter
-from prompts.language.question import Ask, ask
+from prompts.language.asked import Ask
+from prompts.language.question import ask
 from prompts.reading.relevance import Relevance
 from prompts.rewrite import Rewrite
 from prompts.route import Route

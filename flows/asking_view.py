@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from flows.session import Session
 from prompts.language.concepts import concept_terms, members
-from prompts.language.question import Ask
+from prompts.language.asked import Ask
 from storage.memory import MemoryEntry
 from storage.records import Mode, Passage
 from tasks.answer import LookUp

@@ -11,7 +11,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.question import Ask
+from prompts.language.asked import Ask
 from prompts.reading.claims import Claim, Desk, Reading
 from prompts.reading.compare import compare
 from prompts.reading.lookup import affirm, look_up, look_up_all

@@ -1,13 +1,15 @@
 """Into which smaller questions does a question fall? (StructRAG, section 2.4: decompose(q, B))"""
 
+import re
 from collections.abc import Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.question import Ask
-from prompts.reading.chains import chain
+from prompts.language.asked import DIRECTION, Ask
+from prompts.reading.chains import chain, chains_of
+from prompts.reading.compare import measured
 
 MAX_PARTS = 6
 
@@ -43,13 +45,52 @@ class Decompose(Step):
 
 
 def decompose_offline(ask: Ask) -> list[str]:
-    """One question for each thing compared, one for each link of a chain, else the question itself."""
+    """One question for each thing compared (two where it must be found first), one for each link of a chain, else the
+    question itself."""
     if ask.form == "compare" and ask.options:
-        head = ask.text
-        for option in ask.options:
-            head = head.replace(option, "")
-        stem = " ".join(head.strip(" ?,:").replace(" or ", " ").rstrip(":, ").split()).rstrip(": ,")
-        return [f"{stem}: {option}?" for option in ask.options]
+        linked = chains_of(ask)
+        if not linked:
+            return [_of_option(ask, option) for option in ask.options]
+        pairs = [(first, last.format(f"{{{2 * place + 1}}}")) for place, (first, last) in enumerate(linked)]
+        return [part for pair in pairs for part in pair]
     if ask.form in {"fact", "list"} and not ask.chinese:
         return chain(ask.text)
     return [ask.text]
+
+
+_EVENT = re.compile(
+    r"\b(?P<done>born|founded|formed|released|opened|built|established|published|launched|created|completed|started)\b", re.I
+)
+_POSITIVE = {
+    "larger largest": "large",
+    "bigger biggest": "big",
+    "longer longest": "long",
+    "shorter shortest": "short",
+    "higher highest": "high",
+    "taller tallest": "tall",
+    "older oldest younger youngest": "old",
+    "wider widest": "wide",
+    "deeper deepest": "deep",
+    "heavier heaviest": "heavy",
+}
+_ADJECTIVE = {word: adjective for words, adjective in _POSITIVE.items() for word in words.split()}
+_HAVING = re.compile(r"\b(?:has|had|have) (?:the )?(?P<most>\w+) (?P<measure>.+)$", re.I)
+
+
+def _of_option(ask: Ask, option: str) -> str:
+    """What a comparison asks of one of the things compared."""
+    if ask.chinese:
+        return f"{option}：{ask.text}"
+    head = ask.text.rstrip(" ?")
+    for other in ask.options:
+        head = head.replace(other, "")
+    head = re.sub(r"(?:[\s,:]|\b(?:or|and|the|of|between|one)\b)+$", "", head, flags=re.I)
+    event, having = _EVENT.search(head), _HAVING.search(head)
+    if event and measured(ask) == "date":
+        return f"When was {option} {event['done'].lower()}?"
+    if having and having["most"].lower() in DIRECTION:
+        return f"What is the {having['measure']} of {option}?"
+    adjective = next((_ADJECTIVE[word] for word in reversed(head.lower().split()) if word in _ADJECTIVE), None)
+    if adjective and head.lower().split()[-1].strip(",") in _ADJECTIVE:
+        return f"How {adjective} is {option}?"
+    return f"{head}: {option}?"

@@ -6,7 +6,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.question import Ask
+from prompts.language.asked import Ask
 from prompts.structurize import StructureName
 
 

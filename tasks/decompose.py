@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prompts.decompose import Decompose
-from prompts.language.question import Ask
+from prompts.language.asked import Ask
 from tasks.step import step
 
 

@@ -1,6 +1,6 @@
 """Which knowledge structure does the question get? (StructRAG, section 2.2)"""
 
-from prompts.language.question import Ask
+from prompts.language.asked import Ask
 from prompts.reading.chains import chain
 from prompts.route import Route
 from storage.records import QuestionType, RouteDecision, StructureType

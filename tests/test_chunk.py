@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prompts.language.segment import is_cjk, language_of, script_of, sentences
@@ -143,6 +143,8 @@ def test_chunks_are_exact_complete_bounded_and_repeatable(text: str, limits: tup
 @settings(deadline=None)
 @given(st.lists(LINES, max_size=30).map("\n".join), TEXTS.filter(str.strip))
 def test_appended_text_leaves_the_ids_of_earlier_chunks_alone(text: str, more: str) -> None:
+    # A code fence that is still open takes in what follows: that text is one block with the appended one.
+    assume(text.count("```") % 2 == 0)
     before = chunked(text + "\n\nA last line of plain words that ends here.", 40, 10)
     after = {chunk.id for chunk in chunked(text + "\n\nA last line of plain words that ends here.\n\n" + more, 40, 10)}
     assert len(before) == 1 or {chunk.id for chunk in before[:-2]} <= after

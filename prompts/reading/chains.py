@@ -4,14 +4,26 @@ The innermost description becomes the first question; what it finds takes its pl
 """
 
 import re
+from collections.abc import Mapping
 
-_RELATIVE = re.compile(r"\b(?:(?P<prep>after|in|by|for|to|from|of|with|on|at|near|under) )?(?P<pronoun>whom|which|who|that|where|whose)\b", re.I)
-_PARTICIPLE = "born|located|situated|based|made|called|died|founded|built|opened|released|published|established"
-_ANTECEDENT = re.compile(
-    rf"\b(?:the|a|an) (?P<noun>(?!(?:{_PARTICIPLE})\b)[\w-]+(?: (?!(?:{_PARTICIPLE})\b)[\w-]+)?)(?P<rest>(?: (?:{_PARTICIPLE}))?)\s*,?\s*$",
+from prompts.language.asked import Ask
+
+MAX_LINKS = 4
+_PLACEHOLDER = re.compile(r"\{(\d)\}")
+_RELATIVE = re.compile(
+    r"\b(?:(?P<prep>after|in|by|for|to|from|of|with|on|at|near|under) )?"
+    r"(?P<pronoun>whom|which|who|that|where|whose)\b",
     re.I,
 )
-_THINGS = {"successor", "predecessor", "owner", "developer", "publisher", "manufacturer", "partner", "capital", "birthplace", "hometown"}
+_PARTICIPLE = "born|located|situated|based|made|called|died|founded|built|opened|released|published|established"
+_ANTECEDENT = re.compile(
+    rf"\b(?:the|a|an) (?P<noun>(?!(?:{_PARTICIPLE})\b)[\w-]+(?: (?!(?:{_PARTICIPLE})\b)[\w-]+)?)"
+    rf"(?P<rest>(?: (?:{_PARTICIPLE}))?)\s*,?\s*$",
+    re.I,
+)
+_THINGS = frozenset(
+    "successor predecessor owner developer publisher manufacturer partner capital birthplace hometown".split()
+)
 _RELATIONAL = (
     "director|composer|author|writer|founder|architect|designer|performer|singer|producer|editor|inventor|painter|owner|"
     "successor|predecessor|capital|president|king|queen|ceo|chairman|head|leader|mayor|publisher|developer|manufacturer|"
@@ -19,10 +31,35 @@ _RELATIONAL = (
     "paternal grandfather|maternal grandfather|paternal grandmother|maternal grandmother|stepmother|stepfather|"
     "father-in-law|mother-in-law|uncle|aunt|partner|teacher|coach|star|narrator|creator|birthplace|hometown"
 )
-_OF = re.compile(rf"\bthe (?P<role>(?:[\w-]+ )?(?:{_RELATIONAL})) of (?:the )?(?P<thing>(?:film |song |book |movie |album |novel |ferry |ship |company |city |town )?"
-                 r"(?:\{\d\}|(?-i:[A-Z0-9«\"“])[^?,]*?))(?=\s*(?:\?|$| (?:is|was|were|are|did|do|does|had|has|have|die|died|born|work|works|study|studied|from|located|named|live|lived|come|comes|graduate|graduated|receive|received|win|won|attend|attended)\b))", re.I)  # fmt: skip
-_POSSESSIVE = re.compile(rf"(?P<thing>(?:\{{\d\}}|[A-Z][\w.’'-]*(?: (?:of|the|de|von|van|[A-Z0-9][\w.’'-]*|\([^)]*\)))*))(?:'s|’s|'|’) (?P<role>{_RELATIONAL})\b")  # fmt: skip
+_GOES_ON = (
+    "is|was|were|are|did|do|does|had|has|have|die|died|born|work|works|study|studied|from|located|named|live|lived|come|"
+    "comes|graduate|graduated|receive|received|win|won|attend|attended"
+)
+_OF = re.compile(
+    rf"\bthe (?P<role>(?:[\w-]+ )?(?:{_RELATIONAL})) of (?:the )?"
+    r"(?P<thing>(?:film |song |book |movie |album |novel |ferry |ship |company |city |town )?"
+    rf"(?:\{{\d\}}|(?-i:[A-Z0-9«\"“])[^?,]*?))(?=\s*(?:\?|$| (?:{_GOES_ON})\b))",
+    re.I,
+)
+_POSSESSIVE = re.compile(
+    r"(?P<thing>(?:\{\d\}|[A-Z][\w.’'-]*(?: (?:of|the|de|von|van|[A-Z0-9][\w.’'-]*|\([^)]*\)))*))(?:'s|’s|'|’) "
+    rf"(?P<role>{_RELATIONAL})\b"
+)
 _COPULA = re.compile(r"^(?:who|what|which) (?:is|was|are|were)\s*(?:the)?\s*\??$", re.I)
+_ASKS_FIRST = re.compile(r"(?:\w+ )?(?:who|what|which|where|when|how|why|is|are|was|were|do|does|did|has|have|can)\b", re.I)
+# "X is on a network founded by who", "Y played for a team that was formed in what year": the question stands at the end.
+_IN_PLACE = re.compile(
+    r"^(?P<head>.*?[A-Z0-9].*\b)(?:a|an|the) (?P<noun>(?!same\b)[\w'’.-]+(?: [\w'’.-]+){0,4}?)"
+    r"(?: (?P<pronoun>that|which|who|whose)|,? (?P<participle>(?:\w+ly |first )?(?:\w+ed|known|born|written|made|built|set|held))|"
+    r" (?P<from>from)) (?P<rest>.*?\b(?:who|whom|what|which|where|when|how many)\b[^,]*|(?:who|whom|what|which|where|when).*)$"
+)
+_HAS_ROLE = re.compile(
+    rf"(?:\b(?:has|had|have|with|whose)\s+(?:the |a |an )?|['’]s\s+)(?P<role>{_RELATIONAL})s?\b"
+    r"(?:\s+(?:who|that))?(?:\s+(?:is|was|were|are|has|had))?\s*(?P<rest>.*)$",
+    re.I,
+)
+_BORN = re.compile(r"\b(?:born|older|younger|oldest|youngest)\b", re.I)
+_DIED = re.compile(r"\b(?:died|dies|die|death)\b", re.I)
 
 
 def chain(question: str) -> list[str]:
@@ -31,14 +68,46 @@ def chain(question: str) -> list[str]:
     `{n}` stands for the answer of the n-th question.
     """
     text = question.strip().rstrip("?").strip()
+    in_place = None if _ASKS_FIRST.match(text) else _in_place(text)
+    if in_place:
+        return in_place
     steps: list[str] = []
-    while len(steps) < 4:
+    while len(steps) < MAX_LINKS:
         cut = _relative(text, len(steps) + 1) or _described(text, len(steps) + 1)
         if cut is None:
             break
         inner, text = cut
         steps.append(inner + "?")
     return [*steps, text + "?"]
+
+
+def chains_of(ask: Ask) -> list[tuple[str, str]]:
+    """For "which film has the director born later, A or B?": who is meant, then what is compared of them, per option."""
+    head = ask.text.rstrip(" ?")
+    for option in ask.options:
+        head = head.replace(option, "")
+    found = _HAS_ROLE.search(head.rstrip(" ,:"))
+    if found is None or ask.chinese:
+        return []
+    if _BORN.search(found["rest"]):
+        last = "When was {} born?"
+    elif _DIED.search(found["rest"]):
+        last = "When did {} die?"
+    else:
+        return []
+    return [(f"Who is the {found['role'].lower()} of {option}?", last) for option in ask.options]
+
+
+def _in_place(text: str) -> list[str] | None:
+    """The two questions of a statement whose last noun is described by a question ("… a network founded by who")."""
+    found = _IN_PLACE.match(text)
+    if found is None:
+        return None
+    first = f"{found['head']}which {found['noun']}?"
+    pronoun = (found["pronoun"] or "").lower()
+    verb = f"was {found['participle']}" if found["participle"] else "is from" if found["from"] else ""
+    subject = "{1}'s" if pronoun == "whose" else "{1}"
+    return [first, " ".join(f"{subject} {verb} {found['rest']}".split()) + "?"]
 
 
 def _relative(text: str, number: int) -> tuple[str, str] | None:
@@ -85,11 +154,15 @@ def _described(text: str, number: int) -> tuple[str, str] | None:
 
 def _is_whole(outer: str) -> bool:
     """Whether nothing but "who is" is left around the placeholder: then the description was the whole question."""
-    return _COPULA.match(re.sub(r"\{\d\}\s*$", "", outer).strip()) is not None or re.fullmatch(r"\W*\{\d\}\W*", outer) is not None
+    bare = re.sub(r"\{\d\}\s*$", "", outer).strip()
+    return _COPULA.match(bare) is not None or re.fullmatch(r"\W*\{\d\}\W*", outer) is not None
 
 
-def fill(question: str, answers: list[str]) -> str:
-    """Put answers in their places; `{n}` without an answer stays out."""
-    for number, answer in enumerate(answers, 1):
-        question = question.replace(f"{{{number}}}", answer)
-    return question
+def needs(question: str) -> list[int]:
+    """The numbers of the answers that a question waits for."""
+    return [int(number) for number in _PLACEHOLDER.findall(question)]
+
+
+def fill(question: str, answers: Mapping[int, str]) -> str:
+    """Put answers in their places; `{n}` without an answer stays."""
+    return _PLACEHOLDER.sub(lambda match: answers.get(int(match[1]), match[0]), question)

@@ -19,8 +19,9 @@ from tasks.retrieve.walk import Walker
 from tasks.step import step
 
 START_PASSAGES = 10
-START_WEIGHT = 0.03
-UNLINKED_POWER = 3
+START_DENSE = 0.5
+START_WEIGHT = 0.01
+UNLINKED_POWER = 4
 HAN_WALK = 0.3
 
 Scores = NDArray[np.float64]
@@ -82,7 +83,8 @@ class SearchIndex:
         for chunk, cosine in dense.items():
             if chunk in self.position:
                 meaning[self.position[chunk]] = max(cosine, 0.0)
-        near = lexical + _scaled(meaning)
+        meaning = _scaled(meaning)
+        near = lexical + meaning
         links = self.link(question)
         if not links:
             return near
@@ -91,8 +93,9 @@ class SearchIndex:
         for link in links:
             start[link.entity] = start.get(link.entity, 0.0) + link.score / (1 + float(np.log1p(degree[link.entity])))
         total = sum(start.values())
-        best = np.argsort(-near, kind="stable")[:START_PASSAGES]
-        walked = self.walker.walk(start, {int(i): START_WEIGHT * total * near[i] for i in best if near[i] > 0})
+        seeds = lexical + START_DENSE * meaning
+        best = np.argsort(-seeds, kind="stable")[:START_PASSAGES]
+        walked = self.walker.walk(start, {int(i): START_WEIGHT * total * seeds[i] for i in best if seeds[i] > 0})
         if is_han(question):
             # Chinese names are cut from unspaced text and so are less sure than the words that they are made of.
             return near + HAN_WALK * _scaled(walked)
