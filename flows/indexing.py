@@ -14,6 +14,7 @@ from flows.indexing_store import (
     Carried,
     carried_over,
     known_reports,
+    only_failed_again,
     rebind,
     store_chunks,
     store_graph,
@@ -62,8 +63,13 @@ async def build_index(sources: Sequence[str | Path], options: IndexOptions, runt
     if unchanged(carried, runtime):
         return summary_of(carried, runtime, started)
     with runtime.workspace.write() as staging:
+        if staging.base_number != carried.generation:
+            # Another run published since we compared; under the lock nobody else can.
+            carried = carried_over(loaded, options, runtime)
         chunks = await _chunk(carried.plan, staging, runtime)
         extractions = await _extract(chunks, carried, staging, runtime)
+        if only_failed_again(carried, staging, runtime):
+            return summary_of(carried, runtime, started)
         graph = await dedupe(extractions, chunks)
         entities = await summarize(graph, Summarize(runtime.models))
         communities = await detect_communities(entities, graph.relations, runtime.settings.community_size)
@@ -113,6 +119,7 @@ async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, 
     if len(failed) > max(1, FAILURE_LIMIT * len(todo)):
         raise FailureGate("extract", len(failed), len(todo), FAILURE_LIMIT)
     staging.extractions.remove_dead_letters(step="extract")
+    staging.extractions.remove_dead_letters(carried.outdated_letters, step="load")
     staging.extractions.put_dead_letters([*failed, *carried.loaded.dead_letters])
     return staging.extractions.extractions()
 

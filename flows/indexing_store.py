@@ -13,6 +13,7 @@ from storage.errors import NoGeneration
 from storage.records import (
     Chunk,
     Community,
+    DeadLetter,
     Entity,
     Extraction,
     IndexReport,
@@ -23,7 +24,7 @@ from storage.staging import Staging
 from tasks.dedupe import Graph
 from tasks.load.sources import Loaded
 from tasks.retrieve.lexical import chunk_terms
-from tasks.sync import SyncPlan, plan_sync, touched
+from tasks.sync import SyncPlan, holds, plan_sync, touched
 
 if TYPE_CHECKING:
     from flows.indexing import IndexOptions
@@ -43,7 +44,22 @@ class Carried:
     generation: int | None
     fingerprint: str
     extractions: Mapping[str, tuple[Chunk, Extraction]]
-    retry: bool
+    letters: tuple[DeadLetter, ...] = ()
+
+    @property
+    def outdated_letters(self) -> list[str]:
+        """The items of stored dead letters from the sources that were read again: what still fails is reported anew."""
+        return [
+            letter.item
+            for letter in self.letters
+            if letter.step == "load" and any(holds(source, letter.item) for source in self.loaded.sources)
+        ]
+
+    @property
+    def retry(self) -> bool:
+        """Whether dead letters alone are a reason to run: chunks to try again, or rows that fail or no longer do."""
+        rows = {letter.item for letter in self.loaded.dead_letters}
+        return any(letter.step == "extract" for letter in self.letters) or rows != set(self.outdated_letters)
 
     @property
     def weights(self) -> dict[tuple[str, str], float]:
@@ -57,7 +73,7 @@ def carried_over(loaded: Loaded, options: "IndexOptions", runtime: Runtime) -> C
         generation = runtime.workspace.read()
     except NoGeneration:
         plan = plan_sync(loaded, {}, 0, options.allow_removals)
-        return Carried(loaded, plan, options.full, None, "", {}, retry=False)
+        return Carried(loaded, plan, options.full, None, "", {})
     with generation:
         known = generation.documents.parts()
         mine = touched(loaded, known)
@@ -78,7 +94,7 @@ def carried_over(loaded: Loaded, options: "IndexOptions", runtime: Runtime) -> C
             generation.number,
             fingerprint,
             {} if options.full else _extractions(generation, leaving),
-            retry=any(letter.step == "extract" for letter in generation.extractions.dead_letters()),
+            tuple(generation.extractions.dead_letters()),
         )
 
 
@@ -95,6 +111,17 @@ def unchanged(carried: Carried, runtime: Runtime) -> bool:
         and carried.plan.nothing_to_do
         and carried.fingerprint == runtime.fingerprint
         and not carried.retry
+    )
+
+
+def only_failed_again(carried: Carried, staging: Staging, runtime: Runtime) -> bool:
+    """Whether a run that had nothing but failed work to try again ends with the same failures: then nothing is new."""
+    return (
+        carried.generation is not None
+        and carried.plan.nothing_to_do
+        and carried.fingerprint == runtime.fingerprint
+        and {(letter.item, letter.step) for letter in staging.extractions.dead_letters()}
+        == {(letter.item, letter.step) for letter in carried.letters}
     )
 
 

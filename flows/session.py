@@ -1,14 +1,14 @@
 """What does a question work on? One generation, open for reading, with its search index in memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
 
 from flows.runtime import Runtime
-from storage.generations import Generation
 from storage.memory import MemoryEntry
 from storage.records import Document, Relation
+from storage.rooms import Generation
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.search import SearchIndex
 
@@ -17,13 +17,16 @@ DENSE_DEPTH = 50
 
 @dataclass
 class Session:
-    """A generation and what was loaded from it. Any number of questions may use one session, one after another or at once.
+    """A generation and what was loaded from it. Any number of questions may use one session, one after another or at
+    once.
 
     Use it as a context manager, or call `close`. It stays on its generation however many newer ones are published.
     """
 
     runtime: Runtime
     generation: Generation
+    # What texts name, kept: every question compares itself with all remembered titles.
+    _named: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
 
     @property
     def number(self) -> int:
@@ -58,7 +61,10 @@ class Session:
 
     def named(self, text: str) -> frozenset[int]:
         """The entities that a text names."""
-        return frozenset(link.entity for link in self.index.link(text))
+        known = self._named.get(text)
+        if known is None:
+            known = self._named[text] = frozenset(link.entity for link in self.index.link(text))
+        return known
 
     def paths(self, question: str) -> list[list[Relation]]:
         """The chains of relations between the first two things that a question names."""
@@ -88,7 +94,9 @@ class Session:
     def __enter__(self) -> "Session":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 

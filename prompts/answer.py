@@ -1,35 +1,44 @@
 """What is the answer, and which evidence shows each part of it?
 
-On a model: written from numbered evidence, each sentence with its markers. Offline: read from the evidence by the question's
+On a model: written from numbered evidence, each sentence with its markers. Offline: read from the evidence by the
+question's
 form, in the words of the source; nothing is added.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.asked import Ask
-from prompts.reading.claims import Claim, Desk, Reading
+from prompts.language.asked import Ask, Form
+from prompts.reading.affirm import affirm
+from prompts.reading.claims import Claim, Desk, Reading, abstain
 from prompts.reading.compare import compare
-from prompts.reading.lookup import affirm, look_up, look_up_all
+from prompts.reading.lookup import look_up, look_up_all
 from prompts.reading.overview import about, connect, steps, summarise, themes
 
 _MARKER = re.compile(r"\s*\[(\d+(?:\s*,\s*\d+)*)\]")
+_NUMBER = re.compile(r"\d+")
+_SENTENCE_END = re.compile(r"^[\s.。;；]+|[\s.。]+$")
 
 
 class AnswerWritten(BaseModel):
     """An answer with markers, its bare values, and whether the evidence supports it."""
 
-    answer: str = Field(description="Each sentence ends with the numbers of its evidence, as [1] or [1, 2]. Empty if not answerable.")
-    values: list[str] = Field(default_factory=list, description="The bare answers when entities, figures, dates or yes/no are asked.")
+    answer: str = Field(
+        description="Each sentence ends with the numbers of its evidence, as [1] or [1, 2]. Empty if not answerable."
+    )
+    values: list[str] = Field(
+        default_factory=list, description="The bare answers when entities, figures, dates or yes/no are asked."
+    )
     answerable: bool = Field(description="False when the evidence does not say.")
 
 
 class AnswerQuestion(dspy.Signature):
-    """Answer from the numbered evidence alone, in the question's language, figures exactly as written. If it does not say, do not
+    """Answer from the numbered evidence alone, in the question's language, figures exactly as written. If it does
+    not say, do not
     answer."""
 
     question: str = dspy.InputField()
@@ -48,7 +57,7 @@ class AnswerStep(Step):
     async def run(self, desk: Desk, found: Sequence[tuple[str, str]]) -> Reading:
         """`found` are (sub-question, answer) pairs."""
         if self.is_offline:
-            return answer_offline(desk.ask, desk)
+            return answer_offline(desk)
         offered = {piece.number: piece for piece in [*desk.elements, *desk.evidence]}
         prediction = await self.acall(
             question=desk.ask.text,
@@ -59,32 +68,44 @@ class AnswerStep(Step):
 
 
 def read_written(written: AnswerWritten, offered: set[int], ask: Ask) -> Reading:
-    """Claims from a written answer; a marker that names no offered evidence is dropped, and with it an uncited claim's support."""
+    """Claims from a written answer; a number that names no offered evidence is dropped.
+
+    Where a sentence is left without evidence the answer is supported only in part; where all are, nothing supports it.
+    """
     if not written.answerable or not written.answer.strip():
-        return Reading(support="abstained", lead="文档中没有说明。" if ask.chinese else "The documents do not say.")
+        return abstain(ask)
     claims, at = [], 0
     for match in _MARKER.finditer(written.answer):
-        numbers = tuple(n for n in map(int, re.findall(r"\d+", match.group(1))) if n in offered)
-        text = written.answer[at : match.start()].strip(" \n.。") or "…"
+        numbers = tuple(dict.fromkeys(n for n in map(int, _NUMBER.findall(match.group(1))) if n in offered))
+        text = _SENTENCE_END.sub("", written.answer[at : match.start()]).strip()
         at = match.end()
-        claims.append(Claim(text, numbers))
-    rest = written.answer[at:].strip(" \n.。")
-    uncited = bool(rest) or any(not claim.evidence for claim in claims)
+        if text:
+            claims.append(Claim(text, numbers))
+        elif claims:  # "[1][2]": further evidence of the same sentence
+            claims[-1] = Claim(claims[-1].text, tuple(dict.fromkeys((*claims[-1].evidence, *numbers))))
+    rest = _SENTENCE_END.sub("", written.answer[at:]).strip()
     if rest:
         claims.append(Claim(rest, ()))
-    support = "partial" if uncited else "none"
-    return Reading(claims=tuple(claims), values=tuple(dict.fromkeys(written.values)), support=support)
+    cited = [bool(said.evidence) for said in claims]
+    if not any(cited):
+        return abstain(ask)
+    values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
+    return Reading(claims=tuple(claims), values=values, support="none" if all(cited) else "partial")
 
 
-def answer_offline(ask: Ask, desk: Desk) -> Reading:
+def answer_offline(desk: Desk) -> Reading:
     """The reading that the question's form calls for."""
-    if ask.form == "compare":
-        return compare(desk)
-    if ask.form == "list":
-        return look_up_all(desk)
-    if ask.form == "fact":
-        return look_up(desk)
-    readers = {
-        "yesno": affirm, "howto": steps, "summary": summarise, "global": themes, "about": about, "connect": connect,
-    }
-    return readers[ask.form](desk)
+    return _READERS[desk.ask.form](desk)
+
+
+_READERS: dict[Form, Callable[[Desk], Reading]] = {
+    "fact": look_up,
+    "list": look_up_all,
+    "yesno": affirm,
+    "compare": compare,
+    "connect": connect,
+    "howto": steps,
+    "summary": summarise,
+    "global": themes,
+    "about": about,
+}

@@ -21,7 +21,8 @@ class Parts(BaseModel):
 
 
 class DecomposeQuestion(dspy.Signature):
-    """Split the question into the fewest sub-questions that the described knowledge can answer one by one. Write {1} where the
+    """Split the question into the fewest sub-questions that the described knowledge can answer one by one. Write {1}
+    where the
     first answer is needed. A simple question stays as it is."""
 
     question: str = dspy.InputField()
@@ -59,7 +60,8 @@ def decompose_offline(ask: Ask) -> list[str]:
 
 
 _EVENT = re.compile(
-    r"\b(?P<done>born|founded|formed|released|opened|built|established|published|launched|created|completed|started)\b", re.I
+    r"\b(?P<done>born|founded|formed|released|opened|built|established|published|launched|created|completed|started)\b",
+    re.I,
 )
 _POSITIVE = {
     "larger largest": "large",

@@ -4,6 +4,7 @@ The strong hypothesis is that the passage holds a direct answer (single-hop ques
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import dspy
@@ -15,7 +16,19 @@ from prompts.reading.relevance import Relevance
 
 Label = Literal["entailment", "neutral", "contradiction"]
 Hypothesis = Literal["strong", "weak"]
+_HYPOTHESES: dict[Hypothesis, str] = {
+    "strong": "The passage answers the question.",
+    "weak": "The passage helps to answer the question.",
+}
 _FLOORS: dict[Hypothesis, float] = {"strong": 0.45, "weak": 0.15}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A passage to judge: its units and its whole text."""
+
+    units: Sequence[Evidence]
+    text: str
 
 
 class Judgement(BaseModel):
@@ -33,7 +46,8 @@ class Judgements(BaseModel):
 
 
 class FilterKnowledge(dspy.Signature):
-    """Judge each passage against the hypothesis: entailment if it supports it, contradiction if it denies what the other passages
+    """Judge each passage against the hypothesis: entailment if it supports it, contradiction if it denies what the
+    other passages
     say on the matter, else neutral. Explain in a few words first."""
 
     question: str = dspy.InputField()
@@ -49,20 +63,18 @@ class Filter(Step):
     role = "filter"
     task = FilterKnowledge
 
-    async def run(
-        self, question: str, hypothesis: Hypothesis, passages: Sequence[Sequence[Evidence]], texts: Sequence[str], relevance: Relevance
-    ) -> list[Label]:
-        """Labels in the order of the passages; `passages` are their units, `texts` their whole texts."""
+    async def run(self, hypothesis: Hypothesis, passages: Sequence[Judged], relevance: Relevance) -> list[Label]:
+        """Labels in the order of the passages, for the question of `relevance`."""
         if self.is_offline:
-            return [filter_offline(hypothesis, units, relevance) for units in passages]
+            return [filter_offline(hypothesis, passage.units, relevance) for passage in passages]
         prediction = await self.acall(
-            question=question,
-            hypothesis="The passage answers the question." if hypothesis == "strong" else "The passage helps to answer the question.",
-            passages=[f"[{number}] {text}" for number, text in enumerate(texts)],
+            question=relevance.ask.text,
+            hypothesis=_HYPOTHESES[hypothesis],
+            passages=[f"[{number}] {passage.text}" for number, passage in enumerate(passages)],
         )
         judged: Judgements = prediction.judged
         labels = {judgement.passage: judgement.label for judgement in judged.judgements}
-        return [labels.get(number, "neutral") for number in range(len(texts))]
+        return [labels.get(number, "neutral") for number in range(len(passages))]
 
 
 def filter_offline(hypothesis: Hypothesis, units: Sequence[Evidence], relevance: Relevance) -> Label:

@@ -1,21 +1,23 @@
 """What does a document say, in the structure that the question needs? (StructRAG, section 2.3)
 
-A table of figures, a graph of triples, an algorithm of steps, a catalogue of headed lines, or plain chunks. Every element
+A table of figures, a graph of triples, an algorithm of steps, a catalogue of headed lines, or plain chunks. Every
+element
 quotes its source; a document with nothing to say gives no element and says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.extract import names_in
-from prompts.language.relations import statements
+from prompts.language.relations import Statement, statements
 from prompts.language.values import values_in
 from prompts.reading.evidence import Evidence
+from prompts.reading.pick import names_of
 from prompts.reading.relevance import Relevance
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
@@ -25,7 +27,9 @@ NOT_FOUND = "not found"
 class Element(BaseModel):
     """One element of a structure: a cell, a triple, a step, a line or a sentence."""
 
-    label: str = Field(description="Table: row. Graph: head. Algorithm: step number. Catalogue: 1, 1.1, … Chunk: empty.")
+    label: str = Field(
+        description="Table: row. Graph: head. Algorithm: step number. Catalogue: 1, 1.1, … Chunk: empty."
+    )
     attribute: str = Field(description="Table: column. Graph: relation. Algorithm: condition or empty. Else empty.")
     value: str = Field(description="Table: the cell exactly as in the text. Graph: tail. Else the text.")
     sentence: int = Field(description="Number of the sentence that says it.")
@@ -39,7 +43,8 @@ class StructureBuilt(BaseModel):
 
 
 class BuildStructure(dspy.Signature):
-    """Restructure the numbered sentences so that they serve the question. Copy figures exactly; leave out what is not asked;
+    """Restructure the numbered sentences so that they serve the question. Copy figures exactly; leave out what is
+    not asked;
     no element where the document says nothing."""
 
     question: str = dspy.InputField()
@@ -57,14 +62,16 @@ class Structurize(Step):
     task = BuildStructure
 
     async def run(
-        self, question: str, structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance
+        self, structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance
     ) -> tuple[str, list[Evidence]]:
         """(description, elements); each element is evidence with label, attribute and value filled."""
         if self.is_offline:
             return structurize_offline(structure, evidence, relevance)
         by_number = {piece.number: piece for piece in evidence}
         prediction = await self.acall(
-            question=question, structure=structure, title=evidence[0].title,
+            question=relevance.ask.text,
+            structure=structure,
+            title=evidence[0].title,
             sentences=[f"[{piece.number}] {piece.text}" for piece in evidence],
         )
         built: StructureBuilt = prediction.built
@@ -80,8 +87,7 @@ def structurize_offline(
     structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance
 ) -> tuple[str, list[Evidence]]:
     """The elements that one document's evidence gives without a model."""
-    build = {"table": _table, "graph": _graph, "algorithm": _algorithm, "catalogue": _catalogue, "chunk": _chunk}[structure]
-    elements = build(evidence, relevance)
+    elements = _BUILDERS[structure](evidence, relevance)
     title = evidence[0].title if evidence else ""
     return f"{title}: {len(elements)} elements" if elements else f"{title}: {NOT_FOUND}", elements
 
@@ -90,39 +96,51 @@ def _plain(evidence: Sequence[Evidence]) -> list[Evidence]:
     return [piece for piece in evidence if not piece.label]
 
 
-def _chunk(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001 - one form for all builders
+def _chunk(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
     return _plain(evidence)
 
 
-def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001
+def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
     """Cells: those of rows, and each figure or date of a sentence under the sentence's own words."""
     cells = []
     for piece in _plain(evidence):
         if piece.cells:
             row = piece.cells[0][1]
-            cells += [replace(piece, label=row, attribute=column, value=value) for column, value in piece.cells[1:] if value]
+            cells += [
+                replace(piece, label=row, attribute=column, value=value) for column, value in piece.cells[1:] if value
+            ]
         else:
-            cells += [replace(piece, label=piece.title, attribute=piece.text, value=v.text) for v in values_in(piece.text)]
+            cells += [
+                replace(piece, label=piece.title, attribute=piece.text, value=v.text) for v in values_in(piece.text)
+            ]
     return cells
 
 
-def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001
-    """Triples: those of rows and of sentences between two names."""
+def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
+    """Triples: those of rows, and of the sentences that share a word with the question."""
     triples = []
     for piece in _plain(evidence):
         if piece.cells:
             head = piece.cells[0][1]
-            triples += [replace(piece, label=head, attribute=column, value=value) for column, value in piece.cells[1:] if value]
+            triples += [
+                replace(piece, label=head, attribute=column, value=value) for column, value in piece.cells[1:] if value
+            ]
             continue
-        names = names_in(piece.text, [(0, len(piece.text))])
-        triples += [
-            replace(piece, label=said.source, attribute=said.predicate, value=said.target)
-            for said in statements(piece.text, 0, len(piece.text), names, piece.title)
-        ]
+        if relevance.judge(piece).coverage > 0:
+            triples += [
+                replace(piece, label=said.source, attribute=said.predicate, value=said.target)
+                for said in _stated(piece.text, piece.title)
+            ]
     return triples
 
 
-def _algorithm(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:  # noqa: ARG001
+@lru_cache(maxsize=20_000)
+def _stated(text: str, title: str) -> tuple[Statement, ...]:
+    """The relations that a sentence states between the names in it."""
+    return tuple(statements(text, 0, len(text), list(names_of(text)), title))
+
+
+def _algorithm(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
     """The steps of numbered lists, in order."""
     return [replace(piece, value=piece.text) for piece in evidence if piece.attribute == "step"]
 
@@ -138,5 +156,16 @@ def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evide
         best = sorted(relevance.rank(pieces)[:3], key=lambda scored: scored.evidence.number)
         for place, scored in enumerate(best, 1):
             label = f"{number}.{place}"
-            lines.append(replace(scored.evidence, label=label, attribute=scored.evidence.heading, value=scored.evidence.text))
+            lines.append(
+                replace(scored.evidence, label=label, attribute=scored.evidence.heading, value=scored.evidence.text)
+            )
     return lines
+
+
+_BUILDERS: dict[StructureName, Callable[[Sequence[Evidence], Relevance], list[Evidence]]] = {
+    "table": _table,
+    "graph": _graph,
+    "algorithm": _algorithm,
+    "catalogue": _catalogue,
+    "chunk": _chunk,
+}

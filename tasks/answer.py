@@ -5,13 +5,13 @@ place of its evidence, and every citation is checked against the stored text.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerStep
 from prompts.language.asked import Ask
 from prompts.language.question import ask
 from prompts.reading.chains import fill, needs
-from prompts.reading.claims import Claim, Desk, Reading, ending
+from prompts.reading.claims import Claim, Desk, Reading, Support, ending
 from prompts.reading.compare import Figure, amount_of, ranked
 from prompts.reading.evidence import Evidence
 from prompts.reading.lookup import look_up
@@ -65,6 +65,8 @@ async def answer(
     reading = _joined(taken, solved) if solved and answerer.is_offline else None
     if reading is None:
         reading = await answerer.run(desk, [(link.question, _plain(link.reading)) for link in solved])
+        if solved and answerer.is_offline and reading.support == "none":
+            reading = replace(reading, support="partial")  # found without the links that the question asks to follow
     text, citations = bind(reading, pool, structured.elements, reach.documents)
     subquestions = tuple(
         SubQuestion(
@@ -100,9 +102,8 @@ def _joined(taken: Ask, solved: Sequence[Solved]) -> Reading | None:
     last = solved[-1].reading
     if last.support == "abstained":
         return None
-    weakest = "partial" if any(link.reading.support != "none" for link in solved) else "none"
     lead = ending(last.values[0], taken) if last.values else ""
-    return Reading(claims=_claims(solved), values=last.values, support=weakest, lead=lead)
+    return Reading(claims=_claims(solved), values=last.values, support=_weakest(solved), lead=lead)
 
 
 def _compared(taken: Ask, solved: Sequence[Solved]) -> Reading | None:
@@ -119,8 +120,11 @@ def _compared(taken: Ask, solved: Sequence[Solved]) -> Reading | None:
         piece = Evidence(number=shown.evidence[0], document="", title="", text=shown.text)
         figures.append(Figure(option, end.values[0], number, piece))
     first = ranked(taken, figures)
-    weakest = "partial" if any(link.reading.support != "none" for link in solved) else "none"
-    return Reading(claims=_claims(solved), values=first.values, support=weakest, lead=first.lead)
+    return Reading(claims=_claims(solved), values=first.values, support=_weakest(solved), lead=first.lead)
+
+
+def _weakest(solved: Sequence[Solved]) -> Support:
+    return "partial" if any(link.reading.support != "none" for link in solved) else "none"
 
 
 def _claims(solved: Sequence[Solved]) -> tuple[Claim, ...]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from prompts.language.segment import sentences
 from prompts.reading.evidence import Evidence, cells_of, row_of
@@ -37,6 +38,13 @@ class Pool:
         kept = set(chunks)
         return replace(self, evidence=tuple(e for e in self.evidence if self.places[e.number].chunk in kept))
 
+    def by_chunk(self) -> dict[str, list[Evidence]]:
+        """The evidence of each chunk, in order."""
+        found: dict[str, list[Evidence]] = {}
+        for piece in self.evidence:
+            found.setdefault(self.places[piece.number].chunk, []).append(piece)
+        return found
+
     def plus(self, chunks: Sequence[Chunk]) -> "Pool":
         """With the units of further chunks, numbered after the present ones; known chunks add nothing."""
         known = {place.chunk for place in self.places}
@@ -56,7 +64,7 @@ def pool_of(chunks: Sequence[Chunk]) -> Pool:
     seen: set[tuple[str, int, int]] = set()
     for rank, chunk in enumerate(chunks):
         prior = 1.0 - rank / len(chunks)
-        for start, end, piece in _units(chunk):
+        for start, end, piece in _units_of(chunk):
             key = (chunk.document, chunk.start + start, chunk.start + end)
             if key in seen or not chunk.text[start:end].strip():
                 continue
@@ -64,11 +72,20 @@ def pool_of(chunks: Sequence[Chunk]) -> Pool:
             evidence.append(replace(piece, number=len(evidence), prior=prior))
             places.append(
                 Place(
-                    document=chunk.document, title=chunk.title, chunk=chunk.id, start=chunk.start + start,
+                    document=chunk.document,
+                    title=chunk.title,
+                    chunk=chunk.id,
+                    start=chunk.start + start,
                     end=chunk.start + end,
                 )
             )
     return Pool(tuple(evidence), tuple(places))
+
+
+@lru_cache(maxsize=8_192)
+def _units_of(chunk: Chunk) -> tuple[tuple[int, int, Evidence], ...]:
+    """The units of a chunk; kept, since the same chunks are read for many questions."""
+    return tuple(_units(chunk))
 
 
 def _units(chunk: Chunk) -> Iterator[tuple[int, int, Evidence]]:
@@ -76,9 +93,9 @@ def _units(chunk: Chunk) -> Iterator[tuple[int, int, Evidence]]:
     heading, before = chunk.heading, ""
     header: tuple[str, ...] = ()
     headings: list[tuple[int, str]] = []
-    for start, end in sentences(chunk.text):
-        lead = _MARKUP.match(chunk.text[start:end])
-        start += lead.end() if lead else 0
+    for opening, end in sentences(chunk.text):
+        lead = _MARKUP.match(chunk.text[opening:end])
+        start = opening + (lead.end() if lead else 0)
         text = chunk.text[start:end]
         found = _HEADING.match(text)
         row = row_of(text)
@@ -108,15 +125,24 @@ def _steps(chunk: Chunk, headings: Sequence[tuple[int, str]]) -> Iterator[tuple[
         start = match.end()
         if end > start:
             text = chunk.text[start:end]
-            yield start, end, Evidence(0, chunk.document, chunk.title, text, heading, label=match.group(1), attribute="step")
-
+            yield (
+                start,
+                end,
+                Evidence(0, chunk.document, chunk.title, text, heading, label=match.group(1), attribute="step"),
+            )
 
 
 def cite(marker: int, place: Place, documents: Mapping[str, Document], quote: str) -> Citation:
     """A citation of a place. It is verified when the stored text holds the quote there, character by character."""
     document = documents[place.document]
     return Citation(
-        marker=f"[{marker}]", document=place.document, title=place.title, chunk=place.chunk, start=place.start,
-        end=place.end, page=document.page_of(place.start), quote=quote,
+        marker=f"[{marker}]",
+        document=place.document,
+        title=place.title,
+        chunk=place.chunk,
+        start=place.start,
+        end=place.end,
+        page=document.page_of(place.start),
+        quote=quote,
         verified=document.text[place.start : place.end] == quote,
     )

@@ -1,6 +1,7 @@
 """What should be remembered of an answered question? (ERM4, Memory Knowledge Reservoir)
 
-For each document whose passages were kept: the question as title, the passages as content. Entries carry the chunk ids they
+For each document whose passages were kept: the question as title, the passages as content. Entries carry the chunk
+ids they
 rest on, which are content hashes: what has changed in the documents is never served again.
 """
 
@@ -19,8 +20,12 @@ async def remember(question: str, kept: Sequence[Passage], generation: int) -> l
         by_document.setdefault(passage.document, []).append(passage)
     return [
         MemoryEntry(
-            source=document, title=question, content="\n\n".join(passage.text for passage in passages),
-            evidence=tuple(passage.chunk for passage in passages), documents=(document,), generation=generation,
+            source=document,
+            title=question,
+            content="\n\n".join(passage.text for passage in passages),
+            evidence=tuple(passage.chunk for passage in passages),
+            documents=(document,),
+            generation=generation,
         )
         for document, passages in by_document.items()
     ]

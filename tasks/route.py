@@ -1,5 +1,6 @@
 """Which knowledge structure does the question get? (StructRAG, section 2.2)"""
 
+from prompts.filter import Hypothesis
 from prompts.language.asked import Ask
 from prompts.reading.chains import chain
 from prompts.route import Route
@@ -9,7 +10,7 @@ from tasks.step import step
 
 
 def question_type(ask: Ask, hops: int) -> QuestionType:
-    """PolyG's type: what of (subject, predicate, object) is missing, or nested where several questions are held in one."""
+    """PolyG's type: what of (subject, predicate, object) is missing; nested where one question holds several."""
     if ask.form == "compare" or (hops > 1 and ask.form in {"fact", "list", "yesno"}):
         return "nested"
     if ask.form == "connect":
@@ -36,12 +37,19 @@ async def choose_structure(ask: Ask, pool: Pool, router: Route, forced: Structur
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
     tabular = any(piece.cells for piece in pool.evidence[:12])
     routed = await router.run(ask, hop_count(ask), core_content(pool), tabular)
-    return RouteDecision(type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason)
+    return RouteDecision(
+        type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
+    )
 
 
 def hop_count(ask: Ask) -> int:
     """How many questions a question holds."""
     return 1 if ask.chinese else len(chain(ask.text))
+
+
+def hypothesis_of(ask: Ask) -> Hypothesis:
+    """What a passage must do to be kept: answer a plain question, or help with one that needs several passages."""
+    return "strong" if ask.form == "fact" and hop_count(ask) == 1 else "weak"
 
 
 def depth(ask: Ask, k: int) -> int:

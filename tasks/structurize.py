@@ -27,16 +27,12 @@ class Structured:
 
 
 @step("structurize")
-async def structurize(
-    question: str, route: RouteDecision, pool: Pool, relevance: Relevance, builder: Structurize
-) -> Structured:
+async def structurize(route: RouteDecision, pool: Pool, relevance: Relevance, builder: Structurize) -> Structured:
     """Structure each document on its own, side by side; where the structure fits none of them, fall back to chunks."""
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:
         by_document.setdefault(piece.document, []).append(piece)
-    built = await asyncio.gather(
-        *(builder.run(question, route.type, pieces, relevance) for pieces in by_document.values())
-    )
+    built = await asyncio.gather(*(builder.run(route.type, pieces, relevance) for pieces in by_document.values()))
     elements = tuple(element for _, found in built for element in found)
     descriptions = tuple(description for description, _ in built)
     if not elements and route.type != "chunk":
@@ -44,7 +40,9 @@ async def structurize(
     return Structured(route.type, elements, descriptions, pool)
 
 
-def with_paths(structured: Structured, paths: Sequence[Sequence[Relation]], facts: GraphFacts, chunks: Sequence[Chunk]) -> Structured:
+def with_paths(
+    structured: Structured, paths: Sequence[Sequence[Relation]], facts: GraphFacts, chunks: Sequence[Chunk]
+) -> Structured:
     """A graph structure made of the chains between two entities, each link with the sentence that states it.
 
     `chunks` hold at least one place of each relation. Where there is no chain the structure has no elements.
@@ -53,17 +51,24 @@ def with_paths(structured: Structured, paths: Sequence[Sequence[Relation]], fact
     pool, elements = structured.pool, list[Evidence]()
     for path in paths:
         for relation in path:
-            place = next(place for place in facts.places[relation.id] if place.chunk in by_id)
-            chunk = by_id[place.chunk]
-            text = chunk.text[place.start - chunk.start : place.end - chunk.start]
-            number = len(pool.places)
-            piece = Evidence(
-                number=number, document=chunk.document, title=chunk.title, text=text, heading=chunk.heading, prior=1.0,
-                label=facts.entities[relation.source].name, attribute=relation.predicate,
-                value=facts.entities[relation.target].name,
+            stated = next(place for place in facts.places[relation.id] if place.chunk in by_id)
+            chunk, number = by_id[stated.chunk], len(pool.places)
+            where = Place(
+                document=chunk.document, title=chunk.title, chunk=chunk.id, start=stated.start, end=stated.end
             )
-            where = Place(document=chunk.document, title=chunk.title, chunk=chunk.id, start=place.start, end=place.end)
             pool = replace(pool, places=(*pool.places, where))
-            elements.append(piece)
+            elements.append(
+                Evidence(
+                    number=number,
+                    document=chunk.document,
+                    title=chunk.title,
+                    text=chunk.text[stated.start - chunk.start : stated.end - chunk.start],
+                    heading=chunk.heading,
+                    prior=1.0,
+                    label=facts.entities[relation.source].name,
+                    attribute=relation.predicate,
+                    value=facts.entities[relation.target].name,
+                )
+            )
     descriptions = (f"{len(paths)} chains of relations",) if paths else ("no chain of relations",)
     return Structured("graph", tuple(elements), descriptions, pool)

@@ -4,6 +4,8 @@ Documents are made of parts, and each part belongs to the source that it was rea
 sources that it names and leaves all others alone; a document goes when none of its parts is left.
 """
 
+import fnmatch
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +34,14 @@ class SyncPlan(Record):
 def _gone(source: str) -> bool:
     """Whether a source that was indexed once is no longer there (a moved folder may take its documents along)."""
     return not any(c in source for c in "*?[") and not Path(source).exists()
+
+
+def holds(source: str, path: str) -> bool:
+    """Whether a path (with or without a `:line` behind it) lies in a source: a file, a folder or a glob pattern."""
+    file = re.sub(r":\d+$", "", path)
+    return (
+        file == source or file.startswith(source.rstrip("/") + "/") or fnmatch.fnmatchcase(file, source.replace("**/", "*"))
+    )
 
 
 def touched(loaded: Loaded, known: Sequence[PartSummary]) -> set[str]:

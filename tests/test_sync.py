@@ -9,7 +9,7 @@ from storage.errors import DuplicateDocument, RemovalRefused
 from storage.records import Document, Part, Skipped
 from tasks.load.compose import compose
 from tasks.load.sources import Loaded
-from tasks.sync import SyncPlan, plan_sync, touched
+from tasks.sync import SyncPlan, holds, plan_sync, touched
 
 
 def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
@@ -108,3 +108,18 @@ def test_a_document_of_two_sources_stays_until_both_are_gone(tmp_path: Path) -> 
     found = plan(loaded(), old, allow_removals=True)
     assert found.removed == ()
     assert [p.kind for document in found.put for p in document.parts] == ["triples"]
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "inside"),
+    [
+        ("/d/rows.jsonl", "/d/rows.jsonl:3", True),
+        ("/d", "/d/sub/rows.jsonl:3", True),
+        ("/d", "/dd/rows.jsonl:3", False),
+        ("/d/**/*.jsonl", "/d/rows.jsonl:3", True),
+        ("/d/**/*.jsonl", "/d/a/b/rows.jsonl:3", True),
+        ("/d/*.jsonl", "/e/rows.jsonl:3", False),
+    ],
+)
+def test_a_path_lies_in_a_source(source: str, path: str, inside: bool) -> None:
+    assert holds(source, path) is inside

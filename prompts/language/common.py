@@ -7,7 +7,7 @@ words is kept, and the tokenizer is an installed package.
 
 from functools import lru_cache
 
-from prompts.language.tokens import _encoding
+from prompts.language.tokens import encoding
 
 
 @lru_cache(maxsize=50_000)
@@ -31,6 +31,6 @@ def _without_ending(word: str) -> str | None:
 def _rank(text: str) -> int | None:
     """The number of a string that the encoding holds as one token."""
     try:
-        return _encoding().encode_single_token(text)
+        return encoding().encode_single_token(text)
     except KeyError:
         return None

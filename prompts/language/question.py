@@ -16,7 +16,8 @@ _FORMS: tuple[tuple[Form, tuple[str, ...]], ...] = (
     (
         "howto",
         (
-            r"(?i)^how (?:do|can|should|would|must|to|does one|is \w+ to)\b(?!.*\b(?:connected|related|linked|compare)\b)",
+            r"(?i)^how (?:do|can|should|would|must|to|does one|is \w+ to)\b"
+            r"(?!.*\b(?:connected|related|linked|compare)\b)",
             r"(?i)\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to do)\b.*\b(?:for|to|when|if|of)\b",
             r"(?i)^what (?:do|does|must|should|has|have)\b.*\b(?:do|be done)\b.*\b(?:when|if|to|after|before|once)\b",
         ),
@@ -186,7 +187,8 @@ def _noun(text: str) -> tuple[str, bool]:
 
 
 _COST = re.compile(
-    r"\bhow much\b.*\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .* cost\b|\bhow (?:expensive|costly)\b"
+    r"\bhow much\b.*\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .* cost\b|"
+    r"\bhow (?:expensive|costly)\b"
 )
 _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     ("text", re.compile(r"^why\b")),

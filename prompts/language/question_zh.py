@@ -34,7 +34,7 @@ _SHARED = re.compile(r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^�
 
 def ask_zh(text: str) -> Ask:
     """Take a Chinese question apart; white space in it is folded already."""
-    direction = next((side for side, pattern in _DIRECTIONS if re.search(pattern, text)), "")
+    direction: Direction = next((side for side, pattern in _DIRECTIONS if re.search(pattern, text)), "")
     form = next((form for form, pattern in _FORMS if re.search(pattern, text)), None)
     options = _choice(text, direction)
     if form in {None, "about"} and (options or (direction and re.search(r"哪|谁", text))):

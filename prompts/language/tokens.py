@@ -26,12 +26,12 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
     Raises `TokenizerUnavailable` where the encoding is not installed.
     """
     # Not tiktoken's batches: they start a job on a thread for each text, which halves the speed for short ones.
-    encode = _encoding().encode_ordinary
+    encode = encoding().encode_ordinary
     return [len(encode(text)) for text in texts]
 
 
 @lru_cache(maxsize=1)
-def _encoding() -> "tiktoken.Encoding":
+def encoding() -> "tiktoken.Encoding":
     import tiktoken
 
     if os.environ.get(_CACHE_SETTING):

@@ -13,7 +13,9 @@ from prompts.reading.relevance import Scored
 
 _NEGATION = re.compile(r"\bnot\b|n't\b|\bnever\b|\bno longer\b|没有|不是|并非|未曾|尚未|不再|没能")
 _SAME = re.compile(r"\b(?:the )?same ([\w-]+)|(?:是同|同一|相同的?)一?[个座家条种]?([\u4e00-\u9fff]{0,4})", re.I)
-_TOGETHER = re.compile(r"\b(?:both|each|all|are|were|do|did|have|and|located|situated|based|members)\b|都|是否|是不是", re.I)
+_TOGETHER = re.compile(
+    r"\b(?:both|each|all|are|were|do|did|have|and|located|situated|based|members)\b|都|是否|是不是", re.I
+)
 
 
 def affirm(desk: Desk) -> Reading:
@@ -54,11 +56,14 @@ def _of_two(desk: Desk) -> Reading:
 
 
 def _both(desk: Desk) -> Reading:
-    """ "Are A and B both painters?": yes where it is said of each; no where what an opening says of one leaves it out."""
+    """ "Are A and B both painters?": yes where it is said of each; no where what an opening says of one leaves it
+    out."""
     said, others = [], []
     for option in desk.ask.options:
         ranked = _about(desk, option, _predicate(desk.ask))
-        told = next((s for s in ranked if supported(s, names=0.9, cues=0.6) and not _denies(s.evidence, desk.ask)), None)
+        told = next(
+            (s for s in ranked if supported(s, names=0.9, cues=0.6) and not _denies(s.evidence, desk.ask)), None
+        )
         opening = next((s.evidence for s in sorted(ranked, key=_place) if s.names >= 0.9), None)
         if told is None and opening is None:
             return abstain(desk.ask)

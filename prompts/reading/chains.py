@@ -46,12 +46,16 @@ _POSSESSIVE = re.compile(
     rf"(?P<role>{_RELATIONAL})\b"
 )
 _COPULA = re.compile(r"^(?:who|what|which) (?:is|was|are|were)\s*(?:the)?\s*\??$", re.I)
-_ASKS_FIRST = re.compile(r"(?:\w+ )?(?:who|what|which|where|when|how|why|is|are|was|were|do|does|did|has|have|can)\b", re.I)
-# "X is on a network founded by who", "Y played for a team that was formed in what year": the question stands at the end.
+_ASKS_FIRST = re.compile(
+    r"(?:\w+ )?(?:who|what|which|where|when|how|why|is|are|was|were|do|does|did|has|have|can)\b", re.I
+)
+# The question stands at the end: "X is on a network founded by who", "Y plays for a team that was formed when".
 _IN_PLACE = re.compile(
     r"^(?P<head>.*?[A-Z0-9].*\b)(?:a|an|the) (?P<noun>(?!same\b)[\w'’.-]+(?: [\w'’.-]+){0,4}?)"
-    r"(?: (?P<pronoun>that|which|who|whose)|,? (?P<participle>(?:\w+ly |first )?(?:\w+ed|known|born|written|made|built|set|held))|"
-    r" (?P<from>from)) (?P<rest>.*?\b(?:who|whom|what|which|where|when|how many)\b[^,]*|(?:who|whom|what|which|where|when).*)$"
+    r"(?: (?P<pronoun>that|which|who|whose)|"
+    r",? (?P<participle>(?:\w+ly |first )?(?:\w+ed|known|born|written|made|built|set|held))| (?P<from>from)) "
+    r"(?P<rest>.*?\b(?:who|whom|what|which|where|when|how many)\b[^,]*|"
+    r"(?:who|whom|what|which|where|when).*)$"
 )
 _HAS_ROLE = re.compile(
     rf"(?:\b(?:has|had|have|with|whose)\s+(?:the |a |an )?|['’]s\s+)(?P<role>{_RELATIONAL})s?\b"
@@ -82,7 +86,7 @@ def chain(question: str) -> list[str]:
 
 
 def chains_of(ask: Ask) -> list[tuple[str, str]]:
-    """For "which film has the director born later, A or B?": who is meant, then what is compared of them, per option."""
+    """For "which film has the director born later, A or B?": who is meant, then what is compared; one pair an option."""
     head = ask.text.rstrip(" ?")
     for option in ask.options:
         head = head.replace(option, "")

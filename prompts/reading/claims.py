@@ -34,7 +34,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Desk:
-    """What the reader reads with: the question taken apart and its judge, the evidence, its elements in the structure."""
+    """What the reader reads with: the question taken apart and its judge, the evidence, its elements in the
+    structure."""
 
     ask: Ask
     evidence: Sequence[Evidence]

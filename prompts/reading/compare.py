@@ -1,4 +1,5 @@
-"""Which of several things has the most, the least, the first? Figures are compared as amounts and printed as written."""
+"""Which of several things has the most, the least, the first? Figures are compared as amounts and printed as
+written."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,10 @@ from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance, Scored, term_set
 
 _DATED = frozenset(
-    "first last later earlier older younger oldest youngest born released founded formed opened died newest latest".split()
+    (
+        "first last later earlier older younger oldest youngest newest latest "
+        + "born released founded formed opened died"
+    ).split()
 )
 _DATED_ZH = ("早", "晚", "先", "年长", "年轻", "大几岁", "古老")
 _SHARED = 0.34
@@ -32,7 +36,16 @@ _IMPLIED = {
     "fastest faster": "speed",
 }
 _MEASURE = {word: measure for words, measure in _IMPLIED.items() for word in words.split()}
-_MEASURE_ZH = {"长": "长度", "高": "高度", "宽": "宽度", "深": "深度", "重": "重量", "大": "面积", "早": "年", "晚": "年"}
+_MEASURE_ZH = {
+    "长": "长度",
+    "高": "高度",
+    "宽": "宽度",
+    "深": "深度",
+    "重": "重量",
+    "大": "面积",
+    "早": "年",
+    "晚": "年",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +145,8 @@ def _known_of_options(desk: Desk, figures: Sequence[Figure]) -> Reading:
 
 
 def amount_of(raw: str, expects: Expected) -> float | None:
-    """The amount of a raw figure; of a date its year with the part of the year that has passed, as far as it is told."""
+    """The amount of a raw figure; of a date its year with the part of the year that has passed, as far as it is
+    told."""
     if expects != "date":
         return amount(raw)
     dates = [value for value in values_in(raw) if value.kind == "date" and value.number is not None]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Evidence:
     """A quotable unit. `before` is the sentence before it, `prior` the rank of its passage (1 best, 0 worst).
 
-    `label`, `attribute` and `value` are filled where the unit is structured: a triple, a step, a catalogue line. `cells`
+    `label`, `attribute` and `value` are filled where the unit is structured: a triple, a step, a catalogue line.
+    `cells`
     are the (column, value) pairs of a table row.
     """
 

@@ -14,7 +14,8 @@ _EXACT = frozenset({"date", "money", "number"})
 
 
 def look_up(desk: Desk) -> Reading:
-    """The best sentence with its value; abstains where no sentence is about the names and the matter of the question."""
+    """The best sentence with its value; abstains where no sentence is about the names and the matter of the
+    question."""
     exact, typed = desk.ask.expects in _EXACT, desk.ask.expects in _TYPED
     # A figure of the right kind beside the right name says much of what was asked; a bare name does not.
     floor = 0.3 if exact else 0.4
@@ -55,7 +56,9 @@ def look_up_all(desk: Desk) -> Reading:
         listed = [(key, told) for key, told in listed if key in named or told[1].label]
     values = tuple(dict.fromkeys(value for _, (value, _) in listed))
     claims = tuple(Claim(quoted(piece), (piece.number,)) for piece in dict.fromkeys(piece for _, (_, piece) in listed))
-    return Reading(claims=_once(claims), values=values, lead=ending(("、" if desk.ask.chinese else ", ").join(values), desk.ask))
+    return Reading(
+        claims=_once(claims), values=values, lead=ending(("、" if desk.ask.chinese else ", ").join(values), desk.ask)
+    )
 
 
 def _once(claims: Sequence[Claim]) -> tuple[Claim, ...]:
@@ -77,7 +80,9 @@ def _other_end(scored: Scored, names: Sequence[Sequence[str]]) -> str:
 
 def _written(key: str, piece: Evidence) -> str:
     """The name as the evidence writes it."""
-    written = (text for text in (piece.value, piece.label, *(value for _, value in piece.cells)) if fold_name(text) == key)
+    written = (
+        text for text in (piece.value, piece.label, *(value for _, value in piece.cells)) if fold_name(text) == key
+    )
     return next(written, "") or _in_text(key, piece.text)
 
 

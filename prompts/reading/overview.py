@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from prompts.language.concepts import concept_terms
 from prompts.language.words import STOPWORDS, WORD, fold, is_han
-from prompts.reading.claims import Claim, Desk, Reading, abstain, claim, quoted
+from prompts.reading.claims import Claim, Desk, Reading, Support, abstain, claim, quoted
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Scored
 
@@ -28,7 +28,9 @@ def steps(desk: Desk) -> Reading:
     ranked = []
     for (document, heading), items in lists.items():
         context = f"{items[0].title} {heading} {heading}"
-        joint = replace(items[0], text=f"{context}\n" + "\n".join(item.text for item in items), heading=heading, label="")
+        joint = replace(
+            items[0], text=f"{context}\n" + "\n".join(item.text for item in items), heading=heading, label=""
+        )
         whole = relevance.judge(replace(joint, text=_whole(desk, document)))
         fit = (relevance.judge(joint).coverage + whole.coverage) / 2
         ranked.append((fit + 0.2 * items[0].prior, document, heading, fit, items))
@@ -63,8 +65,10 @@ def best_sentences(desk: Desk, limit: int, floor: float) -> Reading:
             chosen.append(scored)
     if not chosen:
         return abstain(desk.ask)
-    support = "none" if chosen[0].names >= 0.85 else "partial"
-    return Reading(claims=tuple(claim(s.evidence) for s in sorted(chosen, key=lambda s: s.evidence.number)), support=support)
+    support: Support = "none" if chosen[0].names >= 0.85 else "partial"
+    return Reading(
+        claims=tuple(claim(s.evidence) for s in sorted(chosen, key=lambda s: s.evidence.number)), support=support
+    )
 
 
 def summarise(desk: Desk) -> Reading:
@@ -72,13 +76,22 @@ def summarise(desk: Desk) -> Reading:
     relevance = desk.relevance
     totals: Counter[str] = Counter()
     for document, pieces in _by_document(_sentences(desk.evidence)).items():
-        title = replace(pieces[0], text=f"{pieces[0].title}\n{pieces[0].heading}\n" + " ".join(p.text for p in pieces[:6]), before="")
+        title = replace(
+            pieces[0],
+            text=f"{pieces[0].title}\n{pieces[0].heading}\n" + " ".join(p.text for p in pieces[:6]),
+            before="",
+        )
         judged = relevance.judge(title)
         totals[document] = round(1000 * (judged.coverage + 0.3 * judged.names + 0.3 * max(p.prior for p in pieces)))
     if not totals:
         return abstain(desk.ask)
     target = max(totals, key=lambda document: (totals[document], document))
-    if relevance.judge(replace(_sentences(desk.evidence)[0], text=_whole(desk, target), title="", heading="", before="")).coverage < 0.5:
+    if (
+        relevance.judge(
+            replace(_sentences(desk.evidence)[0], text=_whole(desk, target), title="", heading="", before="")
+        ).coverage
+        < 0.5
+    ):
         return abstain(desk.ask)
     pieces = _by_document(_sentences(desk.evidence))[target]
     central = _central(pieces)
@@ -103,11 +116,21 @@ def about(desk: Desk) -> Reading:
     ranked = []
     for scored in relevance.rank(sentences):
         piece = scored.evidence
-        own = relevance.judge(replace(piece, text=piece.title, heading="", before="")).names >= 1.0 and bool(relevance.names)
+        own = relevance.judge(replace(piece, text=piece.title, heading="", before="")).names >= 1.0 and bool(
+            relevance.names
+        )
         here = relevance.judge(replace(piece, title="", heading="", before="")).names >= 1.0
-        defines = here and any(f" {word} " in f" {fold(piece.text)} " for word in ("is", "was", "are", "were")) or "是" in piece.text
+        defines = (
+            here and any(f" {word} " in f" {fold(piece.text)} " for word in ("is", "was", "are", "were"))
+        ) or "是" in piece.text
         if scored.names >= 0.85 and (scored.coverage >= 0.5 or own):
-            ranked.append((scored.coverage + 0.5 * own + 0.4 * here + 0.2 * defines + 0.1 * (piece.heading == ""), -piece.number, piece))
+            ranked.append(
+                (
+                    scored.coverage + 0.5 * own + 0.4 * here + 0.2 * defines + 0.1 * (piece.heading == ""),
+                    -piece.number,
+                    piece,
+                )
+            )
     chosen: list[Evidence] = []
     for _, _, piece in sorted(ranked, key=lambda item: item[:2], reverse=True):
         if len(chosen) < MAX_CLAIMS and not any(_repeats(piece, other) for other in chosen):
@@ -116,7 +139,8 @@ def about(desk: Desk) -> Reading:
 
 
 def themes(desk: Desk) -> Reading:
-    """What many documents speak of: recurring words among the sentences that answer the question, with a sentence each."""
+    """What many documents speak of: recurring words among the sentences that answer the question, with a sentence
+    each."""
     relevance = desk.relevance
     judged = relevance.rank(_sentences(desk.evidence))
     best = max((scored.coverage for scored in judged), default=0.0)
@@ -141,7 +165,10 @@ def themes(desk: Desk) -> Reading:
         if scored.evidence.document not in {piece.document for piece in chosen.values()}:
             chosen[scored.evidence.number] = scored.evidence
     mark = "、" if desk.ask.chinese else ", "
-    return Reading(claims=tuple(claim(piece) for piece in chosen.values()), lead=f"{mark.join(found)}.".capitalize() if found else "")
+    return Reading(
+        claims=tuple(claim(piece) for piece in chosen.values()),
+        lead=f"{mark.join(found)}.".capitalize() if found else "",
+    )
 
 
 def _spread(pieces: Sequence[Evidence], asked: set[str]) -> list[str]:
@@ -166,11 +193,19 @@ def connect(desk: Desk) -> Reading:
     by_number = {piece.number: piece for piece in desk.elements}
     ends = {name for piece in desk.elements for name in (piece.label, piece.value)}
     inner = tuple(sorted(name for name in ends if fold(name) not in fold(desk.ask.text)))
-    return Reading(claims=tuple(claim(by_number[n]) for n in numbers), values=inner, lead="; ".join(dict.fromkeys(links)) + ".")
+    return Reading(
+        claims=tuple(claim(by_number[n]) for n in numbers), values=inner, lead="; ".join(dict.fromkeys(links)) + "."
+    )
 
 
 def _sentences(evidence: Sequence[Evidence]) -> list[Evidence]:
-    return [p for p in evidence if p.attribute != "step" and not p.text.lstrip().startswith("#") and (len(p.text) >= _MIN_LENGTH or is_han(p.text))]
+    return [
+        p
+        for p in evidence
+        if p.attribute != "step"
+        and not p.text.lstrip().startswith("#")
+        and (len(p.text) >= _MIN_LENGTH or is_han(p.text))
+    ]
 
 
 def _by_document(pieces: Sequence[Evidence]) -> dict[str, list[Evidence]]:
@@ -181,7 +216,8 @@ def _by_document(pieces: Sequence[Evidence]) -> dict[str, list[Evidence]]:
 
 
 def _central(pieces: Sequence[Evidence]) -> dict[int, float]:
-    """How much of what a document keeps saying each sentence says (0-1): mean frequency of its terms, openings preferred."""
+    """How much of what a document keeps saying each sentence says (0-1): mean frequency of its terms, openings
+    preferred."""
     counts = Counter(term for piece in pieces for term in set(concept_terms(piece.text)))
     scores = {}
     for place, piece in enumerate(pieces):
@@ -199,15 +235,22 @@ def _repeats(one: Evidence, two: Evidence) -> bool:
 
 
 _COMMON = frozenset(
-    """about across almost along already also although always another around away back became become been before began being
-    between both bring brought came come could days done down during each early either enough even ever every first five four
-    from gave give given goes good great half have held high hours however into itself just keep kept know known large last
-    later least left less like little long made make many metres might more most much must near nearly never next nine north
+    """about across almost along already also although always another around away back became become been before
+    began being
+    between both bring brought came come could days done down during each early either enough even ever every first
+    five four
+    from gave give given goes good great half have held high hours however into itself just keep kept know known
+    large last
+    later least left less like little long made make many metres might more most much must near nearly never next
+    nine north
     often once only open other over part place planned several seven short should since small some soon south still such
     taken takes than that their them then there these they thing things this those though three through time times today
-    together took toward twelve twice under until upon used usually very want were west what when where which while whole
-    whose will with within without work works would year years young yours east eight half hundred million thousand million
-    number name named found company people called different based including according therefore result results example using
+    together took toward twelve twice under until upon used usually very want were west what when where which while
+    whole
+    whose will with within without work works would year years young yours east eight half hundred million thousand
+    million
+    number name named found company people called different based including according therefore result results
+    example using
     second third above below january february march april june july august september october november december monday
     tuesday wednesday thursday friday saturday sunday morning evening night winter summer spring autumn week weeks month
     months century town city""".split()

@@ -1,4 +1,5 @@
-"""Which string in a piece of evidence is what the question asks for? The right kind, nearest to the words they share."""
+"""Which string in a piece of evidence is what the question asks for? The right kind, nearest to the words they
+share."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -21,7 +22,8 @@ Option = tuple[int, int, str]
 
 
 def pick_value(ask: Ask, evidence: Evidence, cues: Collection[str], known: Iterable[Sequence[str]]) -> str:
-    """The value, or an empty string. `cues` are the question's words that are no names, `known` the names it holds, folded."""
+    """The value, or an empty string. `cues` are the question's words that are no names, `known` the names it holds,
+    folded."""
     cell = _cell(ask, evidence, cues)
     if cell:
         return cell

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 
-from prompts.language.concepts import concept_terms
 from prompts.language.asked import Ask
+from prompts.language.concepts import concept_terms
 from prompts.language.relations import PRONOUN
 from prompts.language.words import HAN_STOP, fold, fold_name, is_han
 from prompts.reading.evidence import Evidence
@@ -33,7 +33,8 @@ _LASTING = re.compile(
     r"\b(?:since|current|currently|still|now|today|newly)\b|起[,，、 (]|年起|至今|现任|目前|现在", re.I
 )
 _BYGONE = re.compile(
-    r"\b(?:former|formerly|previous|previously|until|was|were|used to|no longer|out of date)\b|至\d{4}|前任|曾|原来", re.I
+    r"\b(?:former|formerly|previous|previously|until|was|were|used to|no longer|out of date)\b|至\d{4}|前任|曾|原来",
+    re.I,
 )
 _ASKING = frozenset(
     "~say ~find ~use many much name list tell give state kind type thing one two three please exactly "
@@ -43,7 +44,8 @@ _ASKING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Evidence with its coverage of the question's words, of its names and of its other words (each 0-1), and its rank score.
+    """Evidence with its coverage of the question's words, of its names and of its other words (each 0-1), and its
+    rank score.
 
     `value` is the string that the question asks for, empty where the question expects none or the evidence has none.
     """
@@ -62,7 +64,8 @@ class Relevance:
     def __init__(
         self, ask: Ask, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
     ) -> None:
-        """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the question to
+        """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the
+        question to
         the other names of the same thing."""
         self.ask = ask
         self.rarity, self.aliases = weights, aliases or {}
@@ -100,14 +103,14 @@ class Relevance:
             yield from judged
             return
         most = _VALUE_BONUS + (_KIND_BONUS if self.ask.noun else 0.0)
-        waiting: list[tuple[float, int, Scored]] = []
-        for scored in judged[:DEPTH]:
+        waiting: list[tuple[float, int, int, Scored]] = []
+        for place, scored in enumerate(judged[:DEPTH]):
             while waiting and -waiting[0][0] > scored.score + most:
-                yield heappop(waiting)[2]
+                yield heappop(waiting)[3]
             valued = self._valued(scored)
-            heappush(waiting, (-valued.score, valued.evidence.number, valued))
+            heappush(waiting, (-valued.score, valued.evidence.number, place, valued))
         while waiting:
-            yield heappop(waiting)[2]
+            yield heappop(waiting)[3]
         yield from judged[DEPTH:]
 
     def judge(self, evidence: Evidence) -> Scored:

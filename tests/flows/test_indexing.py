@@ -198,6 +198,17 @@ async def test_rows_that_are_neither_are_kept_as_dead_letters(tmp_path: Path, be
     assert letter.remedy
 
 
+async def test_a_repaired_row_is_no_dead_letter_any_more(tmp_path: Path, bench: Bench) -> None:
+    source = tmp_path / "rows.jsonl"
+    good = '{"text": "Ada Korb met Zoë Reyd.", "id": "a"}\n'
+    source.write_text(good + '{"colour": "red"}\n', encoding="utf-8")
+    first = await bench.run(source)
+    again = await bench.run(source)
+    source.write_text(good, encoding="utf-8")
+    repaired = await bench.run(source)
+    assert (first.dead_letters, again.published, repaired.dead_letters) == (1, False, 0)
+
+
 async def test_a_changed_weight_counts_although_the_text_is_the_same(tmp_path: Path, bench: Bench) -> None:
     source = tmp_path / "facts.csv"
     for weight in (1, 5):
