@@ -37,9 +37,12 @@ class Session:
         """The lexical index, the entity graph and the chunks, in memory."""
         rooms = self.generation
         return SearchIndex(
-            rooms.documents.chunks(), rooms.postings.postings(), rooms.graph.entity_chunk_pairs(), rooms.graph.entities(),
+            rooms.documents.chunks(),
+            rooms.postings.postings(),
+            rooms.graph.entity_chunk_pairs(),
+            rooms.graph.entities(),
             rooms.graph.aliases(),
-        )  # fmt: skip
+        )
 
     @cached_property
     def facts(self) -> GraphFacts:

@@ -87,6 +87,7 @@ def _of_option(ask: Ask, option: str) -> str:
     for other in ask.options:
         head = head.replace(other, "")
     head = re.sub(r"(?:[\s,:]|\b(?:or|and|the|of|between|one)\b)+$", "", head, flags=re.I)
+    head = re.sub(r"^(?:between|of|from|out of)\s+(?:and|or)\s*,?\s*", "", head, flags=re.I)
     event, having = _EVENT.search(head), _HAVING.search(head)
     if event and measured(ask) == "date":
         return f"When was {option} {event['done'].lower()}?"

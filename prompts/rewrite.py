@@ -10,11 +10,13 @@ from prompts.engine.step import Step
 from prompts.language.question import ask
 from prompts.language.words import is_han
 from prompts.reading.chains import chain
+from prompts.reading.pick import names_of
 
 MAX_QUERIES = 4
 _REFERS = re.compile(r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|this|that one|these|those)\b", re.I)
 _ZH_REFERS = re.compile(r"[他她它](?:们)?|其|这个|那个|该")
-_NAME = re.compile(r"\b[A-Z][\w&.'’-]*(?: (?:of |the )?[A-Z][\w&.'’-]*)*")
+_PERSONAL = frozenset("he she him her his hers 他 她".split())
+_NOT_PEOPLE = frozenset({"place", "organisation", "work", "method", "event"})
 
 
 class Rewriting(BaseModel):
@@ -64,17 +66,18 @@ def rewrite_offline(question: str, history: Sequence[str] = ()) -> Rewriting:
 
 
 def _resolved(text: str, history: Sequence[str]) -> str:
-    if not history:
+    """A pronoun's place taken by the name that the history speaks of last; a question with a name stays as it is."""
+    chinese = is_han(text)
+    pronoun = (_ZH_REFERS if chinese else _REFERS).search(text)
+    if pronoun is None or any(name.start > 0 for name in names_of(text)):
         return text
-    refers = _ZH_REFERS if is_han(text) else _REFERS
-    pronoun = refers.search(text)
-    named = [match.group() for match in _NAME.finditer(text) if match.start() > 0]
-    if pronoun is None or named:
-        return text
+    wants_person = pronoun.group().lower() in _PERSONAL
     for earlier in reversed(history):
-        names = [match.group() for match in _NAME.finditer(earlier) if match.start() > 0 or " " in match.group()]
+        names = [name for name in names_of(earlier) if name.start > 0 or " " in name.text or chinese]
+        # "He" and "she" are people: a name that looks like nothing else comes before a place or an organisation.
+        names.sort(key=lambda name: (wants_person and name.kind in _NOT_PEOPLE, name.start))
         if names:
-            possessive = pronoun.group().lower() in {"his", "its", "their"}
-            name = names[0] + ("'s" if possessive and not is_han(text) else "")
-            return text[: pronoun.start()] + name + text[pronoun.end() :]
+            owns = pronoun.group().lower() in {"his", "its", "their"} and not chinese
+            possessive = "'s" if owns else ""
+            return f"{text[: pronoun.start()]}{names[0].text}{possessive}{text[pronoun.end() :]}"
     return text

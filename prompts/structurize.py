@@ -22,6 +22,8 @@ from prompts.reading.relevance import Relevance
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 NOT_FOUND = "not found"
+# The share of a question's words from which a sentence is worth being taken apart.
+NEAR = 0.25
 
 
 class Element(BaseModel):
@@ -117,7 +119,7 @@ def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
 
 
 def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
-    """Triples: those of rows, and of the sentences that share a word with the question."""
+    """Triples: those of rows, and of the sentences that share much with the question."""
     triples = []
     for piece in _plain(evidence):
         if piece.cells:
@@ -126,7 +128,7 @@ def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
                 replace(piece, label=head, attribute=column, value=value) for column, value in piece.cells[1:] if value
             ]
             continue
-        if relevance.judge(piece).coverage > 0:
+        if relevance.judge(piece).coverage >= NEAR:
             triples += [
                 replace(piece, label=said.source, attribute=said.predicate, value=said.target)
                 for said in _stated(piece.text, piece.title)

@@ -15,12 +15,13 @@ StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
 Mode = Literal[
-    "auto", "direct", "naive", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse", "struct"
-]
+    "auto", "direct", "naive", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse",
+    "struct",
+]  # fmt: skip
 
 
 def content_id(prefix: str, *parts: str) -> str:
-    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts (joined so that they cannot run together)."""
+    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts (kept apart by a separator)."""
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{prefix}_{digest[:16]}"
 
@@ -136,7 +137,7 @@ class Mention(Record):
 
 
 class RelationMention(Record):
-    """A directed, typed statement between two names at one place; the span is the sentence (or triple line) that says it."""
+    """A directed, typed statement between two names at one place; the span is its sentence or triple line."""
 
     chunk: str
     source: str
@@ -258,7 +259,7 @@ class Citation(Record):
 
 
 class RouteDecision(Record):
-    """Which structure the question gets (StructRAG's router), how sure, by what distance from the second choice, and why."""
+    """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why."""
 
     type: StructureType
     confidence: float

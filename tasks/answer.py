@@ -5,7 +5,7 @@ place of its evidence, and every citation is checked against the stored text.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from prompts.answer import AnswerStep
 from prompts.language.asked import Ask
@@ -65,8 +65,9 @@ async def answer(
     reading = _joined(taken, solved) if solved and answerer.is_offline else None
     if reading is None:
         reading = await answerer.run(desk, [(link.question, _plain(link.reading)) for link in solved])
-        if solved and answerer.is_offline and reading.support == "none":
-            reading = replace(reading, support="partial")  # found without the links that the question asks to follow
+        if solved and answerer.is_offline and reading.support != "abstained":
+            # Near evidence, but not by the way that the question asks for: no value may be taken from it.
+            reading = Reading(claims=reading.claims, support="partial")
     text, citations = bind(reading, pool, structured.elements, reach.documents)
     subquestions = tuple(
         SubQuestion(

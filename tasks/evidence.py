@@ -12,7 +12,9 @@ from storage.records import Chunk, Citation, Document, Record
 _HEADING = re.compile(r"^\s*#{1,6}\s+(.+?)\s*#*\s*$")
 _MARKUP = re.compile(r"^(?:\s*(?:[*+>]|-(?= ))\s+)+")
 _RULE = re.compile(r"^\s*\|?[\s|:-]+\|[\s|:-]*$")
-_STEP = re.compile(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：]|步[:：,，]?)\s*(?=\S)", re.I | re.M)
+_STEP = re.compile(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M)
+# What is longer is no step of a list, but a numbered section or the text after the list.
+MOST_OF_A_STEP = 700
 _AFTER_STEP = re.compile(r"\n\s*\n|\n#")
 
 
@@ -123,7 +125,7 @@ def _steps(chunk: Chunk, headings: Sequence[tuple[int, str]]) -> Iterator[tuple[
         end -= len(chunk.text[match.end() : end]) - len(chunk.text[match.end() : end].rstrip())
         heading = next((name for at, name in reversed(headings) if at < match.start()), chunk.heading)
         start = match.end()
-        if end > start:
+        if start < end <= start + MOST_OF_A_STEP:
             text = chunk.text[start:end]
             yield (
                 start,

@@ -39,9 +39,8 @@ def _gone(source: str) -> bool:
 def holds(source: str, path: str) -> bool:
     """Whether a path (with or without a `:line` behind it) lies in a source: a file, a folder or a glob pattern."""
     file = re.sub(r":\d+$", "", path)
-    return (
-        file == source or file.startswith(source.rstrip("/") + "/") or fnmatch.fnmatchcase(file, source.replace("**/", "*"))
-    )
+    inside = file == source or file.startswith(source.rstrip("/") + "/")
+    return inside or fnmatch.fnmatchcase(file, source.replace("**/", "*"))
 
 
 def touched(loaded: Loaded, known: Sequence[PartSummary]) -> set[str]:

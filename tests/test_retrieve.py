@@ -9,7 +9,7 @@ from storage.graph import EntityChunkPairs
 from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Occurrence, Relation, content_id
 from tasks.retrieve.facts import GraphFacts
-from tasks.retrieve.lexical import B, K1, Lexicon, chunk_terms
+from tasks.retrieve.lexical import K1, B, Lexicon, chunk_terms
 from tasks.retrieve.link import Names
 from tasks.retrieve.search import SearchIndex, retrieve
 from tasks.retrieve.walk import Walker

@@ -63,7 +63,6 @@ _SUPERLATIVE = re.compile(
     r"oldest|youngest|tallest|deepest|widest|heaviest|earliest|latest|fastest|cheapest)\b",
     re.I,
 )
-_WHICH = re.compile(r"\b(?:which|who|what|whose)\b", re.I)
 # "…: A, B or C?", "…between A and B?"
 _OPTIONS = re.compile(
     r"(?:[,:.]|\b(?:between|of|from|than)\b)\s*([^,:?]+?(?:,\s*[^,?]+?)*,?\s+(?:or|and)\s+[^,?]+)\s*\?*$", re.I

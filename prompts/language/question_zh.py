@@ -6,8 +6,8 @@ from prompts.language.asked import Ask, Direction, Expected, Form
 
 _FORMS: tuple[tuple[Form, str], ...] = (
     ("connect", r"(?:有什么|什么|有何|有哪些|之间的?)(?:关系|联系|关联|共同|相同)|(?:如何|怎样)(?:关联|联系)"),
-    ("howto", r"如何|怎样|怎么(?!样|评价|看)|步骤|流程|应该做什么|需要做什么"),
     ("summary", r"总结|概括|概述|归纳|摘要|综述|主要内容|讲了什么|主要讲"),
+    ("howto", r"如何|怎样|怎么(?!样|评价|看)|步骤|流程|应该做什么|需要做什么"),
     ("global", r"(?:所有|全部|整个|这些)(?:文档|资料|文件|文集|材料)|共同的?(?:主题|问题|特点)|主题是|反复出现"),
     ("about", r"介绍(?:一下)?|^(?:什么是|何谓)|^[^，。？?的]{2,24}(?:是什么|是谁)[?？]?$|讲讲|谈谈"),
     ("yesno", r"是否|是不是|有没有|能否|可否|吗[?？]?$"),
@@ -26,6 +26,9 @@ _EXPECTED: tuple[tuple[Expected, str], ...] = (
 )
 _SEVERAL = re.compile(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
 _ASKED_OF = re.compile(r"(?:，|,)?(?:相比|之间|两者|二者|中|里)?(?:，|,)?(?:谁|哪一?[个座家条艘部种所]).*$")
+_NOUN = re.compile(
+    r"哪(?:一?[个家位所座种条艘部项类支]|些|[两三四五六七八九十几][个家位所座种条艘部项类支])(?!主要)([\u4e00-\u9fff]{2})"
+)
 _TOGETHER = re.compile(
     r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:是否都|是不是都|都是|都在|都有|是否同|是同一)"
 )
@@ -43,7 +46,7 @@ def ask_zh(text: str) -> Ask:
         options = _pair(text, form)
     several = _SEVERAL.search(text) is not None
     form = form or ("list" if several else "fact")
-    return Ask(text, True, form, _expected(text, form), "", options, direction, several)
+    return Ask(text, True, form, _expected(text, form), _noun(text), options, direction, several)
 
 
 def _choice(text: str, direction: Direction) -> tuple[str, ...]:
@@ -64,6 +67,12 @@ def _pair(text: str, form: Form) -> tuple[str, ...]:
     """The two things that are said or asked something of together."""
     found = (_TOGETHER if form == "yesno" else _SHARED).search(text)
     return (found["one"], found["two"]) if found else ()
+
+
+def _noun(text: str) -> str:
+    """The kind of thing that "哪个…" asks for, by its first two characters."""
+    found = _NOUN.search(text)
+    return found[1] if found else ""
 
 
 def _expected(text: str, form: Form) -> Expected:

@@ -32,6 +32,7 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1)
 def encoding() -> "tiktoken.Encoding":
+    """The tokenizer, from the files of an installed package; loaded once."""
     import tiktoken
 
     if os.environ.get(_CACHE_SETTING):

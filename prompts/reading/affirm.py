@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from prompts.language.asked import NOUN_KIND, Ask, singular
+from prompts.language.names import NameSpan
 from prompts.language.words import fold, fold_name
 from prompts.reading.claims import Claim, Desk, Reading, Support, abstain, claim, ending, plain, supported
 from prompts.reading.compare import beside
@@ -13,6 +14,7 @@ from prompts.reading.relevance import Scored
 
 _NEGATION = re.compile(r"\bnot\b|n't\b|\bnever\b|\bno longer\b|没有|不是|并非|未曾|尚未|不再|没能")
 _SAME = re.compile(r"\b(?:the )?same ([\w-]+)|(?:是同|同一|相同的?)一?[个座家条种]?([\u4e00-\u9fff]{0,4})", re.I)
+_BROADEST = frozenset("country nation continent nationality".split())
 _TOGETHER = re.compile(
     r"\b(?:both|each|all|are|were|do|did|have|and|located|situated|based|members)\b|都|是否|是不是", re.I
 )
@@ -84,11 +86,20 @@ def _alike(desk: Desk, noun: str) -> Reading:
         if opening is None:
             return abstain(desk.ask)
         openings.append(opening)
-        found = [name for name in names_of(opening.text) if name.kind not in wrong]
+        found = [name for name in _compared_names(opening.text, noun) if name.kind not in wrong]
         named.append({fold_name(name.text) for name in found if not set(fold_name(name.text).split()) <= own})
     if not all(named):
         return abstain(desk.ask)
     return _said(desk.ask, bool(named[0] & named[1]), tuple(map(claim, openings)), "partial")
+
+
+def _compared_names(text: str, noun: str) -> list[NameSpan]:
+    """The names of an opening; for a place within a country without the country that ends "…, county, country"."""
+    names = list(names_of(text))
+    if NOUN_KIND.get(singular(noun)) != "place" or noun in _BROADEST:
+        return names
+    goes_on = (",", f" {noun}")
+    return [n for n in names if not text[: n.start].endswith(", ") or text[n.end :].lower().startswith(goes_on)]
 
 
 def _about(desk: Desk, option: str, predicate: str) -> list[Scored]:

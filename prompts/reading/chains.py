@@ -53,7 +53,8 @@ _ASKS_FIRST = re.compile(
 _IN_PLACE = re.compile(
     r"^(?P<head>.*?[A-Z0-9].*\b)(?:a|an|the) (?P<noun>(?!same\b)[\w'’.-]+(?: [\w'’.-]+){0,4}?)"
     r"(?: (?P<pronoun>that|which|who|whose)|"
-    r",? (?P<participle>(?:\w+ly |first )?(?:\w+ed|known|born|written|made|built|set|held))| (?P<from>from)) "
+    r",? (?P<participle>(?:\w+ly |first )?(?:\w+ed|known|born|written|made|built|set|held)"
+    r"(?= (?:by|in|on|at|to|from|for|as|of|during|after|when|where|what|which|who)\b))| (?P<from>from)) "
     r"(?P<rest>.*?\b(?:who|whom|what|which|where|when|how many)\b[^,]*|"
     r"(?:who|whom|what|which|where|when).*)$"
 )
@@ -86,7 +87,7 @@ def chain(question: str) -> list[str]:
 
 
 def chains_of(ask: Ask) -> list[tuple[str, str]]:
-    """For "which film has the director born later, A or B?": who is meant, then what is compared; one pair an option."""
+    """For "which film has the director born later, A or B?": who is meant, then what is compared, per option."""
     head = ask.text.rstrip(" ?")
     for option in ask.options:
         head = head.replace(option, "")

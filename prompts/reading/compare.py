@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prompts.language.asked import Ask, Expected
+from prompts.language.asked import DIRECTION, Ask, Expected
 from prompts.language.concepts import concept_terms
 from prompts.language.values import amount, values_in
 from prompts.language.words import fold, fold_name
@@ -21,6 +21,7 @@ _DATED = frozenset(
 )
 _DATED_ZH = ("早", "晚", "先", "年长", "年轻", "大几岁", "古老")
 _SHARED = 0.34
+_LIVES = re.compile(r"\b(?:born|birth|die[ds]?|death)\b", re.I)
 _AGES = frozenset("older younger oldest youngest".split())
 # The measure that a superlative implies: "longest" compares lengths.
 _IMPLIED = {
@@ -88,7 +89,11 @@ def measured(ask: Ask) -> Expected:
         return ask.expects
     if ask.chinese:
         return "date" if any(word in ask.text for word in _DATED_ZH) else "number"
-    return "date" if _DATED & set(fold(ask.text).replace("?", " ").split()) else "number"
+    return "date" if _DATED & set(_words(ask.text)) else "number"
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(fold(text))
 
 
 def beside(option: str, names: Iterable[str]) -> list[str]:
@@ -114,8 +119,11 @@ def _judge_of(desk: Desk, option: str) -> Relevance:
     ask, head = desk.ask, desk.ask.text
     for other in ask.options:
         head = head.replace(other, " ")
-    if _AGES & set(fold(head).replace("?", " ").replace(",", " ").split()) and ask.expects == "person":
-        head += " born"
+    words = _words(head)
+    if not ask.chinese:
+        # Superlatives are the asker's words: sources state lengths and years, seldom that something is longer.
+        head = " ".join(word for word in words if word not in DIRECTION)
+        head += " born" if _AGES & set(words) and ask.expects == "person" else ""
     sub = replace(ask, text=f"{option} {head}", expects=measured(ask), options=(), noun="")
     return desk.relevance.about(sub, beside(option, desk.relevance.aliases))
 
@@ -123,18 +131,26 @@ def _judge_of(desk: Desk, option: str) -> Relevance:
 def _best(relevance: Relevance, evidence: Sequence[Evidence], option: str, others: Sequence[str]) -> Scored | None:
     """The best valued sentence about one option and not rather about another."""
     own = set(concept_terms(option)) or {fold(option)}
-    strange = {term for other in others for term in concept_terms(other)} - own
+    theirs = {term for other in others for term in concept_terms(other)}
+    # What all of them are called ("… Bridge") tells none of them from the others.
+    own, strange = own - theirs or own, theirs - own
     best: tuple[float, int, Scored] | None = None
     for scored in relevance.rank(plain(evidence)):
         piece = scored.evidence
         here = term_set(piece.text) | term_set(piece.title)
         share = len(own & (here | term_set(piece.heading) | term_set(piece.before))) / len(own)
-        if not scored.value or share < 0.5 or scored.cues < _SHARED:
+        dated = relevance.ask.expects == "date" and _opens_with(option, piece) and not _LIVES.search(relevance.ask.text)
+        if not scored.value or share < 0.5 or (scored.cues < _SHARED and not dated):
             continue
         fit = scored.score + share - 0.3 * len(strange & here) / max(len(strange), 1)
         if best is None or (fit, -piece.number) > best[:2]:
             best = (fit, -piece.number, scored)
     return best[2] if best else None
+
+
+def _opens_with(option: str, piece: Evidence) -> bool:
+    """Whether a sentence introduces the option: its first date is the thing's own ("Orla is a 1952 film")."""
+    return fold_name(piece.text).startswith(fold_name(option) + " ")
 
 
 def _known_of_options(desk: Desk, figures: Sequence[Figure]) -> Reading:
@@ -155,6 +171,7 @@ def amount_of(raw: str, expects: Expected) -> float | None:
 
 _ISO = re.compile(r"\d{3,4}[-年](\d{1,2})(?:[-月](\d{1,2}))?")
 _DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -197,7 +214,7 @@ def _of_rows(desk: Desk) -> list[Figure]:
 
 def _implied(ask: Ask) -> set[str]:
     """The terms of the measure that the question's superlative implies."""
-    words = fold(ask.text).replace("?", " ").replace(",", " ").split()
+    words = _words(ask.text)
     measures = [_MEASURE[word] for word in words if word in _MEASURE]
     measures += [measure for sign, measure in _MEASURE_ZH.items() if ask.chinese and f"最{sign}" in ask.text]
     return {term for measure in measures for term in concept_terms(measure)}

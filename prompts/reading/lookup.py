@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from prompts.language.asked import singular
-from prompts.language.words import fold, fold_name, stem
+from prompts.language.words import fold, fold_name
 from prompts.reading.claims import Claim, Desk, Reading, abstain, claim, ending, plain, quoted, supported
 from prompts.reading.evidence import Evidence
+from prompts.reading.pick import says_its_kind
 from prompts.reading.relevance import Scored
 
 MAX_LISTED = 12
@@ -49,9 +49,8 @@ def look_up_all(desk: Desk) -> Reading:
             found[key] = (_written(key, scored.evidence), scored.evidence)
     if not found:
         return look_up(desk)
-    noun = {stem(word) for word in fold(singular(desk.ask.noun)).split()}
     listed = list(found.items())[:MAX_LISTED]
-    named = {key for key, _ in listed if noun & {stem(word) for word in key.split()}}
+    named = {key for key, _ in listed if says_its_kind(desk.ask, key)}
     if named:  # Where some say by their name that they are what is asked for, only what a triple states joins them.
         listed = [(key, told) for key, told in listed if key in named or told[1].label]
     values = tuple(dict.fromkeys(value for _, (value, _) in listed))

@@ -1,20 +1,24 @@
 """What is there to say about one thing, one document, or the whole collection? And: how is something done?"""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from prompts.language.concepts import concept_terms
 from prompts.language.words import STOPWORDS, WORD, fold, is_han
-from prompts.reading.claims import Claim, Desk, Reading, Support, abstain, claim, quoted
+from prompts.reading.claims import Claim, Desk, Reading, Support, abstain, claim, quoted, supported
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Scored
 
+_COPULA = re.compile(r"\b(?:is|was|are|were)\b")
 MAX_CLAIMS = 6
 MAX_THEMES = 4
 # A question about the whole collection shares few words with any one sentence.
 FAINT = 0.12
-# Words of a summary's request that say nothing about its subject.
+# By how much a sentence must cover "how does it …" better than any list does, to be the answer.
+BETTER = 0.2
+# A shorter line is a label or a caption.
 _MIN_LENGTH = 20
 
 
@@ -35,10 +39,16 @@ def steps(desk: Desk) -> Reading:
         fit = (relevance.judge(joint).coverage + whole.coverage) / 2
         ranked.append((fit + 0.2 * items[0].prior, document, heading, fit, items))
     ranked.sort(key=lambda item: (-item[0], item[1], item[2]))
-    if ranked and ranked[0][3] >= 0.4:
+    direct = max((s for s in relevance.rank(_sentences(desk.evidence)) if supported(s)), key=_coverage, default=None)
+    told = direct is not None and ranked and direct.coverage > ranked[0][3] + BETTER
+    if ranked and ranked[0][3] >= 0.4 and not told:
         items = _one_run(ranked[0][4])
         return Reading(claims=tuple(Claim(f"{item.label}. {quoted(item)}", (item.number,)) for item in items))
     return best_sentences(desk, MAX_CLAIMS, floor=0.45)
+
+
+def _coverage(scored: Scored) -> float:
+    return scored.coverage
 
 
 def _one_run(items: Sequence[Evidence]) -> list[Evidence]:
@@ -82,7 +92,10 @@ def summarise(desk: Desk) -> Reading:
             before="",
         )
         judged = relevance.judge(title)
-        totals[document] = round(1000 * (judged.coverage + 0.3 * judged.names + 0.3 * max(p.prior for p in pieces)))
+        # A document that answers in one sentence comes before one that holds the words here and there.
+        direct = max(relevance.judge(piece).coverage for piece in pieces)
+        fit = judged.coverage + 0.3 * judged.names + 0.3 * direct + 0.3 * max(piece.prior for piece in pieces)
+        totals[document] = round(1000 * fit)
     if not totals:
         return abstain(desk.ask)
     target = max(totals, key=lambda document: (totals[document], document))
@@ -116,21 +129,15 @@ def about(desk: Desk) -> Reading:
     ranked = []
     for scored in relevance.rank(sentences):
         piece = scored.evidence
-        own = relevance.judge(replace(piece, text=piece.title, heading="", before="")).names >= 1.0 and bool(
-            relevance.names
+        own = (
+            bool(relevance.names)
+            and relevance.judge(replace(piece, text=piece.title, heading="", before="")).names == 1
         )
-        here = relevance.judge(replace(piece, title="", heading="", before="")).names >= 1.0
-        defines = (
-            here and any(f" {word} " in f" {fold(piece.text)} " for word in ("is", "was", "are", "were"))
-        ) or "是" in piece.text
+        here = relevance.judge(replace(piece, title="", heading="", before="")).names == 1
+        defines = (here and _COPULA.search(fold(piece.text)) is not None) or "是" in piece.text
         if scored.names >= 0.85 and (scored.coverage >= 0.5 or own):
-            ranked.append(
-                (
-                    scored.coverage + 0.5 * own + 0.4 * here + 0.2 * defines + 0.1 * (piece.heading == ""),
-                    -piece.number,
-                    piece,
-                )
-            )
+            fit = scored.coverage + 0.5 * own + 0.4 * here + 0.2 * defines + 0.1 * (piece.heading == "")
+            ranked.append((fit, -piece.number, piece))
     chosen: list[Evidence] = []
     for _, _, piece in sorted(ranked, key=lambda item: item[:2], reverse=True):
         if len(chosen) < MAX_CLAIMS and not any(_repeats(piece, other) for other in chosen):

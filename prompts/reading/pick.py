@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
-from prompts.language.asked import Ask
+from prompts.language.asked import Ask, singular
 from prompts.language.concepts import concept_terms
 from prompts.language.names import NameSpan, name_spans
 from prompts.language.names_zh import name_spans_zh
@@ -17,6 +17,10 @@ _COUNTED = frozenset(
     "people inhabitants passengers vehicles visitors employees staff vessels ships pages times days".split()
 )
 _WRONG_KINDS = {"person": {"place", "organisation", "method"}, "place": {"person", "work"}}
+# Adjectives of places, which look like names.
+_ORIGIN = re.compile(r"^\S*[a-z](?:ian|ish|ese|[cghr]an|ench|utch|wiss|reek)$")
+_LOWER_NEXT = re.compile(r"[ -][a-z]")
+_ASKS_ORIGIN = frozenset("nationality country language nation citizenship ethnicity".split())
 
 Option = tuple[int, int, str]
 
@@ -59,7 +63,13 @@ def _options(ask: Ask, text: str, known: Iterable[Sequence[str]]) -> list[Option
         (name.start, name.end, name.text)
         for name in names_of(text)
         if fold(name.text) not in asked and fold_name(name.text) not in forms and name.kind not in wrong
+        if ask.noun in _ASKS_ORIGIN or not _is_origin(text, name)
     ]
+
+
+def _is_origin(text: str, name: NameSpan) -> bool:
+    """Whether a name only tells where something is from, as an adjective before its noun ("an Australian team")."""
+    return _ORIGIN.search(name.text) is not None and _LOWER_NEXT.match(text, name.end) is not None
 
 
 @lru_cache(maxsize=20_000)
@@ -83,7 +93,9 @@ def _fits(value: Value, ask: Ask) -> bool:
 
 def says_its_kind(ask: Ask, value: str) -> bool:
     """Whether a name says itself that it is what is asked for ("which bridge": "Sluice Lane Bridge")."""
-    noun = ask.noun[:-1] if ask.plural else ask.noun
+    if ask.chinese:
+        return bool(ask.noun) and ask.noun in value and ask.noun != value
+    noun = singular(ask.noun) if ask.plural else ask.noun
     return bool(noun) and stem(noun) in {stem(word) for word in fold(value).split()}
 
 

@@ -15,7 +15,7 @@ from prompts.language.concepts import concept_terms
 from prompts.language.relations import PRONOUN
 from prompts.language.words import HAN_STOP, fold, fold_name, is_han
 from prompts.reading.evidence import Evidence
-from prompts.reading.pick import pick_value, says_its_kind
+from prompts.reading.pick import names_of, pick_value, says_its_kind
 
 TITLE_SHARE = 0.9
 HEADING_SHARE = 0.8
@@ -28,6 +28,7 @@ _ZH_ASKING = re.compile(
     r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|"
     r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
 )
+_ZH_JOINS = re.compile(r"[的是在由和与]")
 _PRESENT = re.compile(r"\b(?:now|currently|today|present|current|is|are)\b|现在|目前|如今|现任", re.I)
 _LASTING = re.compile(
     r"\b(?:since|current|currently|still|now|today|newly)\b|起[,，、 (]|年起|至今|现任|目前|现在", re.I
@@ -73,6 +74,10 @@ class Relevance:
         known = {name: (name, *others) for name, others in self.aliases.items()}
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
         self.name_terms = {term for name in known for term in concept_terms(name)}
+        if ask.chinese:  # Of an unspaced name the graph may know a part only; the rest asks for nothing either.
+            runs = [run for span in names_of(ask.text) for run in _ZH_JOINS.split(span.text)]
+            whole = (run for run in runs if any(name in run for name in known))
+            self.name_terms |= {term for name in whole for term in concept_terms(name)}
         text = _ZH_ASKING.sub(" ", ask.text) if ask.chinese else ask.text
         wanted = [term for term in concept_terms(text) if term not in _ASKING and not _is_filler(term)]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}

@@ -1,11 +1,11 @@
 """Several processes on one workspace: readers while a run publishes, and a run that is killed."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from flows.indexing import IndexOptions, build_index
@@ -40,7 +40,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "TRELLIS_EMBEDDING": "none
 def write(source: Path, metres: int, others: int = 0) -> None:
     rows = [{"id": "bridge", "title": "Orla Bridge", "text": f"Orla Bridge is {metres} metres long."}]
     rows += [
-        {"id": f"d{i}", "title": f"Quay {i}", "text": f"Quay {i} of Velin was built by Ana Korb. " * 40} for i in range(others)
+        {"id": f"d{i}", "title": f"Quay {i}", "text": f"Quay {i} of Velin was built by Ana Korb. " * 40}
+        for i in range(others)
     ]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
@@ -67,7 +68,7 @@ async def test_two_processes_ask_while_runs_publish(tmp_path: Path) -> None:
     for step in range(1, 6):
         write(source, 1000 + step)
         metres[(await publish(workspace, source)).generation] = 1000 + step
-        time.sleep(0.5)
+        await asyncio.sleep(0.5)
     for reader in readers:
         said, _ = reader.communicate(timeout=60)
         answers = [json.loads(line) for line in said.splitlines()]

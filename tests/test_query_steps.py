@@ -1,0 +1,155 @@
+"""Do the steps of a question work on a model: typed outputs, refused references, prompts as agreed?"""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+
+from prompts.answer import AnswerQuestion, AnswerStep, AnswerWritten, read_written
+from prompts.decompose import Decompose, DecomposeQuestion
+from prompts.engine.models import Models
+from prompts.engine.step import Step
+from prompts.filter import Filter, FilterKnowledge, Judged
+from prompts.language.question import ask
+from prompts.reading.claims import Desk
+from prompts.reading.evidence import Evidence
+from prompts.reading.relevance import Relevance
+from prompts.rewrite import Rewrite, RewriteQuestion
+from prompts.route import Route, RouteQuestion
+from prompts.structurize import BuildStructure, Structurize
+from tasks.answer import bind
+from tasks.evidence import Pool
+from tasks.rewrite import rewrite
+
+GOLDEN = Path(__file__).parent / "golden"
+QUESTION = "Who designed the Orla Bridge?"
+PIECES = (
+    Evidence(0, "bridge", "Orla Bridge", "Orla Bridge was designed by Tomas Reyd."),
+    Evidence(1, "bridge", "Orla Bridge", "It opened in 1931."),
+)
+Built = TypeVar("Built", bound=Step)
+
+
+def scripted(step: type[Built], *answers: dict[str, Any]) -> Built:
+    """A step whose model gives these answers in turn."""
+    made = step(Models.offline())
+    made.lm = DummyLM(list(answers), adapter=dspy.JSONAdapter())
+    return made
+
+
+def desk(question: str = QUESTION) -> Desk:
+    taken = ask(question)
+    return Desk(taken, PIECES, (), Relevance(taken, {}))
+
+
+async def test_rewrite_searches_for_the_question_first() -> None:
+    model = scripted(Rewrite, {"rewriting": {"question": QUESTION, "queries": ["Orla Bridge designer", QUESTION]}})
+    found = await rewrite("Who designed it?", ("The Orla Bridge?",), model)
+    assert (found.question, found.queries) == (QUESTION, [QUESTION, "Orla Bridge designer"])
+
+
+async def test_filter_labels_by_number_and_takes_what_is_not_judged_as_neutral() -> None:
+    judged = [
+        {"passage": 1, "explanation": "says who", "label": "entailment"},
+        {"passage": 9, "explanation": "no such passage", "label": "entailment"},
+    ]
+    model = scripted(Filter, {"judged": {"judgements": judged}})
+    passages = [Judged((piece,), piece.text) for piece in PIECES]
+    assert await model.run("strong", passages, Relevance(ask(QUESTION), {})) == ["neutral", "entailment"]
+
+
+async def test_route_gives_a_typed_decision() -> None:
+    routed = {"structure": "graph", "confidence": 0.8, "margin": 0.5, "reason": "a chain"}
+    found = await scripted(Route, {"routed": routed}).run(ask(QUESTION), 1, ["Orla Bridge"], tabular=False)
+    assert (found.structure, found.confidence, found.reason) == ("graph", 0.8, "a chain")
+
+
+async def test_structurize_drops_elements_without_a_sentence() -> None:
+    elements = [
+        {"label": "Orla Bridge", "attribute": "designed by", "value": "Tomas Reyd", "sentence": 0},
+        {"label": "Orla Bridge", "attribute": "owned by", "value": "nobody", "sentence": 7},
+    ]
+    model = scripted(Structurize, {"built": {"description": "who designed what", "elements": elements}})
+    description, found = await model.run("graph", PIECES, Relevance(ask(QUESTION), {}))
+    assert description == "who designed what"
+    assert [(piece.number, piece.value, piece.text) for piece in found] == [(0, "Tomas Reyd", PIECES[0].text)]
+
+
+async def test_decompose_gives_the_parts_in_order() -> None:
+    parts = ["Who designed the Orla Bridge?", "Where was {1} born?"]
+    assert await scripted(Decompose, {"parts": {"questions": parts}}).run(ask(QUESTION), ["Bridges"]) == parts
+
+
+async def test_answer_binds_sentences_to_evidence_and_drops_unknown_numbers() -> None:
+    written = {
+        "answer": "Tomas Reyd designed it [0, 8]. It opened in 1931 [1].",
+        "values": ["Tomas Reyd"],
+        "answerable": True,
+    }
+    reading = await scripted(AnswerStep, {"written": written}).run(desk(), [])
+    assert [(said.text, said.evidence) for said in reading.claims] == [
+        ("Tomas Reyd designed it", (0,)),
+        ("It opened in 1931", (1,)),
+    ]
+    assert (reading.values, reading.support) == (("Tomas Reyd",), "none")
+
+
+async def test_not_answerable_is_abstained() -> None:
+    written = {"answer": "", "values": [], "answerable": False}
+    reading = await scripted(AnswerStep, {"written": written}).run(desk(), [])
+    assert (reading.support, reading.claims, reading.values) == ("abstained", (), ())
+
+
+@pytest.mark.parametrize(
+    ("answer", "support", "evidence"),
+    [
+        ("One [0][1].", "none", [(0, 1)]),
+        ("One [0]. Two, which nothing shows.", "partial", [(0,), ()]),
+        ("One [5]. Two [0].", "partial", [(), (0,)]),
+        ("Nothing here is shown [7].", "abstained", []),
+        ("Nothing here is cited.", "abstained", []),
+    ],
+)
+def test_support_follows_from_the_markers(answer: str, support: str, evidence: list[tuple[int, ...]]) -> None:
+    written = AnswerWritten(answer=answer, values=["x", "x "], answerable=True)
+    reading = read_written(written, {0, 1}, ask(QUESTION))
+    assert reading.support == support
+    assert [said.evidence for said in reading.claims] == evidence
+    assert reading.values == (() if support == "abstained" else ("x",))
+
+
+def test_an_abstained_answer_has_no_citation() -> None:
+    reading = read_written(AnswerWritten(answer="", answerable=False), {0}, ask("谁设计了奥拉桥?"))
+    assert bind(reading, Pool((), ()), (), lambda names: {}) == ("文档中没有说明。", ())
+
+
+ASKED: dict[type[dspy.Signature], dict[str, Any]] = {
+    RewriteQuestion: {"question": "Who designed it?", "history": ["Tell me about the Orla Bridge."]},
+    FilterKnowledge: {
+        "question": QUESTION,
+        "hypothesis": "The passage answers the question.",
+        "passages": ["[0] Orla Bridge was designed by Tomas Reyd.", "[1] It opened in 1931."],
+    },
+    RouteQuestion: {"question": QUESTION, "core_content": ["Orla Bridge", "Tomas Reyd"]},
+    BuildStructure: {
+        "question": QUESTION,
+        "structure": "graph",
+        "title": "Orla Bridge",
+        "sentences": ["[0] Orla Bridge was designed by Tomas Reyd."],
+    },
+    DecomposeQuestion: {"question": QUESTION, "knowledge": ["Orla Bridge: 2 elements"]},
+    AnswerQuestion: {
+        "question": QUESTION,
+        "found": [],
+        "evidence": ["[0] Orla Bridge: Orla Bridge was designed by Tomas Reyd."],
+    },
+}
+
+
+@pytest.mark.parametrize("signature", ASKED, ids=lambda signature: str(signature.__name__))
+def test_a_query_prompt_reads_like_the_golden_one(signature: type[dspy.Signature]) -> None:
+    messages = dspy.JSONAdapter().format(signature, [], ASKED[signature])
+    rendered = "\n".join(f"--- {message['role']}\n{message['content']}" for message in messages) + "\n"
+    assert rendered == (GOLDEN / f"prompt_{signature.__name__}.txt").read_text(encoding="utf-8")
