@@ -9,6 +9,7 @@ from prompts.language.asked import Ask
 from prompts.language.concepts import concept_terms, members
 from prompts.language.question import ask
 from prompts.reading.relevance import Relevance
+from storage.errors import SettingsError
 from storage.memory import MemoryEntry
 from storage.records import Mode, Passage, StructureType
 from tasks.answer import Reach
@@ -22,17 +23,37 @@ from tasks.trigger import Likeness, Recall, overlap
 
 LOOK_UP_PASSAGES = 8
 RECALLED = frozenset({"fact", "list", "yesno"})
+# What each mode fixes: the structure (None: the router chooses). `naive` searches without the graph.
+MODES: dict[Mode, StructureType | None] = {
+    "auto": None,
+    "naive": "chunk",
+    "mix": "chunk",
+    "struct": None,
+    "traverse": "graph",
+}
 
 
 @dataclass(frozen=True)
 class AskOptions:
-    """How a question is answered; `documents` restricts the evidence to those ids, `history` holds earlier turns."""
+    """How a question is answered; `documents` restricts the evidence to those ids, `history` holds earlier turns.
+
+    Raises SettingsError for a mode that this version does not have.
+    """
 
     mode: Mode = "auto"
     structure: StructureType | None = None
     k: int = 8
     documents: tuple[str, ...] | None = None
     history: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise SettingsError("mode", self.mode, f"one that is there: {', '.join(MODES)}")
+
+    @property
+    def forced(self) -> StructureType | None:
+        """The structure that the caller asks for, by name or by mode."""
+        return self.structure or MODES[self.mode]
 
 
 @dataclass(frozen=True)
@@ -83,12 +104,15 @@ class View:
     async def passages(self, queries: Sequence[str], recall: Recall) -> list[Passage]:
         """What memory offers if it is used for every query, else as many passages as a question of this form reads."""
         if recall.used:
-            return [self.session.index.passage(chunk, 1.0) for chunk in recall.chunks]
+            # In the order of a search by words and graph, so that a question asked again reads them alike.
+            scores = self.session.index.scores(self.question, {})
+            return self.session.index.rank_chunks(scores, recall.chunks)
         return await self._search(queries, depth(self.taken, self.options.k))
 
     async def _search(self, queries: Sequence[str], k: int) -> list[Passage]:
         documents = self.options.documents
-        return await retrieve(self.session.index, queries, self.session.dense(queries, documents), k, documents)
+        index = self.session.index if self.options.mode != "naive" else self.session.index.without_graph()
+        return await retrieve(index, queries, self.session.dense(queries, documents), k, documents)
 
     def pool(self, passages: Sequence[Passage]) -> Pool:
         """The quotable units of passages."""

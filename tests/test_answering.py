@@ -14,6 +14,7 @@ from flows.indexing import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
+from storage.errors import SettingsError
 from storage.records import Answer, StructureType
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -152,3 +153,18 @@ async def test_a_second_question_is_quick(name: str, session: Session) -> None:
     question = questions()[name]["question"]
     await asked(question, session)
     assert (await asked(question, session)).usage.seconds < 0.5
+
+
+async def test_a_mode_decides_search_and_structure(session: Session) -> None:
+    question = "Where was the engineer born who designed the Kestrel Bridge?"
+    traverse, mix = await asked(question, session, mode="traverse"), await asked(question, session, mode="mix")
+    assert (traverse.trace.mode, traverse.trace.route.type) == ("traverse", "graph")
+    assert (mix.trace.mode, mix.trace.route.type) == ("mix", "chunk")
+    naive = await asked("Ilse Marrand", session, mode="naive", k=40)
+    full = await asked("Ilse Marrand", session, mode="mix", k=40)
+    assert {p.chunk for p in naive.passages} != {p.chunk for p in full.passages}, "the walk reaches what words do not"
+
+
+def test_a_mode_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SettingsError, match="hyde"):
+        AskOptions(mode="hyde")

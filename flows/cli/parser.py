@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol
 
-MODES = "auto (default), direct, naive, hyde, rq, local, global, drift, low, high, hybrid, mix, traverse, struct"
+MODES = "auto (default), naive, mix, struct, traverse"
 STRUCTURES = "table, graph, algorithm, catalogue, chunk"
 
 _EPILOG = """\

@@ -4,6 +4,7 @@ The names in the question start a personalised PageRank over passages and entiti
 join the start with a small weight. The less of the question its linked names cover, the more words and meaning count.
 """
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -123,9 +124,16 @@ class SearchIndex:
         """All names of an entity, the main one first."""
         return self.spellings[entity]
 
-    def passage(self, chunk: str, score: float) -> Passage:
-        """A chunk as a passage with a given score."""
-        return self._passage(self.position[chunk], score)
+    def without_graph(self) -> "SearchIndex":
+        """The same index with no name known: search by words and vectors alone."""
+        plain = copy.copy(self)
+        plain.names = Names([])
+        return plain
+
+    def rank_chunks(self, scores: Scores, chunks: Sequence[str]) -> list[Passage]:
+        """These chunks as passages, best first; ties go to the earlier one."""
+        ordered = sorted((self.position[name] for name in chunks), key=lambda place: (-scores[place], place))
+        return [self._passage(place, float(scores[place])) for place in ordered]
 
     def chunk(self, name: str) -> Chunk:
         """A chunk by id."""
