@@ -18,12 +18,14 @@ def look_up(desk: Desk) -> Reading:
     question."""
     exact, typed = desk.ask.expects in _EXACT, desk.ask.expects in _TYPED
     # A figure of the right kind beside the right name says much of what was asked; a bare name does not.
-    floor = 0.3 if exact else 0.4
+    # Where no name is known, the words alone must say what is meant.
+    named = bool(desk.relevance.names)
+    floor = (0.3 if exact else 0.4) if named else 0.55
     near: Scored | None = None
     for scored in desk.relevance.best_first(plain(desk.evidence), lambda s: supported(s, cues=floor) or _is_near(s)):
         if supported(scored, cues=floor) and (scored.value or not typed):
             return _told(scored)
-        if near is None and _is_near(scored) and (scored.value or not exact):
+        if near is None and _is_near(scored) and (scored.value or not exact) and (named or scored.cues >= 0.45):
             near = scored
     return _told(near, partly=True) if near else abstain(desk.ask)
 

@@ -5,13 +5,14 @@ where it opens with a pronoun. Names count as a whole, under any alias.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 
 from prompts.language.asked import Ask
 from prompts.language.concepts import concept_terms
+from prompts.language.names_zh import kind_of, tagged
 from prompts.language.relations import PRONOUN
 from prompts.language.words import HAN_STOP, fold, fold_name, is_han
 from prompts.reading.evidence import Evidence
@@ -66,19 +67,20 @@ class Relevance:
         self, ask: Ask, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the
-        question to
-        the other names of the same thing."""
+        question to the other names of the same thing."""
         self.ask = ask
         self.rarity, self.aliases = weights, aliases or {}
         rarest = max(weights.values(), default=1.0)
-        known = {name: (name, *others) for name, others in self.aliases.items()}
+        known = {name: (name, *others) for name, others in self.aliases.items() if not _is_plain_word(name)}
+        if ask.chinese:
+            known |= {name: (name,) for name in _unknown_bodies(ask.text, known)}
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
         self.name_terms = {term for name in known for term in concept_terms(name)}
         if ask.chinese:  # Of an unspaced name the graph may know a part only; the rest asks for nothing either.
             runs = [run for span in names_of(ask.text) for run in _ZH_JOINS.split(span.text)]
             whole = (run for run in runs if any(name in run for name in known))
             self.name_terms |= {term for name in whole for term in concept_terms(name)}
-        text = _ZH_ASKING.sub(" ", ask.text) if ask.chinese else ask.text
+        text = _words_of(_ZH_ASKING.sub(" ", ask.text)) if ask.chinese else ask.text
         wanted = [term for term in concept_terms(text) if term not in _ASKING and not _is_filler(term)]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
@@ -187,6 +189,23 @@ def _searchable(text: str) -> str:
 
 def _holds(text: str, form: str) -> bool:
     return f" {form} " in text if text.startswith(" ") and form.isascii() else form in text
+
+
+def _is_plain_word(name: str) -> bool:
+    """Whether a Chinese name is too short to be one of its own: the graph knows common words ("社区", "结构") too."""
+    return len(name) < 3 and is_han(name)
+
+
+def _unknown_bodies(text: str, known: Collection[str]) -> list[str]:
+    """The organisations and places, by their endings, that a Chinese question names and no linked name covers."""
+    runs = [run for span in names_of(text) for run in _ZH_JOINS.split(span.text)]
+    bodies = [run for run in runs if len(run) > 3 and kind_of(run) in {"organisation", "place"}]
+    return [body for body in bodies if not any(name in body or body in name for name in known)]
+
+
+def _words_of(text: str) -> str:
+    """The words of a Chinese text apart, so that no term runs over the end of one; single characters say little."""
+    return " ".join(word for word, _, _ in tagged(text) if len(word) > 1 or not is_han(word))
 
 
 def _is_filler(term: str) -> bool:
