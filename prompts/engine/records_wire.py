@@ -1,0 +1,122 @@
+"""How does a model answer as tab-separated records, in less than half the tokens of JSON, and what is refused?
+
+One record a line: its letter, then its fields; `END` closes the answer. Refused: a line without a known letter, a field of
+another type, too many or too few fields, text after `END`, and an answer with neither a record nor `END`: an answer that
+slipped out of form must never count as a passage that names nothing.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import get_args, get_origin
+
+import dspy
+from pydantic import BaseModel, ValidationError
+
+from prompts.engine.wire import NotAsAsked, Schema, output_fields
+
+END = "END"
+
+
+class RecordsWire:
+    """The lists of the one output model, each under a letter: `RecordsWire(E="entities", R="relations")`."""
+
+    def __init__(self, **lists: str) -> None:
+        self.lists = lists
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.lists.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordsWire) and list(other.lists.items()) == list(self.lists.items())
+
+    def form(self, signature: type[dspy.Signature]) -> str:
+        lines, remarks = [], []
+        several = False
+        for letter, kind in _kinds(signature, self).items():
+            lines.append("<TAB>".join([letter, *kind.model_fields]))
+            for name, field in kind.model_fields.items():
+                several = several or _is_several(kind, name)
+                if field.description:
+                    remarks.append(f"- {letter} {name}: {field.description}")
+        rule = " Within a field, several values stand apart by a semicolon." if several else ""
+        return (
+            "Answer with one record a line, fields apart by one tab, no tab or line break inside a field, and nothing else."
+            f"{rule} After the last record write a line {END}. The records:\n" + "\n".join([*lines, END, *remarks])
+        )
+
+    def schema(self, signature: type[dspy.Signature]) -> Schema | None:  # noqa: ARG002 - one form for all wires
+        return None
+
+    def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
+        kinds = _kinds(signature, self)
+        found: dict[str, list[BaseModel]] = {name: [] for name in self.lists.values()}
+        ended = False
+        for number, line in enumerate(answer.split("\n"), 1):
+            text = line.strip(" \r")
+            if not text.strip() or text.startswith("```"):
+                continue
+            if ended:
+                raise NotAsAsked(f"line {number} comes after {END}.")
+            if text.strip() == END:
+                ended = True
+                continue
+            letter, *values = (text if "\t" in text else text.replace("\\t", "\t")).split("\t")
+            if letter.strip() not in kinds:
+                raise NotAsAsked(f"line {number} ({text[:60]!r}) begins with none of {', '.join(kinds)} and a tab.")
+            found[self.lists[letter.strip()]].append(_record(kinds[letter.strip()], values, number))
+        if not ended and not any(found.values()):
+            raise NotAsAsked(f"it holds no record and no line {END}.")
+        field, model = _target(signature)
+        return {field: model(**found)}
+
+    def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
+        field, model = _target(signature)
+        whole = model.model_validate(outputs[field])
+        lines = []
+        for letter, name in self.lists.items():
+            for record in getattr(whole, name):
+                lines.append("\t".join([letter, *(_written(value) for _, value in record)]))
+        return "\n".join([*lines, END])
+
+
+def _record(kind: type[BaseModel], values: list[str], number: int) -> BaseModel:
+    names = list(kind.model_fields)
+    while len(values) > len(names) and not values[-1].strip():
+        values.pop()
+    if len(values) > len(names):
+        raise NotAsAsked(f"line {number} has {len(values)} fields; the record has {len(names)}: {', '.join(names)}.")
+    given: dict[str, object] = {}
+    for name, value in zip(names, map(str.strip, values), strict=False):
+        if _is_several(kind, name):
+            given[name] = tuple(part.strip() for part in value.split(";") if part.strip())
+        elif value or kind.model_fields[name].is_required():
+            given[name] = value
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise NotAsAsked(f"line {number}, {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "; ".join(map(_written, value))
+    return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _is_several(kind: type[BaseModel], name: str) -> bool:
+    return get_origin(kind.model_fields[name].annotation) in {tuple, list}
+
+
+def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
+    """The one output field and its model."""
+    (field,) = output_fields(signature)
+    model = signature.output_fields[field.name].annotation
+    assert issubclass(model, BaseModel)  # noqa: S101 - a step with this wire has one model as its output
+    return field.name, model
+
+
+@lru_cache(maxsize=64)
+def _kinds(signature: type[dspy.Signature], wire: RecordsWire) -> dict[str, type[BaseModel]]:
+    _, model = _target(signature)
+    return {letter: get_args(model.model_fields[name].annotation)[0] for letter, name in wire.lists.items()}
