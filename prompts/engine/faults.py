@@ -29,7 +29,7 @@ _OVERFLOW = re.compile(
     re.I,
 )
 _QUOTA = re.compile(
-    r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|credit balance is too low|billing|payment required"
+    r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|credit balance is too low|plan and billing|billing_(?:hard_limit|not_active)|payment required"
     r"|out of credits",
     re.I,
 )
@@ -52,7 +52,6 @@ class Failure(Exception):
         self.error = error
         self.retryable = retryable
         self.wait = wait
-        """Seconds that the server asks for."""
         self.said = error.message
         self.status = 0
 

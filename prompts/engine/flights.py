@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -75,14 +74,15 @@ def _view(outcome: Future[str]) -> Future[str]:
     own: Future[str] = Future()
 
     def pass_on(done: Future[str]) -> None:
-        if own.cancelled() or not own.set_running_or_notify_cancel():
+        if done.cancelled():
+            own.cancel()
+        if not own.set_running_or_notify_cancel():
             return
-        try:
-            own.set_result(done.result())
-        except FutureCancelled:
-            own.set_exception(asyncio.CancelledError())
-        except BaseException as error:  # noqa: BLE001 - handed on, not handled
+        error = done.exception()
+        if error is not None:
             own.set_exception(error)
+        else:
+            own.set_result(done.result())
 
     outcome.add_done_callback(pass_on)
     return own
