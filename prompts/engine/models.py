@@ -76,6 +76,10 @@ class Models:
         view.meter = meter
         return view
 
+    def uncached(self) -> "Models":
+        """The same models with nothing answered from the cache and no limits shared: for an examination."""
+        return Models(self.choices, Meter(), self.calls, None, self._clock)
+
     def name(self, role: Role) -> str:
         """The model's name, or "offline"."""
         choice = self.choices.get(role)

@@ -6,6 +6,7 @@ slipped out of form must never count as a passage that names nothing.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import get_args, get_origin
 
@@ -15,6 +16,14 @@ from pydantic import BaseModel, ValidationError
 from prompts.engine.wire import NotAsAsked, Schema, output_fields
 
 END = "END"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A record's model with its columns: name, whether it holds several values, whether it must be there."""
+
+    model: type[BaseModel]
+    columns: tuple[tuple[str, bool, bool], ...]
 
 
 class RecordsWire:
@@ -33,9 +42,9 @@ class RecordsWire:
         lines, remarks = [], []
         several = False
         for letter, kind in _kinds(signature, self).items():
-            lines.append("<TAB>".join([letter, *kind.model_fields]))
-            for name, field in kind.model_fields.items():
-                several = several or _is_several(kind, name)
+            lines.append("<TAB>".join([letter, *kind.model.model_fields]))
+            several = several or any(many for _, many, _ in kind.columns)
+            for name, field in kind.model.model_fields.items():
                 if field.description:
                     remarks.append(f"- {letter} {name}: {field.description}")
         rule = " Within a field, several values stand apart by a semicolon." if several else ""
@@ -79,20 +88,21 @@ class RecordsWire:
         return "\n".join([*lines, END])
 
 
-def _record(kind: type[BaseModel], values: list[str], number: int) -> BaseModel:
-    names = list(kind.model_fields)
-    while len(values) > len(names) and not values[-1].strip():
+def _record(kind: _Kind, values: list[str], number: int) -> BaseModel:
+    columns = kind.columns
+    while len(values) > len(columns) and not values[-1].strip():
         values.pop()
-    if len(values) > len(names):
-        raise NotAsAsked(f"line {number} has {len(values)} fields; the record has {len(names)}: {', '.join(names)}.")
+    if len(values) > len(columns):
+        names = ", ".join(name for name, _, _ in columns)
+        raise NotAsAsked(f"line {number} has {len(values)} fields; the record has {len(columns)}: {names}.")
     given: dict[str, object] = {}
-    for name, value in zip(names, map(str.strip, values), strict=False):
-        if _is_several(kind, name):
+    for (name, several, required), value in zip(columns, map(str.strip, values), strict=False):
+        if several:
             given[name] = tuple(part.strip() for part in value.split(";") if part.strip())
-        elif value or kind.model_fields[name].is_required():
+        elif value or required:
             given[name] = value
     try:
-        return kind(**given)
+        return kind.model(**given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise NotAsAsked(f"line {number}, {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
@@ -104,10 +114,6 @@ def _written(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
 
 
-def _is_several(kind: type[BaseModel], name: str) -> bool:
-    return get_origin(kind.model_fields[name].annotation) in {tuple, list}
-
-
 def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
     """The one output field and its model."""
     (field,) = output_fields(signature)
@@ -117,6 +123,14 @@ def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
 
 
 @lru_cache(maxsize=64)
-def _kinds(signature: type[dspy.Signature], wire: RecordsWire) -> dict[str, type[BaseModel]]:
-    _, model = _target(signature)
-    return {letter: get_args(model.model_fields[name].annotation)[0] for letter, name in wire.lists.items()}
+def _kinds(signature: type[dspy.Signature], wire: RecordsWire) -> dict[str, _Kind]:
+    _, whole = _target(signature)
+    kinds = {}
+    for letter, name in wire.lists.items():
+        model = get_args(whole.model_fields[name].annotation)[0]
+        columns = tuple(
+            (column, get_origin(field.annotation) in {tuple, list}, field.is_required())
+            for column, field in model.model_fields.items()
+        )
+        kinds[letter] = _Kind(model, columns)
+    return kinds
