@@ -21,7 +21,7 @@ from tests.server.faults import Reply, Rule, Script, refused, spoiled
 from tests.server.ledger import Ledger, tokens_of
 from tests.server.model import Model
 from tests.server.replay import NotRecordedError
-from tests.server.wire import step_of, text_of
+from tests.server.wire import step_of, texts_of
 
 Body = dict[str, object]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -99,7 +99,7 @@ class ModelServer:
     async def _chat(self, call: "Call") -> web.StreamResponse:
         content = self.model.answer(call.body)
         rule = call.rule
-        reply = spoiled(rule.kind, content) if rule else Reply(content)
+        reply = spoiled(rule, content) if rule else Reply(content)
         said = call.speak(reply)
         native = call.request.path == "/api/chat"
         if rule and rule.kind == "html":
@@ -185,14 +185,9 @@ class Call:
     def model(self) -> str:
         return str(self.body.get("model", "scripted"))
 
-    def texts(self) -> list[str]:
-        messages = self.body.get("messages")
-        given = messages if isinstance(messages, list) else []
-        return [text_of(message.get("content")) for message in given if isinstance(message, dict)]
-
     def speak(self, reply: Reply) -> replies.Spoken:
         """The reply with its tokens, which are the call's from now on."""
-        read = tokens_of(self.texts())
+        read = tokens_of(texts_of(self.body))
         self.prompt_tokens = min(read, reply.read_at_most or read)
         written = "".join(part for part in (reply.content, reply.refusal, reply.reasoning) if part)
         self.completion_tokens = tokens_of([written]) - tokens_of([""]) if written else 0
@@ -210,7 +205,7 @@ async def _refusal(call: Call) -> web.StreamResponse | None:
     if rule.kind == "hang":
         await asyncio.sleep(rule.seconds)
         return _error(504, "hung")
-    turned_down = refused(rule, call.model, tokens_of(call.texts()))
+    turned_down = refused(rule, call.model, tokens_of(texts_of(call.body)))
     if turned_down is None:
         return None
     status, headers, body = turned_down

@@ -1,18 +1,21 @@
 """How does the scripted server misbehave, on which request, and in whose words?
 
 A script is a list of rules. Each rule counts the requests that it is about: all, or those of a `step` (`embeddings`
-is one), those that hold `text`, or those whose body has `key`. It fires on the `nth` of them and the `times - 1` that
-follow, on `every` so manyth, or, with neither, on all; never more than `times` times. The first rule that fires
-decides; every rule counts.
+is one), those that hold `text`, whose body has `key`, or of more than `over` tokens. It fires on the `nth` of them and
+the `times - 1` that follow, on `every` so manyth, or, with neither, on all; never more than `times` times. The first
+rule that fires decides; every rule counts.
 """
 
 import json
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from tests.server.ledger import tokens_of
+from tests.server.wire import texts_of
 
 # Answered instead of the model, with the status and body that the named server gives.
 Refused = Literal[
@@ -48,6 +51,7 @@ class Rule(BaseModel):
     step: str | None = None
     text: str | None = None
     key: str | None = None
+    over: int | None = Field(default=None, ge=1)
     nth: int | None = Field(default=None, ge=1)
     every: int | None = Field(default=None, ge=1)
     times: int | None = Field(default=None, ge=1)
@@ -62,9 +66,11 @@ class _Counted:
     seen: int = 0
     fired: int = 0
 
-    def fires(self, step: str, text: str, keys: Container[str]) -> bool:
+    def fires(self, step: str, text: str, body: Mapping[str, object]) -> bool:
         rule = self.rule
-        if rule.step not in {None, step} or (rule.text or "") not in text or (rule.key and rule.key not in keys):
+        if rule.step not in {None, step} or (rule.text or "") not in text or (rule.key and rule.key not in body):
+            return False
+        if rule.over is not None and tokens_of(texts_of(body)) <= rule.over:
             return False
         self.seen += 1
         times = rule.times or (1 if rule.nth else None)
@@ -85,9 +91,9 @@ class Script:
     def of(cls, rules: list[Rule]) -> "Script":
         return cls([_Counted(rule) for rule in rules])
 
-    def next(self, step: str, text: str, keys: Container[str]) -> Rule | None:
-        """The rule that decides this request, if any, by its body's text and keys; call once for each request."""
-        firing = [counted for counted in self.rules if counted.fires(step, text, keys)]
+    def next(self, step: str, text: str, body: Mapping[str, object]) -> Rule | None:
+        """The rule that decides this request, if any, by its body as sent and as read; call once for each request."""
+        firing = [counted for counted in self.rules if counted.fires(step, text, body)]
         if not firing:
             return None
         firing[0].fired += 1
@@ -97,7 +103,7 @@ class Script:
 def refused(rule: Rule, model: str, tokens: int) -> tuple[int, Mapping[str, str], Mapping[str, object]] | None:
     """Status, headers and body of a request that the server turns down; None for a kind that answers."""
     after = {"Retry-After": rule.retry_after} if rule.retry_after else {}
-    shown = f"maximum context length is {tokens // 2} tokens"
+    shown = f"maximum context length is {rule.over or tokens // 2} tokens"
     known: dict[str, tuple[int, str, str, str | int | None]] = {
         "rate_limit": (429, "Rate limit reached: too many requests per minute.", "requests", "rate_limit_exceeded"),
         "quota": (429, "You exceeded your current quota; check your plan.", "insufficient_quota", "insufficient_quota"),
@@ -144,8 +150,8 @@ class Reply:
     read_at_most: int | None = None
 
 
-def spoiled(kind: Kind, content: str) -> Reply:
-    """The reply with what the kind does to its content; other kinds leave it as it is."""
+def spoiled(rule: Rule, content: str) -> Reply:
+    """The reply with what the rule's kind does to its content; other kinds leave it as it is."""
     half = content[: len(content) // 2]
     replies = {
         "empty": Reply(""),
@@ -160,9 +166,9 @@ def spoiled(kind: Kind, content: str) -> Reply:
         "reasoning": Reply(content, reasoning=THOUGHT),
         "wrong_keys": Reply(_translated(content)),
         "content_filter": Reply("", finish="content_filter"),
-        "overflow_silent": Reply(content, read_at_most=SILENT_LIMIT),
+        "overflow_silent": Reply(content, read_at_most=rule.over or SILENT_LIMIT),
     }
-    return replies.get(kind, Reply(content))
+    return replies.get(rule.kind, Reply(content))
 
 
 def _malformed(content: str) -> str:

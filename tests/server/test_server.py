@@ -264,6 +264,13 @@ def test_a_body_drips(model_server: Server, stream: bool) -> None:
     assert time.monotonic() - started > 0.3
 
 
+@pytest.mark.parametrize("kind", ["overflow_openai", "overflow_vllm", "overflow_ollama"])
+def test_a_context_has_a_length(model_server: Server, kind: str) -> None:
+    model_server.misbehave({"kind": kind, "over": 200})
+    assert post(model_server, body()).is_success
+    assert post(model_server, body(form=SHOWN + " hello" * 200)).status_code == 400
+
+
 def test_a_page_of_html_comes_with_a_status_of_success(model_server: Server) -> None:
     model_server.misbehave({"kind": "html"})
     response = post(model_server, body())

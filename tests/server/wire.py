@@ -131,17 +131,22 @@ def _value(block: str) -> str | list[str]:
     return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
 
 
+def texts_of(body: Json) -> list[str]:
+    """The text of every message."""
+    return [text for _, text in _messages(body)]
+
+
 def _messages(body: Json) -> Sequence[tuple[str, str]]:
     given = body.get("messages")
     turns = [turn for turn in given if isinstance(turn, dict)] if isinstance(given, list) else []
-    return [(str(turn.get("role")), text_of(turn.get("content"))) for turn in turns]
+    return [(str(turn.get("role")), _text_of(turn.get("content"))) for turn in turns]
 
 
 def _system(body: Json) -> str:
     return "\n".join(text for role, text in _messages(body) if role in {"system", "developer"})
 
 
-def text_of(content: object) -> str:
+def _text_of(content: object) -> str:
     """A message's text, also of one in parts; parts that are no text count as none."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
