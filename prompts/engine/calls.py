@@ -45,6 +45,11 @@ class Call:
         """About how many tokens go in."""
         return sum(rough_tokens(message.content) + 4 for message in self.messages)
 
+    def least_tokens(self) -> int:
+        """How many tokens go in at the least: one a word, and one for three ideographs."""
+        texts = [message.content for message in self.messages]
+        return sum(len(text.split()) + len(_WIDE.findall(text)) // 3 for text in texts)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -34,6 +34,8 @@ class JsonWire:
         names = [field.name for field in fields]
         if list(found) != names:
             raise NotAsAsked(f"the object has the keys {list(found)}, not {names} in this order.")
+        for field in fields:
+            _check_order(field, found[field.name])
         return {field.name: _validated(field, found[field.name]) for field in fields}
 
     def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
@@ -64,6 +66,15 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         names = [name for name, _ in pairs]
         raise NotAsAsked(f"the key {next(n for n in names if names.count(n) > 1)!r} is given twice.")
     return made
+
+
+def _check_order(field: Field, value: object) -> None:
+    """What is to be thought of first must not be written last."""
+    if isinstance(value, dict):
+        given = [name for name in value if name in field.parts]
+        asked = [name for name in field.parts if name in value]
+        if given != asked:
+            raise NotAsAsked(f"{field.name} has its keys in the order {given}, not {asked}.")
 
 
 def _validated(field: Field, value: object) -> object:

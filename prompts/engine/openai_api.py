@@ -14,6 +14,7 @@ from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
 from prompts.engine.calls import Call, Finish, Reply, rough_tokens, without_thinking
+from prompts.engine.errors import ContextOverflow
 from prompts.engine.faults import Failure, refused, unreachable
 from prompts.engine.providers import Endpoint
 from prompts.engine.thinking import ThinkingFilter
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
 _CONNECT = 15.0  # seconds
+# A count below this may leave out a prefix that the server had kept from an earlier request.
+_CACHED_PREFIX = 256  # tokens
 # What a refusal speaks of → what is left out from then on.
 _LEARNT = (
     ("structured", re.compile(r"response_format|json_schema|json_object|structured output|guided|grammar|\$defs", re.I)),
@@ -170,9 +173,22 @@ class OpenAITransport:
             raise self._foreign(json.dumps(body).encode())
         message = choices[0].get("message") or {}
         raw = str(message.get("content") or "")
-        text = without_thinking(raw)
         given, written = _usage(body.get("usage"), call, raw + str(message.get("reasoning_content") or ""))
-        return Reply(text, _finish(choices[0].get("finish_reason")), given, written)
+        self._check_read(call, given)
+        finish = _finish(choices[0].get("finish_reason"))
+        if not raw and message.get("refusal"):
+            finish = "withheld"
+        return Reply(without_thinking(raw), finish, given, written)
+
+    def _check_read(self, call: Call, given: int) -> None:
+        """Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells."""
+        if _CACHED_PREFIX < given < 0.7 * call.least_tokens():
+            raise Failure(
+                ContextOverflow(
+                    f"{self.model} at {self.address} read {given} tokens of a request that has more: it cuts long requests.",
+                    "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or use smaller chunks.",
+                )
+            )
 
     def _raise_error(self, body: dict[str, object]) -> None:
         """A server may say with status 200 that it failed."""
@@ -256,6 +272,7 @@ class _Gathered:
         self._call = call
         self._parts: list[str] = []
         self._thought = 0
+        self._refused = False
         self._usage: object = None
         self._visible = ThinkingFilter()
 
@@ -266,6 +283,7 @@ class _Gathered:
         if not isinstance(choices, list) or not choices:
             return ""
         delta = choices[0].get("delta") or {}
+        self._refused = self._refused or bool(delta.get("refusal"))
         self._thought += len(str(delta.get("reasoning_content") or delta.get("reasoning") or ""))
         if choices[0].get("finish_reason"):
             self.finish = _finish(choices[0]["finish_reason"])
@@ -276,6 +294,8 @@ class _Gathered:
     def reply(self) -> Reply:
         raw = "".join(self._parts)
         given, written = _usage(self._usage, self._call, raw + " " * self._thought)
+        if not raw and self._refused:
+            self.finish = "withheld"
         return Reply(without_thinking(raw), self.finish or "length", given, written)
 
 

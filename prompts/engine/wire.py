@@ -1,8 +1,8 @@
 """What does a model read for one step, and how is its answer read?
 
-The system message is `Step: <name>`, the instruction, the inputs' descriptions and the form of the answer. The user message
-has a line `[[ ## field ## ]]` before each input: a string as it is (neutralised), anything else as JSON on one line. The
-answer is one JSON object with the signature's output fields, or tab-separated records where a step says so.
+The system message is `Step: <name>`, the instruction, the inputs' descriptions and the form of the answer. The user
+message has a line `[[ ## field ## ]]` before each input: a string as it is (neutralised), anything else as JSON on one
+line. The answer is one JSON object with the signature's output fields, or tab-separated records where a step says so.
 """
 
 import json
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, Protocol
 
 import dspy
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from prompts.engine.guard import neutralise, neutralised
 
@@ -34,10 +34,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An output field with what validates it."""
+    """An output field with what validates it, and the keys of its object in order (none where it is no object)."""
 
     name: str
     adapter: TypeAdapter[object]
+    parts: tuple[str, ...] = ()
 
 
 class Wire(Protocol):
@@ -60,14 +61,15 @@ class Wire(Protocol):
         ...
 
 
+@lru_cache(maxsize=256)
 def output_fields(signature: type[dspy.Signature]) -> tuple[Field, ...]:
     """The output fields of a signature, in order."""
-    return _output_fields(signature)
-
-
-@lru_cache(maxsize=256)
-def _output_fields(signature: type[dspy.Signature]) -> tuple[Field, ...]:
-    return tuple(Field(name, TypeAdapter(field.annotation)) for name, field in signature.output_fields.items())
+    made = []
+    for name, field in signature.output_fields.items():
+        kind = field.annotation
+        parts = tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
+        made.append(Field(name, TypeAdapter(kind), parts))
+    return tuple(made)
 
 
 @lru_cache(maxsize=256)
@@ -82,7 +84,7 @@ def system_message(step: str, signature: type[dspy.Signature], wire: Wire) -> Me
     for name, field in signature.input_fields.items():
         said = (field.json_schema_extra or {}).get("desc", "")
         given.append(f"- {name}" if said in {"", f"${{{name}}}"} else f"- {name}: {said}")
-    instructions = " ".join(str(signature.instructions).split()) if "\n" in signature.instructions else signature.instructions
+    instructions = "\n".join(line.strip() for line in str(signature.instructions).splitlines()).strip()
     parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(given), wire.form(signature)]
     return Message("system", "\n\n".join(parts))
 
