@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -74,7 +74,7 @@ class Transport(Protocol):
 
     async def send(self, call: Call) -> Reply: ...
 
-    def stream(self, call: Call) -> AsyncIterator[str | Reply]:
+    def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         """Pieces of the answer as they come (thinking left out), then the whole reply."""
         ...
 

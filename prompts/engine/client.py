@@ -5,7 +5,8 @@ of an answer that cannot be read. Only an answer that was read is cached. All th
 """
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -86,7 +87,7 @@ class Client:
 
     async def stream(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record
-    ) -> AsyncIterator[str | T]:
+    ) -> AsyncGenerator[str | T]:
         """Pieces of the answer's text as they come, at last the answer as read.
 
         A failure is tried again only before the first piece; what was shown is not taken back: an answer that cannot be
@@ -100,11 +101,12 @@ class Client:
             yield read(stored)
             return
         reply: Reply | None = None
-        async for piece in self._streamed(call, priority, record):
-            if isinstance(piece, Reply):
-                reply = piece
-            else:
-                yield piece
+        async with aclosing(self._streamed(call, priority, record)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    reply = piece
+                else:
+                    yield piece
         if reply is None or reply.finish != "stop":
             raise self._cut(call) if reply is None or reply.finish == "length" else self._withheld(call)
         try:
@@ -157,18 +159,19 @@ class Client:
                 await self._wait_or_raise(failure, attempt)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _streamed(self, call: Call, priority: int, record: Record) -> AsyncIterator[str | Reply]:
+    async def _streamed(self, call: Call, priority: int, record: Record) -> AsyncGenerator[str | Reply]:
         for attempt in range(1, self.max_attempts + 1):
             shown = False
             try:
                 async with self.limits.slot(priority, self._expected(call)) as start:
                     began = self.clock.now()
-                    async for piece in self.transport.stream(call):
-                        if isinstance(piece, Reply):
-                            start.tokens = piece.input_tokens + piece.output_tokens
-                            self._enter(piece, self.clock.now() - began, record)
-                        shown = True
-                        yield piece
+                    async with aclosing(self.transport.stream(call)) as pieces:
+                        async for piece in pieces:
+                            if isinstance(piece, Reply):
+                                start.tokens = piece.input_tokens + piece.output_tokens
+                                self._enter(piece, self.clock.now() - began, record)
+                            shown = True
+                            yield piece
                     return
             except Failure as failure:
                 if shown:

@@ -1,7 +1,7 @@
 """How is a model called that does not speak OpenAI's language? Through DSPy's own clients, and LiteLLM where it has none."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from prompts.engine.calls import Call, Finish, Reply, rough_tokens, without_thinking
@@ -64,7 +64,7 @@ class DspyTransport:
                     raise self._failure(error) from error
                 self._takes_schema = False
 
-    async def stream(self, call: Call) -> AsyncIterator[str | Reply]:
+    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         """The whole answer as one piece, then the reply."""
         reply = await self.send(call)
         yield reply.text

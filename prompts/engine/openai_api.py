@@ -8,7 +8,8 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 from weakref import WeakKeyDictionary
@@ -62,7 +63,7 @@ class OpenAITransport:
                 if not self._learn(failure, body):
                     raise
 
-    async def stream(self, call: Call) -> AsyncIterator[str | Reply]:
+    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         """Pieces of the answer, then the reply."""
         while True:
             body = self._body(call) | {"stream": True}
@@ -70,9 +71,10 @@ class OpenAITransport:
                 body["stream_options"] = {"include_usage": True}
             shown = False
             try:
-                async for piece in self._stream(body, call):
-                    shown = True
-                    yield piece
+                async with aclosing(self._stream(body, call)) as pieces:
+                    async for piece in pieces:
+                        shown = True
+                        yield piece
                 return
             except Failure as failure:
                 if shown or not self._learn(failure, body):
@@ -136,7 +138,7 @@ class OpenAITransport:
             raise self._foreign(payload)
         return read
 
-    async def _stream(self, body: dict[str, object], call: Call) -> AsyncIterator[str | Reply]:
+    async def _stream(self, body: dict[str, object], call: Call) -> AsyncGenerator[str | Reply]:
         import aiohttp
 
         gathered = _Gathered(call)

@@ -6,7 +6,8 @@ because nothing is looked up by signature name.
 """
 
 import copy
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import ClassVar
 
 import dspy
@@ -83,7 +84,7 @@ class Step(dspy.Predict):
         outputs = await client.ask(self._call(inputs), self.read, priority(self.role), self._record)
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
 
-    async def stream(self, **inputs: object) -> AsyncIterator[str | dspy.Prediction]:
+    async def stream(self, **inputs: object) -> AsyncGenerator[str | dspy.Prediction]:
         """Pieces of the field `streams` as the model writes them, at last the prediction; offline only that.
 
         The pieces are for the screen: what is stored, cited or counted on comes from the prediction.
@@ -93,12 +94,12 @@ class Step(dspy.Predict):
             yield await self.aforward(**inputs)
             return
         field = TextField(self.streams)
-        async for piece in client.stream(self._call(inputs), self.read, priority(self.role), self._record):
-            if isinstance(piece, str):
-                if shown := restore(field.add(piece)):
+        async with aclosing(self._pieces(client, inputs)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, str):
+                    yield self._forward_postprocess([piece], self.signature, **self._given(inputs))
+                elif shown := restore(field.add(piece)):
                     yield shown
-            else:
-                yield self._forward_postprocess([piece], self.signature, **self._given(inputs))
 
     def dump_state(self, json_mode: bool = True) -> dict[str, object]:
         """DSPy's state with the step and its fields: demonstrations of another signature would mislead."""
@@ -111,7 +112,7 @@ class Step(dspy.Predict):
         step, shape = rest.pop("step", self.step), rest.pop("shape", None)
         if step != self.step or (shape is not None and shape != self._shape()):
             raise ModelMisconfigured(
-                f"This program was saved for the step {step!r} with the fields {shape}; {self.step!r} has {self._shape()}.",
+                f"This program was saved for the step {step!r} ({shape}), not for {self.step!r} ({self._shape()}).",
                 "Compile it again with this version.",
             )
         super().load_state(rest, allow_unsafe_lm_state=allow_unsafe_lm_state)
@@ -132,6 +133,9 @@ class Step(dspy.Predict):
             extra={name: value for name, value in config.items() if name not in _OURS},
         )
 
+    def _pieces(self, client: Client, inputs: Mapping[str, object]) -> AsyncGenerator[str | dict[str, object]]:
+        return client.stream(self._call(inputs), self.read, priority(self.role), self._record)
+
     def _given(self, inputs: Mapping[str, object]) -> dict[str, object]:
         return {name: inputs[name] for name in self.signature.input_fields if name in inputs}
 
@@ -142,7 +146,7 @@ class Step(dspy.Predict):
         return f"{', '.join(self.signature.input_fields)} -> {', '.join(self.signature.output_fields)}"
 
     async def _by_dspy(self, lm: "dspy.BaseLM", inputs: dict[str, object]) -> dspy.Prediction:
-        """A model that was set on the step itself (a teacher, a fake): DSPy makes the call, our form and reading hold."""
+        """A model set on the step itself (a teacher, a fake): DSPy makes the call, our form and reading hold."""
         with dspy.context(adapter=WireAdapter(self.step, self.wire, self.read)):
             try:
                 return await super().aforward(lm=lm, **inputs)
@@ -155,7 +159,7 @@ class Step(dspy.Predict):
     async def _to_listeners(self, client: Client, inputs: Mapping[str, object]) -> dspy.Prediction:
         """The same answer with its pieces sent to whoever listens by `dspy.streamify`."""
         outputs: dict[str, object] = {}
-        async for piece in client.stream(self._call(inputs), self.read, priority(self.role), self._record):
+        async for piece in self._pieces(client, inputs):
             if isinstance(piece, str):
                 await settings.send_stream.send(chunk(client.transport.model, id(self), piece))
             else:

@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from prompts.engine.calls import Call, Reply
 from prompts.engine.clock import Clock
@@ -71,7 +71,7 @@ class Scripted:
             raise said
         return said if isinstance(said, Reply) else Reply(said, "stop", 10, 5)
 
-    async def stream(self, call: Call) -> AsyncIterator[str | Reply]:
+    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         reply = await self.send(call)
         for at in range(0, len(reply.text), 4):
             yield reply.text[at : at + 4]
