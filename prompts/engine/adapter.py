@@ -26,7 +26,7 @@ class WireAdapter(dspy.Adapter):
         messages = conversation(self._step, signature, self._wire, demos, inputs)
         return [{"role": message.role, "content": message.content} for message in messages]
 
-    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, object]:  # noqa: ARG002
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, object]:
         """The output fields; NotAsAsked where the answer is not in form."""
         return self._read(without_thinking(completion))
 

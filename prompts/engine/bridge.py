@@ -1,7 +1,7 @@
 """How does code without an event loop (DSPy's optimisers and their threads) await one?
 
-One loop in one thread of its own serves the process: connections and limits are shared, and each caller's context variables
-(DSPy's trace and settings) hold inside.
+One loop in one thread of its own serves the process: connections and limits are shared, and each caller's context
+variables (DSPy's trace and settings) hold inside.
 """
 
 import asyncio

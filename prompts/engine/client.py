@@ -1,7 +1,8 @@
 """How does one call become an answer that can be relied on?
 
-Cache, then one flight for equal calls, then admission, tries with backoff, twice the room for a cut answer, and one repair
-of an answer that cannot be read. Only an answer that was read is cached. All that was paid for is entered in the ledger.
+Cache, then one flight for equal calls, then admission, tries with backoff, twice the room for a cut answer, and one
+repair of an answer that cannot be read. Only an answer that was read is cached. All that was paid for is entered in the
+ledger.
 """
 
 import json
@@ -59,7 +60,7 @@ class Client:
         self._usual = float(_USUAL_ANSWER)
 
     async def ask(self, call: Call, read: Callable[[str], T], priority: int, record: Record) -> T:
-        """The answer as `read` makes it (it raises NotAsAsked for what is not in form); EngineError where there is none."""
+        """The answer as `read` makes it (it raises NotAsAsked where it is not in form); EngineError where there is none."""
         key = call.key(self.transport.address, self.transport.model)
         started = self.clock.now()
         stored = self._stored(key)
@@ -226,7 +227,7 @@ class Client:
 
     def _cut(self, call: Call) -> EngineError:
         return AnswerTruncated(
-            f"{self.transport.model} was cut in the step {call.step!r}, also with room for {2 * call.max_tokens} tokens.",
+            f"{self.transport.model} was cut in the step {call.step!r}, even with room for {2 * call.max_tokens} tokens.",
             "Raise max_tokens, use smaller chunks, or use a model that writes more (or thinks less).",
         )
 

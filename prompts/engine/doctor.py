@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import dspy
 from pydantic import BaseModel
@@ -54,7 +54,7 @@ class _ObjectStep(Step):
     """The form that most steps have."""
 
     step = "doctor"
-    role = "answer"
+    role: ClassVar[Role] = "answer"
     task = _CheckObject
     wire = JsonWire()
 
@@ -63,14 +63,14 @@ class _RecordsStep(Step):
     """The form that extraction has."""
 
     step = "doctor"
-    role = "extract"
+    role: ClassVar[Role] = "extract"
     task = _CheckRecords
     wire = RecordsWire(P="found")
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What was seen of one role's model. `structured`: how the server is held to a form; "offline" where none is called."""
+    """What was seen of one role's model. `structured`: how its server is held to a form; "offline" where there is none."""
 
     role: Role
     model: str
@@ -100,7 +100,11 @@ async def examine(models: Models) -> list[Examined]:
     for role in ROLES:
         choice = models.choices.get(role)
         if choice is None:
-            rows.append(Examined(role, "offline", "", ok=True, seconds=0.0, input_tokens=0, output_tokens=0, structured="offline"))
+            rows.append(
+                Examined(
+                    role, "offline", "", ok=True, seconds=0.0, input_tokens=0, output_tokens=0, structured="offline"
+                )
+            )
             continue
         seen = asked[choice.name, choice.base_url, role == "extract"].result()
         rows.append(_for_role(seen, role))
@@ -116,7 +120,7 @@ async def _examined(models: Models, role: Role) -> Examined:
     meter = Meter()
     view = models.metered(meter)
     step = _RecordsStep(view) if role == "extract" else _ObjectStep(view)
-    step.role = role  # type: ignore[misc] - this one instance stands for the role
+    vars(step)["role"] = role  # this one instance stands for the role
     problem, advice = "", list[str]()
     address, structured = "", ""
     try:
@@ -156,11 +160,15 @@ def _wrong(checked: object) -> str:
 def _remarks(structured: str, role: Role, calls: int, seconds: float) -> list[str]:
     remarks = []
     if structured in {"text", "json_object"} and role != "extract":
-        remarks.append("The server does not hold answers to a schema: expect repairs; a server that does is more reliable.")
+        remarks.append(
+            "The server does not hold answers to a schema: expect repairs; a server that does is more reliable."
+        )
     if calls > 1:
         remarks.append("The first answer was not in form and had to be repaired: expect up to twice the cost.")
     if calls and seconds / calls > SLOW:
-        remarks.append(f"An answer took {seconds / calls:.0f} s: raise `timeout` or lower `concurrency` before indexing.")
+        remarks.append(
+            f"An answer took {seconds / calls:.0f} s: raise `timeout` or lower `concurrency` before indexing."
+        )
     return remarks
 
 

@@ -1,11 +1,19 @@
-"""How is a model called that does not speak OpenAI's language? Through DSPy's own clients, and LiteLLM where it has none."""
+"""How is a model called that does not speak OpenAI's language? By DSPy's own clients, and LiteLLM where it has none."""
 
 import os
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from prompts.engine.calls import Call, Finish, Reply, rough_tokens, without_thinking
-from prompts.engine.errors import BadKey, ContextOverflow, ModelMisconfigured, ModelUnavailable, QuotaExhausted, UnknownModel
+from prompts.engine.errors import (
+    BadKey,
+    ContextOverflow,
+    EngineError,
+    ModelMisconfigured,
+    ModelUnavailable,
+    QuotaExhausted,
+    UnknownModel,
+)
 from prompts.engine.faults import Failure, refused
 from prompts.engine.providers import ModelChoice
 
@@ -84,7 +92,10 @@ class DspyTransport:
             named = {"name": call.step, "strict": True, "schema": call.schema}
             schema = {"type": "json_schema", "json_schema": named}
         config = Config(
-            max_tokens=call.max_tokens, temperature=call.temperature, response_format=schema, extensions=dict(call.extra) or None
+            max_tokens=call.max_tokens,
+            temperature=call.temperature,
+            response_format=schema,
+            extensions=dict(call.extra) or None,
         )
         return Request(model=self.model, messages=turns, system=system, config=config)
 
@@ -95,19 +106,32 @@ class DspyTransport:
         said = f"{self.model}: {' '.join(str(error).split())[:300]}"
         if self._choice.api_key:
             said = said.replace(self._choice.api_key, "***")
-        if isinstance(error, kinds.LMAuthError | kinds.LMNotConfiguredError):
-            return Failure(BadKey(said, "Set the key: TRELLIS_LM_API_KEY, or the provider's own variable."))
-        if isinstance(error, kinds.LMBillingError):
-            return Failure(QuotaExhausted(said, "Add credit to the account, or use another model."))
-        if isinstance(error, kinds.LMUnsupportedModelError):
-            return Failure(UnknownModel(said, "Name a model that the provider offers."))
-        if isinstance(error, kinds.ContextWindowExceededError):
-            return Failure(ContextOverflow(said, "Use a model with a longer context, or smaller chunks."))
-        if isinstance(error, kinds.LMRateLimitError | kinds.LMServerError | kinds.LMTransportError | kinds.LMTimeoutError):
+        rules: tuple[tuple[object, type[EngineError], str], ...] = (
+            (
+                (kinds.LMAuthError, kinds.LMNotConfiguredError),
+                BadKey,
+                "Set TRELLIS_LM_API_KEY or the provider's variable.",
+            ),
+            (kinds.LMBillingError, QuotaExhausted, "Add credit to the account, or use another model."),
+            (kinds.LMUnsupportedModelError, UnknownModel, "Name a model that the provider offers."),
+            (
+                kinds.ContextWindowExceededError,
+                ContextOverflow,
+                "Use a model with a longer context, or smaller chunks.",
+            ),
+            (
+                (kinds.LMConfigurationError, kinds.LMUnsupportedFeatureError),
+                ModelMisconfigured,
+                "Check the model's name, address and key.",
+            ),
+        )
+        for which, kind, remedy in rules:
+            if isinstance(error, which):  # type: ignore[arg-type]
+                return Failure(kind(said, remedy))
+        passing = (kinds.LMRateLimitError, kinds.LMServerError, kinds.LMTransportError, kinds.LMTimeoutError)
+        if isinstance(error, passing):
             wait = getattr(error, "retry_after", None)
             return Failure(ModelUnavailable(said, "Run again later."), retryable=True, wait=wait)
-        if isinstance(error, kinds.LMConfigurationError | kinds.LMUnsupportedFeatureError):
-            return Failure(ModelMisconfigured(said, "Check the model's name, address and key."))
         status = getattr(error, "status", None)
         return refused(self.model, self.address, status if isinstance(status, int) else 400, said)
 

@@ -1,6 +1,6 @@
 """Which failures of a call are worth another try, and what does a person do about the others?
 
-The wordings are those of OpenAI, vLLM, Ollama, llama.cpp and Anthropic; a server's own text is always part of the message.
+The wordings are those of OpenAI, vLLM, Ollama, llama.cpp and Anthropic; a server's own text is always in the message.
 """
 
 import math
@@ -24,17 +24,17 @@ from prompts.engine.errors import (
 _RETRYABLE = {408, 409, 425, 429}
 _OVERFLOW = re.compile(
     r"context[_ ](?:length|window|size)|maximum model length|max_model_len|prompt (?:is )?too long|input is too long"
-    r"|too many (?:input )?tokens|exceed(?:s|ed)? (?:the )?(?:max|maximum|available) context|longer than the (?:maximum|context)"
-    r"|reduce the length|num_ctx",
+    r"|too many (?:input )?tokens|exceed(?:s|ed)? (?:the )?(?:max|maximum|available) context|reduce the length|num_ctx"
+    r"|longer than the (?:maximum|context)",
     re.I,
 )
 _QUOTA = re.compile(
-    r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|credit balance is too low|plan and billing|billing_(?:hard_limit|not_active)|payment required"
-    r"|out of credits",
+    r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|credit balance is too low|plan and billing"
+    r"|billing_(?:hard_limit|not_active)|payment required|out of credits",
     re.I,
 )
 _NO_MODEL = re.compile(
-    r"model_not_found|unknown model|(?:model|deployment)\b.{0,120}?\b(?:not found|does not exist|not exist|no access|is not available)"
+    r"model_not_found|unknown model|(?:model|deployment)\b.{0,120}?\b(?:not found|not exist|no access|is not available)"
     r"|no such model|not a valid model|invalid model",
     re.I | re.S,
 )
@@ -45,7 +45,7 @@ _SHOWN = 300
 
 
 class Failure(Exception):
-    """A call that gave no reply: the error to raise at last, whether trying again can help, and how long to wait first."""
+    """A call without a reply: the error to raise at last, whether trying again can help, and how long to wait first."""
 
     def __init__(self, error: EngineError, *, retryable: bool = False, wait: float | None = None) -> None:
         super().__init__(str(error))
@@ -59,7 +59,8 @@ class Failure(Exception):
 def unreachable(name: str, address: str, problem: str) -> Failure:
     """The server did not answer at all, or not in time."""
     error = ModelUnavailable(
-        f"{name} at {address} gave no answer: {problem}", "Check that its server runs and can be reached, then run again."
+        f"{name} at {address} gave no answer: {problem}.",
+        "Check that its server runs under this address, then run again.",
     )
     return Failure(error, retryable=True)
 
@@ -83,7 +84,7 @@ _Kind = Callable[[str, str], EngineError]
 def _permanent(name: str, address: str, status: int, said: str, shown: str) -> Failure | None:
     pull = f"Run `ollama pull {name.rpartition('/')[2]}`, or name" if "pull" in said else "Name"
     rules: tuple[tuple[bool, _Kind, str], ...] = (
-        (status == 402 or bool(_QUOTA.search(said)), QuotaExhausted, "Add credit to the account, or use another model."),
+        (status == 402 or bool(_QUOTA.search(said)), QuotaExhausted, "Add credit, or use another model."),
         (
             status in {400, 413, 422, 500} and bool(_OVERFLOW.search(said)), ContextOverflow,
             "Use a model (or server setting) with a longer context, smaller chunks, or a lower max_tokens.",
@@ -98,10 +99,13 @@ def _permanent(name: str, address: str, status: int, said: str, shown: str) -> F
         ),
         (
             status in {301, 302, 303, 307, 308, 404, 405}, ModelMisconfigured,
-            "Check the base URL: it is the path under which the server offers `/chat/completions`, mostly ending in `/v1`.",
+            "Check the base URL: `/chat/completions` must be under it; mostly it ends in `/v1`.",
         ),
         (status in {400, 403} and bool(_WITHHELD.search(said)), AnswerWithheld, "Use another model for this text."),
-        (status >= 500 and bool(_NO_MEMORY.search(said)), ModelMisconfigured, "Use a smaller model, or give the server more memory."),
+        (
+            status >= 500 and bool(_NO_MEMORY.search(said)), ModelMisconfigured,
+            "Use a smaller model, or give the server more memory.",
+        ),
     )  # fmt: skip
     for applies, kind, remedy in rules:
         if applies:

@@ -1,8 +1,9 @@
 """How is text that we did not write made harmless in a prompt, without losing what it says?
 
-What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private character; what cannot be sent
-or seen (controls, lone surrogates, invisible tags) stands as a private character. `restore` gives the original back, also
-from a model's quotation, so that quotations are found in the original text. Spans are always counted on the original.
+What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private character; what cannot be
+sent or seen (controls, lone surrogates, invisible tags) stands as a private character. `restore` gives the original
+back, also from a model's quotation, so that quotations are found in the original text. Spans are always counted on the
+original.
 """
 
 import re
@@ -25,8 +26,8 @@ _SIGNS = (
     r"|<(?=/?\s*(?:s|bos|eos|pad|unk|mask|sop|eop|cls|sep|start_of_turn|end_of_turn|start_of_image|end_of_image"
     r"|think|thinking|thought|reasoning|reflection|seed:think|tool_call|tool_response|function_call|tool_code|image"
     r"|custom-type-[a-z-]*|extra_id_\d+|unused\d+|reserved_\d+)\s*>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK|IMG|IMG_BREAK|IMG_END"
-    r"|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK|IMG|IMG_BREAK"
+    r"|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
 )
 _HARMFUL = re.compile(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
 _HARMLESS = re.compile(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
@@ -50,7 +51,7 @@ def neutralised(value: object) -> object:
         return neutralised(value.model_dump(mode="json"))
     if isinstance(value, Mapping):
         return {neutralise(str(key)): neutralised(item) for key, item in value.items()}
-    if isinstance(value, Sequence) or isinstance(value, set | frozenset):
+    if isinstance(value, Sequence | set | frozenset):
         return [neutralised(item) for item in value]
     return value
 

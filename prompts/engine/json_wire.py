@@ -1,17 +1,17 @@
 """How does a model answer as one JSON object, and what is refused?
 
-Refused: a key given twice, the signature's fields out of order or missing, a second object, a value of another type. Accepted:
-thinking and prose around the object, a code fence, a choice in another case.
+Refused: a key given twice, the signature's fields out of order or missing, a second object, a value of another type.
+Accepted: prose around the object, a code fence, a choice in another case.
 """
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 
 import dspy
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, to_jsonable_python
 
+from prompts.engine.memo import memo
 from prompts.engine.wire import Field, NotAsAsked, Schema, output_fields
 
 # What a schema for constrained decoding may hold everywhere; the bounds are checked after reading.
@@ -102,17 +102,17 @@ def _fold_choice(value: object, problem: ErrorDetails) -> bool:
     fitting = [choice for choice in choices if choice.casefold() == given.strip().casefold()]
     holder: object = value
     for part in loc[:-1]:
-        holder = holder[part] if isinstance(holder, dict | list) else None  # type: ignore[index, call-overload]
+        holder = holder[part] if isinstance(holder, dict | list) else None  # type: ignore[index]
     if len(fitting) != 1 or not isinstance(holder, dict | list):
         return False
-    holder[loc[-1]] = fitting[0]  # type: ignore[index, call-overload]
+    holder[loc[-1]] = fitting[0]  # type: ignore[index]
     return True
 
 
 # --- schemas ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
+@memo
 def _full_schema(signature: type[dspy.Signature]) -> Schema:
     definitions: Schema = {}
     properties: Schema = {}
@@ -125,7 +125,7 @@ def _full_schema(signature: type[dspy.Signature]) -> Schema:
     return {"type": "object", "properties": properties, "$defs": definitions}
 
 
-@lru_cache(maxsize=256)
+@memo
 def _strict_schema(signature: type[dspy.Signature]) -> Schema:
     made = _strict(_full_schema(signature))
     assert isinstance(made, dict)  # noqa: S101 - an object goes in
@@ -156,10 +156,9 @@ def _sketch(part: Schema, root: Schema, depth: int) -> str:
         return _sketch(root["$defs"][name], root, depth)  # type: ignore[index]
     if "anyOf" in part:
         return " | ".join(_sketch(option, root, depth) for option in part["anyOf"])  # type: ignore[attr-defined]
-    if "enum" in part:
-        return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in part["enum"])  # type: ignore[attr-defined]
-    if "const" in part:
-        return json.dumps(part["const"], ensure_ascii=False)
+    if "enum" in part or "const" in part:
+        choices = part.get("enum", [part.get("const")])
+        return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)  # type: ignore[attr-defined]
     if part.get("type") == "array":
         return f"[{_sketch(part['items'], root, depth)}, …]" if "items" in part else "[…]"  # type: ignore[arg-type]
     if "properties" in part:

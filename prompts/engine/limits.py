@@ -1,8 +1,8 @@
 """When may the next call go out? Calls in flight, requests a minute and tokens a minute, the urgent first.
 
 One instance stands for one server and is shared by all threads and event loops of the process. In no 60 seconds do more
-requests start than `rpm`, nor more tokens than `tpm` (counted as estimated at the start, corrected when the reply tells;
-a single call larger than `tpm` goes alone).
+requests start than `rpm`, nor more tokens than `tpm` (as estimated at the start, corrected when the reply tells; a call
+larger than `tpm` goes alone).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """How is a server called that speaks OpenAI's language (`/chat/completions`)?
 
-One pool of connections for each event loop, closed when the loop ends. What a server does not take (a schema, a temperature,
-the name of the limit) is learnt from its refusal and left out from then on.
+What a server does not take (a schema, a temperature, the name of the limit) is learnt from its refusal and left out
+from then on.
 """
 
 import asyncio
@@ -11,25 +11,27 @@ import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
-from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
-from prompts.engine.calls import Call, Finish, Reply, rough_tokens, without_thinking
+from prompts.engine.calls import Call, Reply, without_thinking
 from prompts.engine.errors import ContextOverflow
 from prompts.engine.faults import Failure, refused, unreachable
+from prompts.engine.pool import Pool
 from prompts.engine.providers import Endpoint
-from prompts.engine.thinking import ThinkingFilter
+from prompts.engine.streamed import Gathered, finish_of, usage_of
 
 if TYPE_CHECKING:
     import aiohttp
 
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
-_CONNECT = 15.0  # seconds
 # A count below this may leave out a prefix that the server had kept from an earlier request.
 _CACHED_PREFIX = 256  # tokens
 # What a refusal speaks of → what is left out from then on.
 _LEARNT = (
-    ("structured", re.compile(r"response_format|json_schema|json_object|structured output|guided|grammar|\$defs", re.I)),
+    (
+        "structured",
+        re.compile(r"response_format|json_schema|json_object|structured output|guided|grammar|\$defs", re.I),
+    ),
     ("limit", re.compile(r"max_completion_tokens|max_tokens.{0,40}(?:not supported|unsupported)", re.I)),
     ("temperature", re.compile(r"temperature", re.I)),
     ("stream_options", re.compile(r"stream_options|include_usage", re.I)),
@@ -50,7 +52,7 @@ class OpenAITransport:
         self._limit_name = "max_completion_tokens" if newer else "max_tokens"
         self._takes_temperature = not newer
         self._takes_stream_options = True
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     async def send(self, call: Call) -> Reply:
@@ -75,10 +77,11 @@ class OpenAITransport:
                     async for piece in pieces:
                         shown = True
                         yield piece
-                return
             except Failure as failure:
                 if shown or not self._learn(failure, body):
                     raise
+            else:
+                return
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
@@ -90,7 +93,11 @@ class OpenAITransport:
 
     def _body(self, call: Call) -> dict[str, object]:
         messages = [{"role": message.role, "content": message.content} for message in call.messages]
-        body: dict[str, object] = {"model": self._endpoint.model, "messages": messages, self._limit_name: call.max_tokens}
+        body: dict[str, object] = {
+            "model": self._endpoint.model,
+            "messages": messages,
+            self._limit_name: call.max_tokens,
+        }
         if call.temperature is not None and self._takes_temperature:
             body["temperature"] = call.temperature
         if call.schema is not None and self.structured == "json_schema":
@@ -133,7 +140,8 @@ class OpenAITransport:
         try:
             read = json.loads(payload)
         except ValueError as error:
-            raise self._foreign(payload) from error
+            # A gateway's page in place of an answer: mostly it passes, and else the address is wrong.
+            raise self._unreachable(f"it sent no JSON but {payload[:120].decode('utf-8', 'replace')!r}") from error
         if not isinstance(read, dict):
             raise self._foreign(payload)
         return read
@@ -141,15 +149,20 @@ class OpenAITransport:
     async def _stream(self, body: dict[str, object], call: Call) -> AsyncGenerator[str | Reply]:
         import aiohttp
 
-        gathered = _Gathered(call)
+        gathered = Gathered(call)
         try:
             async with (await self._session()).post(self._url, data=_bytes(body), allow_redirects=False) as response:
                 if response.status != 200:
                     await self._check(response, await response.read())
+                if "json" in response.content_type:  # a server that cannot stream
+                    reply = self._reply(self._event(b"data:" + await response.read()), call)
+                    yield reply.text
+                    yield reply
+                    return
                 async for line in response.content:
-                    if line.startswith(b"data:") and b"[DONE]" not in line:
-                        if piece := gathered.add(self._event(line)):
-                            yield piece
+                    is_event = line.startswith(b"data:") and b"[DONE]" not in line
+                    if is_event and (piece := gathered.add(self._event(line))):
+                        yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
         if gathered.finish is None:
@@ -175,9 +188,9 @@ class OpenAITransport:
             raise self._foreign(json.dumps(body).encode())
         message = choices[0].get("message") or {}
         raw = str(message.get("content") or "")
-        given, written = _usage(body.get("usage"), call, raw + str(message.get("reasoning_content") or ""))
+        given, written = usage_of(body.get("usage"), call, raw + str(message.get("reasoning_content") or ""))
         self._check_read(call, given)
-        finish = _finish(choices[0].get("finish_reason"))
+        finish = finish_of(choices[0].get("finish_reason"))
         if not raw and message.get("refusal"):
             finish = "withheld"
         return Reply(without_thinking(raw), finish, given, written)
@@ -187,7 +200,7 @@ class OpenAITransport:
         if _CACHED_PREFIX < given < 0.7 * call.least_tokens():
             raise Failure(
                 ContextOverflow(
-                    f"{self.model} at {self.address} read {given} tokens of a request that has more: it cuts long requests.",
+                    f"{self.model} at {self.address} read only {given} tokens of the request: it cuts long requests.",
                     "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or use smaller chunks.",
                 )
             )
@@ -228,93 +241,12 @@ class OpenAITransport:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
-            pool = _Pool(self._endpoint, self._timeout)
+            pool = Pool(self._endpoint, self._timeout)
             with self._lock:
                 self._pools[loop] = pool
             await pool.open()
         return pool.session
 
 
-class _Pool:
-    """The connections of one event loop. `asyncio.run` closes async generators when it ends: with one, these close too."""
-
-    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
-        import aiohttp
-
-        headers = {"Content-Type": "application/json", "User-Agent": "trellis-rag"}
-        if endpoint.key:
-            headers["Authorization"] = f"Bearer {endpoint.key}"
-        self.session = aiohttp.ClientSession(
-            headers=headers,
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),  # our own limits admit calls
-            timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT),
-            trust_env=bool(getproxies()),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
-        self._keeper = self._keep()
-
-    async def open(self) -> None:
-        await anext(self._keeper)
-
-    async def aclose(self) -> None:
-        await self._keeper.aclose()
-
-    async def _keep(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            await self.session.close()
-
-
-class _Gathered:
-    """A streamed answer so far."""
-
-    def __init__(self, call: Call) -> None:
-        self.finish: Finish | None = None
-        self._call = call
-        self._parts: list[str] = []
-        self._thought = 0
-        self._refused = False
-        self._usage: object = None
-        self._visible = ThinkingFilter()
-
-    def add(self, event: dict[str, object]) -> str:
-        """What of this event is to be shown."""
-        self._usage = event.get("usage") or self._usage
-        choices = event.get("choices")
-        if not isinstance(choices, list) or not choices:
-            return ""
-        delta = choices[0].get("delta") or {}
-        self._refused = self._refused or bool(delta.get("refusal"))
-        self._thought += len(str(delta.get("reasoning_content") or delta.get("reasoning") or ""))
-        if choices[0].get("finish_reason"):
-            self.finish = _finish(choices[0]["finish_reason"])
-        text = str(delta.get("content") or "")
-        self._parts.append(text)
-        return self._visible.add(text)
-
-    def reply(self) -> Reply:
-        raw = "".join(self._parts)
-        given, written = _usage(self._usage, self._call, raw + " " * self._thought)
-        if not raw and self._refused:
-            self.finish = "withheld"
-        return Reply(without_thinking(raw), self.finish or "length", given, written)
-
-
 def _bytes(body: dict[str, object]) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _finish(reason: object) -> Finish:
-    if reason in {"length", "max_tokens"}:
-        return "length"
-    return "withheld" if reason in {"content_filter", "safety"} else "stop"
-
-
-def _usage(usage: object, call: Call, written: str) -> tuple[int, int]:
-    """(input, output) tokens. Servers that count thinking apart still have it in the total; those without usage: a guess."""
-    if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
-        return call.tokens(), rough_tokens(written)
-    given = usage["prompt_tokens"]
-    answered = usage.get("completion_tokens") or 0
-    return given, max(answered, (usage.get("total_tokens") or 0) - given)

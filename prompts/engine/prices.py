@@ -1,4 +1,4 @@
-"""What does a call cost? US dollars a million tokens, as listed on the date below; a model that is not here has no price.
+"""What does a call cost? US dollars a million tokens, as listed on the date below; a model not here has no price.
 
 An own server and a proxy have no list price: theirs is unknown, never zero.
 """

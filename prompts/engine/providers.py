@@ -25,7 +25,7 @@ class ModelChoice:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server that speaks OpenAI's language: its address, the variables that hold its key, what holds it to a schema."""
+    """A server that speaks OpenAI's language: its address, the variables with its key, what holds it to a schema."""
 
     url: str | None
     keys: tuple[str, ...] = ()
@@ -61,9 +61,9 @@ _DIRECT = {
 }
 _THROUGH_DSPY = (
     "ai21 anthropic anyscale azure azure_ai baseten bedrock cerebras cloudflare codestral cohere cohere_chat dashscope"
-    " databricks deepinfra featherless_ai fireworks_ai friendliai gemini github github_copilot gigachat huggingface hyperbolic"
-    " lambda_ai litellm_proxy meta_llama minimax moonshot nebius novita nscale nvidia_nim oci openai_like ovhcloud perplexity"
-    " replicate sagemaker sagemaker_chat sambanova snowflake vertex_ai vertex_ai_beta volcengine watsonx zai"
+    " databricks deepinfra featherless_ai fireworks_ai friendliai gemini github github_copilot gigachat huggingface"
+    " hyperbolic lambda_ai litellm_proxy meta_llama minimax moonshot nebius novita nscale nvidia_nim oci openai_like"
+    " ovhcloud perplexity replicate sagemaker sagemaker_chat sambanova snowflake vertex_ai vertex_ai_beta volcengine watsonx zai"
 ).split()
 _KNOWN = (*_DIRECT, *_THROUGH_DSPY)
 
@@ -76,7 +76,8 @@ def check(choice: ModelChoice) -> None:
     if choice.name == OFFLINE or (slash and model and prefix in _KNOWN):
         if prefix in _DIRECT and _DIRECT[prefix].url is None and choice.base_url is None:
             raise ModelMisconfigured(
-                f"The model {choice.name!r} has no address.", "Set TRELLIS_LM_BASE_URL, such as http://localhost:8000/v1."
+                f"The model {choice.name!r} has no address.",
+                "Set TRELLIS_LM_BASE_URL, such as http://localhost:8000/v1.",
             )
         return
     if choice.base_url is not None and choice.name.strip("/ "):
@@ -85,12 +86,12 @@ def check(choice: ModelChoice) -> None:
     choices = ", ".join(near) if near else ", ".join(sorted(_KNOWN))
     raise ModelMisconfigured(
         f"No provider is known for the model {choice.name!r}.",
-        f"Write provider/model (providers: {choices}), `{OFFLINE}`, or set TRELLIS_LM_BASE_URL for a server of your own.",
+        f"Write provider/model (providers: {choices}), `{OFFLINE}`, or set TRELLIS_LM_BASE_URL for an own server.",
     )
 
 
 def endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
-    """Where to call a model directly; None where DSPy has to. A key of the environment goes to its own provider only."""
+    """Where to call a model directly; None where DSPy has to. A key of the environment goes to its provider only."""
     check(choice)
     prefix, _, rest = choice.name.partition("/")
     if prefix in _THROUGH_DSPY:

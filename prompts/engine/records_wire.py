@@ -1,18 +1,18 @@
 """How does a model answer as tab-separated records, in less than half the tokens of JSON, and what is refused?
 
-One record a line: its letter, then its fields; `END` closes the answer. Refused: a line without a known letter, a field of
-another type, too many or too few fields, text after `END`, and an answer with neither a record nor `END`: an answer that
-slipped out of form must never count as a passage that names nothing.
+One record a line: its letter, then its fields; `END` closes the answer. Refused: a line without a known letter, a field
+of another type, too many or too few fields, text after `END`, and an answer with neither a record nor `END`: an answer
+that slipped out of form must never count as a passage that names nothing.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import get_args, get_origin
 
 import dspy
 from pydantic import BaseModel, ValidationError
 
+from prompts.engine.memo import memo
 from prompts.engine.wire import NotAsAsked, Schema, output_fields
 
 END = "END"
@@ -49,20 +49,20 @@ class RecordsWire:
                     remarks.append(f"- {letter} {name}: {field.description}")
         rule = " Within a field, several values stand apart by a semicolon." if several else ""
         return (
-            "Answer with one record a line, fields apart by one tab, no tab or line break inside a field, and nothing else."
+            "Answer with one record a line, fields apart by one tab, no tab or line break inside a field, nothing else."
             f"{rule} After the last record write a line {END}. The records:\n" + "\n".join([*lines, END, *remarks])
         )
 
-    def schema(self, signature: type[dspy.Signature]) -> Schema | None:  # noqa: ARG002 - one form for all wires
+    def schema(self, signature: type[dspy.Signature]) -> Schema | None:
         return None
 
     def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
         kinds = _kinds(signature, self)
         found: dict[str, list[BaseModel]] = {name: [] for name in self.lists.values()}
         ended = False
-        for number, line in enumerate(answer.split("\n"), 1):
+        for number, line in enumerate(_lines(answer), 1):
             text = line.strip(" \r")
-            if not text.strip() or text.startswith("```"):
+            if not text.strip():
                 continue
             if ended:
                 raise NotAsAsked(f"line {number} comes after {END}.")
@@ -81,11 +81,19 @@ class RecordsWire:
     def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
         field, model = _target(signature)
         whole = model.model_validate(outputs[field])
-        lines = []
-        for letter, name in self.lists.items():
-            for record in getattr(whole, name):
-                lines.append("\t".join([letter, *(_written(value) for _, value in record)]))
+        lines = [
+            "\t".join([letter, *(_written(value) for _, value in record)])
+            for letter, name in self.lists.items()
+            for record in getattr(whole, name)
+        ]
         return "\n".join([*lines, END])
+
+
+def _lines(answer: str) -> list[str]:
+    """The lines of the answer; of those inside a code fence only, where there is one fence."""
+    lines = answer.split("\n")
+    fences = [place for place, line in enumerate(lines) if line.lstrip().startswith("```")]
+    return lines[fences[0] + 1 : fences[1]] if len(fences) == 2 else lines
 
 
 def _record(kind: _Kind, values: list[str], number: int) -> BaseModel:
@@ -122,7 +130,7 @@ def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
     return field.name, model
 
 
-@lru_cache(maxsize=64)
+@memo
 def _kinds(signature: type[dspy.Signature], wire: RecordsWire) -> dict[str, _Kind]:
     _, whole = _target(signature)
     kinds = {}

@@ -1,12 +1,12 @@
 """What is one step on a language model? A typed DSPy module that can also do its work offline.
 
-A step carries its name, its role, how its answer is written and its offline implementation. Both ways return the same typed
-output, so that callers never know which one ran. Steps survive what DSPy does to modules (copy, save, load, compile, stream),
-because nothing is looked up by signature name.
+A step carries its name, its role, how its answer is written and its offline implementation. Both ways return the same
+typed output, so that callers never know which one ran. Steps survive what DSPy does to modules (copy, save, load,
+compile, stream), because nothing is looked up by signature name.
 """
 
 import copy
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import ClassVar
 
@@ -122,7 +122,10 @@ class Step(dspy.Predict):
 
     def _call(self, inputs: Mapping[str, object]) -> Call:
         config = {**self.config, **_mapping(inputs.get("config"))}
-        messages = conversation(self.step, self.signature, self.wire, inputs.get("demos", self.demos), inputs)
+        if "demos" in inputs:
+            config["demos"] = inputs["demos"]
+        demos: Sequence[Mapping[str, object]] = config.pop("demos", None) or self.demos
+        messages = conversation(self.step, self.signature, self.wire, demos, inputs)
         return Call(
             step=self.step,
             messages=messages,

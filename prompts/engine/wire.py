@@ -8,13 +8,13 @@ line. The answer is one JSON object with the signature's output fields, or tab-s
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, Protocol
 
 import dspy
 from pydantic import BaseModel, TypeAdapter
 
 from prompts.engine.guard import neutralise, neutralised
+from prompts.engine.memo import memo
 
 Schema = dict[str, object]
 MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
@@ -61,7 +61,7 @@ class Wire(Protocol):
         ...
 
 
-@lru_cache(maxsize=256)
+@memo
 def output_fields(signature: type[dspy.Signature]) -> tuple[Field, ...]:
     """The output fields of a signature, in order."""
     made = []
@@ -72,12 +72,12 @@ def output_fields(signature: type[dspy.Signature]) -> tuple[Field, ...]:
     return tuple(made)
 
 
-@lru_cache(maxsize=256)
+@memo
 def _input_names(signature: type[dspy.Signature]) -> tuple[str, ...]:
     return tuple(signature.input_fields)
 
 
-@lru_cache(maxsize=256)
+@memo
 def system_message(step: str, signature: type[dspy.Signature], wire: Wire) -> Message:
     """The part of a request that all calls of a step share; made once."""
     given = []

@@ -1,4 +1,4 @@
-"""One call: tried again where that can help, asked once by many, cached only when it was read, paid for in the ledger."""
+"""One call: tried again where that can help, asked once by many, cached only when read, entered in the ledger."""
 
 import asyncio
 import threading
@@ -227,7 +227,9 @@ async def test_who_leaves_does_not_end_the_call_for_the_others_and_the_last_does
     await asyncio.gather(alone, return_exceptions=True)
     for _ in range(5):
         await asyncio.sleep(0)
-    assert (bench.limits.in_flight, bench.transport.in_flight) == (0, 0), "cancellation ends the request and frees its slot"
+    assert (bench.limits.in_flight, bench.transport.in_flight) == (0, 0), (
+        "cancellation ends the request and frees its slot"
+    )
 
 
 def test_equal_calls_of_threads_with_loops_of_their_own_are_one_call() -> None:

@@ -131,14 +131,20 @@ async def test_nobody_there_is_a_failure_that_names_the_address() -> None:
     await transport.aclose()
 
 
-@pytest.mark.parametrize(("rule", "finish"), [("truncated", "length"), ("content_filter", "withheld"), ("refusal_field", "withheld")])
-async def test_why_an_answer_ended_is_told(transport: OpenAITransport, model_server: Server, rule: str, finish: str) -> None:
+@pytest.mark.parametrize(
+    ("rule", "finish"), [("truncated", "length"), ("content_filter", "withheld"), ("refusal_field", "withheld")]
+)
+async def test_why_an_answer_ended_is_told(
+    transport: OpenAITransport, model_server: Server, rule: str, finish: str
+) -> None:
     model_server.misbehave({"kind": rule})
     assert (await transport.send(CALL)).finish == finish
 
 
 @pytest.mark.parametrize("rule", ["thinking", "reasoning"])
-async def test_thinking_is_not_text_but_is_paid_for(transport: OpenAITransport, model_server: Server, rule: str) -> None:
+async def test_thinking_is_not_text_but_is_paid_for(
+    transport: OpenAITransport, model_server: Server, rule: str
+) -> None:
     plain = await transport.send(CALL)
     model_server.misbehave({"kind": rule})
     thought = await transport.send(CALL)
@@ -158,7 +164,9 @@ async def test_a_prompt_that_the_server_cut_without_a_word_is_an_overflow(
     assert (await transport.send(CALL)).finish == "stop"
 
 
-async def test_more_than_a_hundred_calls_are_in_flight_at_once(transport: OpenAITransport, model_server: Server) -> None:
+async def test_more_than_a_hundred_calls_are_in_flight_at_once(
+    transport: OpenAITransport, model_server: Server
+) -> None:
     model_server.settle(latency_ms=300)
     calls = [replace(CALL, variant=number) for number in range(150)]
     await asyncio.gather(*map(transport.send, calls))
@@ -280,7 +288,11 @@ async def test_the_key_is_never_told_and_redirects_are_not_followed() -> None:
         (429, "You exceeded your current quota, please check your plan and billing details.", QuotaExhausted),
         (400, "Your credit balance is too low to access the Anthropic API.", QuotaExhausted),
         (402, "Insufficient Balance", QuotaExhausted),
-        (429, "Rate limit reached for gpt-4o. Add a payment method at platform.openai.com/account/billing.", ModelUnavailable),
+        (
+            429,
+            "Rate limit reached for gpt-4o. Add a payment method at platform.openai.com/account/billing.",
+            ModelUnavailable,
+        ),
         (401, "Invalid token", BadKey),
         (403, "Forbidden", BadKey),
         (404, "model 'qwen' not found", UnknownModel),
@@ -314,7 +326,15 @@ def test_ollama_says_how_to_get_a_model() -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("3", 3.0), ("0.5", 0.5), ("-1", 0.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("soon", None), ("nan", None), ("", None)],
+    [
+        ("3", 3.0),
+        ("0.5", 0.5),
+        ("-1", 0.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("soon", None),
+        ("nan", None),
+        ("", None),
+    ],
 )
 def test_retry_after_is_seconds_or_a_date(header: str, seconds: float | None) -> None:
     assert seconds_asked(header) == seconds

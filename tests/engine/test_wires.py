@@ -13,7 +13,7 @@ from prompts.engine.records_wire import RecordsWire
 from prompts.engine.text_field import TextField
 from prompts.engine.thinking import ThinkingFilter
 from prompts.engine.wire import NotAsAsked, conversation, system_message
-from prompts.extract import EntityFound, ExtractGraph, Extracted, RelationFound
+from prompts.extract import EntityFound, Extracted, ExtractGraph, RelationFound
 from prompts.filter import FilterKnowledge, Judgement, Judgements
 from prompts.report import WriteReport
 from prompts.summarize import SummarizeEntity
@@ -34,7 +34,9 @@ class _Two(dspy.Signature):
 
 
 def test_a_request_names_its_step_and_marks_its_fields() -> None:
-    system, user = conversation("extract", ExtractGraph, RECORDS, [], {"title": "T", "passage": "P", "kinds": ["a", "b"]})
+    system, user = conversation(
+        "extract", ExtractGraph, RECORDS, [], {"title": "T", "passage": "P", "kinds": ["a", "b"]}
+    )
     assert system.content.startswith("Step: extract\nList every entity")
     assert "E<TAB>name<TAB>kind<TAB>description" in system.content
     assert user.content == '[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP\n\n[[ ## kinds ## ]]\n["a", "b"]'
@@ -46,7 +48,12 @@ def test_what_all_calls_share_is_made_once() -> None:
 
 
 def test_examples_are_turns_of_their_own() -> None:
-    demo = {"title": "D", "passage": "Ada", "kinds": [], "found": Extracted(entities=[EntityFound(name="Ada", kind="person")])}
+    demo = {
+        "title": "D",
+        "passage": "Ada",
+        "kinds": [],
+        "found": Extracted(entities=[EntityFound(name="Ada", kind="person")]),
+    }
     messages = conversation("extract", ExtractGraph, RECORDS, [demo], {"title": "T", "passage": "P", "kinds": []})
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     assert messages[2].content == "E\tAda\tperson\t\nEND"
@@ -165,13 +172,16 @@ LINES = "E\tAda\tperson\tShe.\nE\tVelin\tplace\nR\tAda\tVelin\tlives in\tShe liv
 
 
 @pytest.mark.parametrize(
-    "answer", [LINES, LINES.replace("\n", "\r\n"), f"```tsv\n{LINES}\n```", LINES.replace("\t", "\\t"), LINES[:-4], LINES + "\n"]
+    "answer",
+    [LINES, LINES.replace("\n", "\r\n"), f"```tsv\n{LINES}\n```", LINES.replace("\t", "\\t"), LINES[:-4], LINES + "\n"],
 )
 def test_records_are_read(answer: str) -> None:
     found = RECORDS.read(ExtractGraph, answer)["found"]
     assert isinstance(found, Extracted)
     assert [(entity.name, entity.description) for entity in found.entities] == [("Ada", "She."), ("Velin", "")]
-    assert [(link.predicate, link.strength, link.keys) for link in found.relations] == [("lives in", 7.0, ("home", "city"))]
+    assert [(link.predicate, link.strength, link.keys) for link in found.relations] == [
+        ("lives in", 7.0, ("home", "city"))
+    ]
     assert RECORDS.read(ExtractGraph, RECORDS.write(ExtractGraph, {"found": found})) == {"found": found}
 
 
@@ -223,7 +233,12 @@ def test_thinking_is_never_part_of_the_answer(raw: str, text: str) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize(
     ("raw", "shown"),
-    [("<think>a > b {1}</think>\n\nanswer <b>", "answer <b>"), ("answer", "answer"), ("<b>x</b> y", "<b>x</b> y"), ("<think>a", "")],
+    [
+        ("<think>a > b {1}</think>\n\nanswer <b>", "answer <b>"),
+        ("answer", "answer"),
+        ("<b>x</b> y", "<b>x</b> y"),
+        ("<think>a", ""),
+    ],
 )
 def test_a_stream_shows_no_thinking(raw: str, shown: str, size: int) -> None:
     visible = ThinkingFilter()
@@ -231,7 +246,9 @@ def test_a_stream_shows_no_thinking(raw: str, shown: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-@pytest.mark.parametrize("text", ["plain", 'a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"])
+@pytest.mark.parametrize(
+    "text", ["plain", 'a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"]
+)
 def test_a_text_field_is_shown_while_its_json_is_written(text: str, size: int) -> None:
     for ascii_only in (True, False):
         raw = json.dumps({"written": {"answer": text, "values": ["answer"]}}, ensure_ascii=ascii_only)
