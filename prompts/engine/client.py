@@ -60,7 +60,7 @@ class Client:
         self._usual = float(_USUAL_ANSWER)
 
     async def ask(self, call: Call, read: Callable[[str], T], priority: int, record: Record) -> T:
-        """The answer as `read` makes it (it raises NotAsAsked where it is not in form); EngineError where there is none."""
+        """The answer as `read` makes it (NotAsAsked from it: out of form); EngineError where there is none."""
         key = call.key(self.transport.address, self.transport.model)
         started = self.clock.now()
         stored = self._stored(key)
@@ -227,7 +227,7 @@ class Client:
 
     def _cut(self, call: Call) -> EngineError:
         return AnswerTruncated(
-            f"{self.transport.model} was cut in the step {call.step!r}, even with room for {2 * call.max_tokens} tokens.",
+            f"{self.transport.model} was cut in the step {call.step!r}, also with {2 * call.max_tokens} tokens.",
             "Raise max_tokens, use smaller chunks, or use a model that writes more (or thinks less).",
         )
 

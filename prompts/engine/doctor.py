@@ -70,7 +70,7 @@ class _RecordsStep(Step):
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What was seen of one role's model. `structured`: how its server is held to a form; "offline" where there is none."""
+    """What was seen of one role's model. `structured`: what holds its server to a form; "offline" without a model."""
 
     role: Role
     model: str
@@ -120,7 +120,7 @@ async def _examined(models: Models, role: Role) -> Examined:
     meter = Meter()
     view = models.metered(meter)
     step = _RecordsStep(view) if role == "extract" else _ObjectStep(view)
-    vars(step)["role"] = role  # this one instance stands for the role
+    step.__dict__["role"] = role  # this one instance stands for the role
     problem, advice = "", list[str]()
     address, structured = "", ""
     try:

@@ -89,8 +89,7 @@ class DspyTransport:
         )
         schema = None
         if call.schema is not None and self._takes_schema:
-            named = {"name": call.step, "strict": True, "schema": call.schema}
-            schema = {"type": "json_schema", "json_schema": named}
+            schema = {"type": "json_schema", "name": call.step, "strict": True, "schema": call.schema}
         config = Config(
             max_tokens=call.max_tokens,
             temperature=call.temperature,

@@ -63,7 +63,8 @@ _THROUGH_DSPY = (
     "ai21 anthropic anyscale azure azure_ai baseten bedrock cerebras cloudflare codestral cohere cohere_chat dashscope"
     " databricks deepinfra featherless_ai fireworks_ai friendliai gemini github github_copilot gigachat huggingface"
     " hyperbolic lambda_ai litellm_proxy meta_llama minimax moonshot nebius novita nscale nvidia_nim oci openai_like"
-    " ovhcloud perplexity replicate sagemaker sagemaker_chat sambanova snowflake vertex_ai vertex_ai_beta volcengine watsonx zai"
+    " ovhcloud perplexity replicate sagemaker sagemaker_chat sambanova snowflake vertex_ai vertex_ai_beta volcengine"
+    " watsonx zai"
 ).split()
 _KNOWN = (*_DIRECT, *_THROUGH_DSPY)
 

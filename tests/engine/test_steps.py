@@ -11,6 +11,7 @@ import pytest
 from dspy.utils import DummyLM
 
 from prompts.answer import AnswerStep, AnswerWritten
+from prompts.engine.clock import Clock
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, ModelMisconfigured, UnknownModel
 from prompts.engine.meter import Meter
 from prompts.engine.models import CallSettings, ModelChoice, Models
@@ -18,7 +19,7 @@ from prompts.engine.roles import ROLES
 from prompts.extract import Extract, Extracted
 from prompts.summarize import Summarize
 from storage.side import SideStore
-from tests.engine.fakes import ManualTime, MemoryCache
+from tests.engine.fakes import MemoryCache
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
@@ -32,7 +33,7 @@ def made(server: Server, **options: object) -> Models:
 
 @pytest.fixture
 async def models(model_server: Server) -> AsyncIterator[Models]:
-    found = made(model_server, clock=ManualTime().clock)
+    found = made(model_server, clock=Clock(sleep=lambda _: asyncio.sleep(0)))
     yield found
     await found.aclose()
 
@@ -46,9 +47,7 @@ def plain_models(model_server: Server) -> Models:
 # --- one call --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "rule", ["malformed", "empty", "wrong_keys", "duplicate_fields", "out_of_order", "html", "refusal"]
-)
+@pytest.mark.parametrize("rule", ["malformed", "empty", "wrong_keys", "duplicate_fields", "out_of_order", "refusal"])
 @pytest.mark.parametrize("step", [Extract, AnswerStep])
 async def test_an_answer_out_of_form_is_repaired(
     step: type[Extract | AnswerStep], rule: str, models: Models, model_server: Server
@@ -68,6 +67,13 @@ async def test_what_models_put_around_an_answer_costs_no_second_call(
     model_server.misbehave({"kind": rule})
     await step(models).acall(**INPUTS[step.step])
     assert model_server.stats()["calls"] == 1
+
+
+async def test_a_gateways_page_in_place_of_an_answer_is_tried_again(models: Models, model_server: Server) -> None:
+    model_server.misbehave({"kind": "html", "nth": 1})
+    assert (await Extract(models).run("T", PASSAGE)).entities
+    assert model_server.stats()["calls"] == 2
+    assert models.meter.rows()[0][2].calls == 1
 
 
 async def test_an_answer_that_stays_out_of_form_never_counts_as_a_passage_that_names_nothing(
