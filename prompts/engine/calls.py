@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from prompts.engine.wire import Message, Schema
+from prompts.engine.messages import Message, Schema
 
 Finish = Literal["stop", "length", "withheld"]
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token.

@@ -17,9 +17,9 @@ from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithhe
 from prompts.engine.faults import Failure
 from prompts.engine.flights import Flights
 from prompts.engine.limits import Limits
+from prompts.engine.messages import NotAsAsked, repair
 from prompts.engine.meter import Spent
 from prompts.engine.prices import Price
-from prompts.engine.wire import NotAsAsked, repair
 
 T = TypeVar("T")
 Record = Callable[[Spent], None]

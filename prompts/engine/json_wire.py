@@ -6,13 +6,14 @@ Accepted: prose around the object, a code fence, a choice in another case.
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import dspy
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, to_jsonable_python
 
 from prompts.engine.memo import memo
-from prompts.engine.wire import Field, NotAsAsked, Schema, output_fields
+from prompts.engine.messages import NotAsAsked, Schema
+from prompts.engine.wire import Field, output_fields
 
 # What a schema for constrained decoding may hold everywhere; the bounds are checked after reading.
 _KEPT = {"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"}
@@ -39,8 +40,9 @@ class JsonWire:
         return {field.name: _validated(field, found[field.name]) for field in fields}
 
     def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
-        names = [field.name for field in output_fields(signature) if field.name in outputs]
-        return json.dumps({name: to_jsonable_python(outputs[name]) for name in names}, ensure_ascii=False)
+        given = [field for field in output_fields(signature) if field.name in outputs]
+        plain = {field.name: field.adapter.dump_python(outputs[field.name], mode="json") for field in given}
+        return json.dumps(plain, ensure_ascii=False)
 
 
 def _object(answer: str) -> dict[str, object]:
@@ -93,7 +95,7 @@ def _validated(field: Field, value: object) -> object:
     raise NotAsAsked(f"{place} is {str(first['input'])[:80]!r}: {first['msg']}.")
 
 
-def _fold_choice(value: object, problem: ErrorDetails) -> bool:
+def _fold_choice(value: object, problem: Mapping[str, Any]) -> bool:
     """Sets a choice written in another case, in place; False where that is not the problem."""
     given, loc = problem["input"], problem["loc"]
     if problem["type"] != "literal_error" or not isinstance(given, str) or not loc:
@@ -102,10 +104,10 @@ def _fold_choice(value: object, problem: ErrorDetails) -> bool:
     fitting = [choice for choice in choices if choice.casefold() == given.strip().casefold()]
     holder: object = value
     for part in loc[:-1]:
-        holder = holder[part] if isinstance(holder, dict | list) else None  # type: ignore[index]
+        holder = holder[part] if isinstance(holder, dict | list) else None
     if len(fitting) != 1 or not isinstance(holder, dict | list):
         return False
-    holder[loc[-1]] = fitting[0]  # type: ignore[index]
+    holder[loc[-1]] = fitting[0]
     return True
 
 

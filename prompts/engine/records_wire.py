@@ -13,7 +13,8 @@ import dspy
 from pydantic import BaseModel, ValidationError
 
 from prompts.engine.memo import memo
-from prompts.engine.wire import NotAsAsked, Schema, output_fields
+from prompts.engine.messages import NotAsAsked, Schema
+from prompts.engine.wire import output_fields
 
 END = "END"
 

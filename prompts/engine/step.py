@@ -20,11 +20,12 @@ from prompts.engine.client import Client
 from prompts.engine.errors import AnswerMalformed, ModelMisconfigured
 from prompts.engine.guard import restore
 from prompts.engine.json_wire import JsonWire
+from prompts.engine.messages import NotAsAsked
 from prompts.engine.meter import Spent
 from prompts.engine.models import Models
 from prompts.engine.roles import Role, priority
 from prompts.engine.text_field import TextField
-from prompts.engine.wire import NotAsAsked, Wire, conversation
+from prompts.engine.wire import Wire, conversation
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
 _OURS = {"temperature", "max_tokens", "rollout_id"}

@@ -8,28 +8,14 @@ line. The answer is one JSON object with the signature's output fields, or tab-s
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import dspy
 from pydantic import BaseModel, TypeAdapter
 
 from prompts.engine.guard import neutralise, neutralised
 from prompts.engine.memo import memo
-
-Schema = dict[str, object]
-MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
-
-
-class NotAsAsked(ValueError):
-    """An answer is not of the asked form; the text says what is wrong, in words that the model can act on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of a conversation with a model."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
+from prompts.engine.messages import Message, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +108,3 @@ def conversation(
         if any(field.name in demo for field in output_fields(signature)):
             messages += [_user_message(signature, demo), Message("assistant", wire.write(signature, demo))]
     return (*messages, user_message(signature, inputs))
-
-
-def repair(messages: Sequence[Message], answer: str, problem: str) -> tuple[Message, ...]:
-    """The conversation goes on: the refused answer, what is wrong with it, and the request for another."""
-    said = answer if len(answer) <= MOST_SHOWN else f"{answer[:MOST_SHOWN]}…"
-    ask = f"This answer cannot be read: {problem} Answer again: complete, in the form asked for, nothing else."
-    return (*messages, Message("assistant", neutralise(said) or "(empty)"), Message("user", ask))

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from prompts.engine.calls import Call, Reply
 from prompts.engine.clock import Clock
+from prompts.engine.messages import Message
 from prompts.engine.meter import Spent
-from prompts.engine.wire import Message
 
 
 class ManualTime:

@@ -18,8 +18,8 @@ from prompts.engine.errors import (
 )
 from prompts.engine.faults import Failure
 from prompts.engine.limits import Limits
+from prompts.engine.messages import NotAsAsked
 from prompts.engine.prices import Price
-from prompts.engine.wire import NotAsAsked
 from tests.engine.fakes import ManualTime, MemoryCache, Scripted, Sheet, call_of
 
 

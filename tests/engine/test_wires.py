@@ -9,10 +9,11 @@ import tiktoken
 
 from prompts.engine.calls import without_thinking
 from prompts.engine.json_wire import JsonWire
+from prompts.engine.messages import NotAsAsked
 from prompts.engine.records_wire import RecordsWire
 from prompts.engine.text_field import TextField
 from prompts.engine.thinking import ThinkingFilter
-from prompts.engine.wire import NotAsAsked, conversation, system_message
+from prompts.engine.wire import conversation, system_message
 from prompts.extract import EntityFound, Extracted, ExtractGraph, RelationFound
 from prompts.filter import FilterKnowledge, Judgement, Judgements
 from prompts.report import WriteReport
