@@ -70,9 +70,7 @@ class Settings(BaseModel):
 
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
-        return CallSettings(
-            self.concurrency, self.rpm, self.tpm, self.max_attempts, self.timeout, self.max_tokens
-        )
+        return CallSettings(self.concurrency, self.rpm, self.tpm, self.max_attempts, self.timeout, self.max_tokens)
 
 
 def load_settings(
