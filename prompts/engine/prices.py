@@ -1,11 +1,12 @@
 """What does a call cost? US dollars a million tokens, as listed on the date below; a model not here has no price.
 
-An own server and a proxy have no list price: theirs is unknown, never zero.
+The figures are those of LiteLLM 1.106's price list as read on that day. An own server and a proxy have no list price:
+theirs is unknown, never zero.
 """
 
 from dataclasses import dataclass
 
-LISTED = "2026-11-20"
+LISTED = "2026-11-21"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How does a model answer as tab-separated records, in less than half the tokens of JSON, and what is refused?
+"""How does a model answer as tab-separated records, in little more than half the tokens of JSON, and what is refused?
 
 One record a line: its letter, then its fields; `END` closes the answer. Refused: a line without a known letter, a field
 of another type, too many or too few fields, text after `END`, and an answer with neither a record nor `END`: an answer

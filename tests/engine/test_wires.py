@@ -82,7 +82,7 @@ def test_a_schema_requires_all_and_allows_nothing_else() -> None:
     assert "minimum" not in json.dumps(JSON.schema(WriteReport))
 
 
-def test_records_take_less_than_half_the_tokens_of_json(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_take_little_more_than_half_the_tokens_of_json(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     count = _tokenizer(monkeypatch)
     names = [f"Person {number}" for number in range(20)]
     found = Extracted(
@@ -95,7 +95,7 @@ def test_records_take_less_than_half_the_tokens_of_json(tmp_path: Any, monkeypat
         ],
     )
     records, as_json = RECORDS.write(ExtractGraph, {"found": found}), JSON.write(ExtractGraph, {"found": found})
-    assert count(records) < 0.65 * count(as_json)
+    assert count(records) < 0.6 * count(as_json)
     assert count(RECORDS.form(ExtractGraph)) < 230
 
 
