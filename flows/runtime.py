@@ -61,7 +61,7 @@ def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
         caches.embeddings,
         allow_download=settings.embedding != "bundled",
     )
-    models = Models(settings.model_choices(), Meter(), settings.concurrency)
+    models = Models(settings.model_choices(), Meter(), settings.call_settings(), caches.model_answers)
     return Runtime(settings, workspace, models, embedder, progress)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from prompts.engine.models import OFFLINE, ModelChoice
+from prompts.engine.models import OFFLINE, CallSettings, ModelChoice
 from prompts.engine.roles import ROLES, Role
 from storage.errors import SettingsError
 
@@ -42,6 +42,11 @@ class Settings(BaseModel):
     chunk_tokens: int = Field(default=600, ge=20)
     chunk_overlap: int = Field(default=100, ge=0)
     concurrency: int = Field(default=16, ge=1)
+    rpm: int | None = Field(default=None, ge=1)
+    tpm: int | None = Field(default=None, ge=1)
+    max_attempts: int = Field(default=6, ge=1)
+    timeout: float = Field(default=120.0, gt=0)
+    max_tokens: int = Field(default=4096, ge=16)
     cache_dir: Path | None = None
     keep_generations: int = Field(default=5, ge=1)
     tau: float = Field(default=0.8, ge=0, le=1)
@@ -57,8 +62,15 @@ class Settings(BaseModel):
         name = own.model or self.lm
         if name == OFFLINE:
             return None
-        key = own.api_key or self.lm_api_key
-        return ModelChoice(name, own.base_url or self.lm_base_url, key.get_secret_value() if key else None)
+        # The common address and key belong to the common provider: another one must not get them.
+        shared = self.lm == OFFLINE or name.partition("/")[0] == self.lm.partition("/")[0]
+        base_url = own.base_url or (self.lm_base_url if shared else None)
+        key = own.api_key or (self.lm_api_key if shared and base_url == self.lm_base_url else None)
+        return ModelChoice(name, base_url, key.get_secret_value() if key else None)
+
+    def call_settings(self) -> CallSettings:
+        """How calls to models are made."""
+        return CallSettings(self.concurrency, self.rpm, self.tpm, self.max_attempts, self.timeout, self.max_tokens)
 
 
 def load_settings(

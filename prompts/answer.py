@@ -53,6 +53,7 @@ class AnswerStep(Step):
     step = "answer"
     role = "answer"
     task = AnswerQuestion
+    streams = "answer"
 
     async def run(self, desk: Desk, found: Sequence[tuple[str, str]]) -> Reading:
         """`found` are (sub-question, answer) pairs."""

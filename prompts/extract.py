@@ -9,6 +9,7 @@ from bisect import bisect_right
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.records_wire import RecordsWire
 from prompts.engine.step import Step
 from prompts.language.aliases import stated_aliases
 from prompts.language.names import NameSpan, name_spans
@@ -65,6 +66,7 @@ class Extract(Step):
     step = "extract"
     role = "extract"
     task = ExtractGraph
+    wire = RecordsWire(E="entities", R="relations")
 
     async def run(self, title: str, passage: str, kinds: tuple[str, ...] = DEFAULT_KINDS) -> Extracted:
         if self.is_offline:

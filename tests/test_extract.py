@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import dspy
+from dspy.adapters.chat_adapter import ChatAdapter, FieldInfoWithName
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
@@ -11,6 +11,13 @@ from storage.records import Chunk
 from tasks.extract import extract, extract_triples, extraction_inputs, find_name, to_extraction
 
 TEXT = "Orla Bridge stands. It was designed by Tomas\nReyd, and repainted by Ada Korb."
+
+
+class AsWritten(ChatAdapter):
+    """Lets the fake model say an answer as it stands, without DSPy's headings."""
+
+    def format_field_with_value(self, fields_with_values: dict[FieldInfoWithName, Any], *_: object) -> str:
+        return str(next(iter(fields_with_values.values())))
 
 
 def chunk_of(text: str, start: int = 0, title: str = "Orla Bridge", **changes: Any) -> Chunk:
@@ -102,9 +109,9 @@ def test_inputs_change_with_all_that_an_extraction_depends_on() -> None:
 
 
 async def test_a_chunk_that_a_model_refuses_is_a_dead_letter_and_the_rest_goes_on() -> None:
-    good = '{"entities": [{"name": "Ada Korb", "kind": "person"}], "relations": []}'
+    good = "E\tAda Korb\tperson\nEND"
     extractor = Extract(Models.offline())
-    extractor.lm = DummyLM([{"found": good}, *[{"found": "no list"}] * 3], adapter=dspy.JSONAdapter())
+    extractor.lm = DummyLM([{"found": good}, {"found": "no list"}], adapter=AsWritten())
     chunks = [chunk_of(TEXT), chunk_of(TEXT + " More.", id="chk_2", ordinal=1)]
     found = await extract(chunks, extractor, {})
     assert len(found.extractions) + len(found.dead_letters) == 2

@@ -11,6 +11,7 @@ from prompts.answer import AnswerQuestion, AnswerStep, AnswerWritten, read_writt
 from prompts.decompose import Decompose, DecomposeQuestion
 from prompts.engine.models import Models
 from prompts.engine.step import Step
+from prompts.engine.wire import conversation
 from prompts.filter import Filter, FilterKnowledge, Judged
 from prompts.language.question import ask
 from prompts.reading.claims import Desk
@@ -148,8 +149,8 @@ ASKED: dict[type[dspy.Signature], dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("signature", ASKED, ids=lambda signature: str(signature.__name__))
-def test_a_query_prompt_reads_like_the_golden_one(signature: type[dspy.Signature]) -> None:
-    messages = dspy.JSONAdapter().format(signature, [], ASKED[signature])
-    rendered = "\n".join(f"--- {message['role']}\n{message['content']}" for message in messages) + "\n"
-    assert rendered == (GOLDEN / f"prompt_{signature.__name__}.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize("step", [AnswerStep, Decompose, Filter, Rewrite, Route, Structurize])
+def test_a_query_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
+    messages = conversation(step.step, step.task, step.wire, (), ASKED[step.task])
+    rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
+    assert rendered == (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")

@@ -2,8 +2,15 @@
 
 EngineError
 ├── ModelMisconfigured   a name, key, address or setting is wrong: trying again cannot help
+│   ├── BadKey               the server does not accept the key
+│   ├── UnknownModel         the server does not serve this model
+│   └── QuotaExhausted       what was paid for is used up
 ├── ModelUnavailable     the model cannot be reached or is overloaded: trying again later can help
 └── ModelRefused         the model answered, but not what was asked for
+    ├── ContextOverflow      the request is longer than the model can read
+    ├── AnswerTruncated      the answer is longer than the model may write
+    ├── AnswerMalformed      the answer is not of the asked form, also after one repair
+    └── AnswerWithheld       the provider's filter let no answer through
 """
 
 
@@ -23,9 +30,37 @@ class ModelMisconfigured(EngineError):
     """A name, key, address or setting of a model is wrong."""
 
 
+class BadKey(ModelMisconfigured):
+    """The server does not accept the key."""
+
+
+class UnknownModel(ModelMisconfigured):
+    """The server does not serve a model of this name."""
+
+
+class QuotaExhausted(ModelMisconfigured):
+    """The account has no credit left; waiting does not bring it back."""
+
+
 class ModelUnavailable(EngineError):
     """A model cannot be reached, or did not answer in time."""
 
 
 class ModelRefused(EngineError):
     """A model's answer is not of the asked form."""
+
+
+class ContextOverflow(ModelRefused):
+    """The request is longer than the model can read."""
+
+
+class AnswerTruncated(ModelRefused):
+    """The answer was cut at the limit of tokens, also at twice the limit."""
+
+
+class AnswerMalformed(ModelRefused):
+    """The answer is not of the asked form, also after one repair."""
+
+
+class AnswerWithheld(ModelRefused):
+    """The provider's filter let no answer through."""

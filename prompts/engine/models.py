@@ -4,47 +4,66 @@ A role without a model is *offline*: its steps run their own deterministic, extr
 handed to each step explicitly, so that threads and tasks cannot fall back to offline by losing a context variable.
 """
 
-import asyncio
 import copy
+import difflib
 import os
-import time
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from prompts.engine.client import AnswerCache, Client
+from prompts.engine.clock import Clock
 from prompts.engine.errors import ModelMisconfigured
+from prompts.engine.limits import Limits
 from prompts.engine.meter import Meter, Spent
+from prompts.engine.prices import price_of
+from prompts.engine.providers import OFFLINE, ModelChoice, check, endpoint
 from prompts.engine.roles import ROLES, Role
 
 if TYPE_CHECKING:
     import dspy
 
-OFFLINE = "offline"
+    from prompts.engine.calls import Transport
+
+__all__ = ["OFFLINE", "CallSettings", "ModelChoice", "Models"]
 
 
 @dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """A model as DSPy names it (`provider/model`), with an own endpoint and key where it needs them."""
+class CallSettings:
+    """How calls are made: limits for each server, seconds for each try, tokens for each answer."""
 
-    name: str
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    concurrency: int = 16
+    rpm: int | None = None
+    tpm: int | None = None
+    max_attempts: int = 6
+    timeout: float = 120.0
+    max_tokens: int = 4096
 
 
 class Models:
-    """The model of every role, the meter they share, and the limit of calls in flight."""
+    """The model of every role, the meter and cache that they share, and the limits of each server."""
 
     def __init__(
-        self, choices: Mapping[Role, ModelChoice | None], meter: Meter | None = None, concurrency: int = 16
+        self,
+        choices: Mapping[Role, ModelChoice | None],
+        meter: Meter | None = None,
+        calls: CallSettings | None = None,
+        cache: AnswerCache | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        unknown = sorted(set(choices) - set(ROLES))
-        if unknown:
-            raise ModelMisconfigured(f"There is no role {unknown[0]!r}", f"The roles are: {', '.join(ROLES)}.")
-        self.choices = {role: choice for role, choice in choices.items() if choice is not None}
+        for role in choices:
+            _known(role)
+        self.choices = {role: choice for role, choice in choices.items() if choice and choice.name != OFFLINE}
+        for choice in self.choices.values():
+            check(choice)
         self.meter = meter or Meter()
-        self._lms: dict[ModelChoice, dspy.LM] = {}
-        self._concurrency = concurrency
-        self._slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+        self.calls = calls or CallSettings()
+        self._cache = cache
+        self._clock = clock or Clock()
+        self._lock = threading.RLock()
+        self._clients: dict[ModelChoice, Client] = {}
+        self._limits: dict[str, Limits] = {}
 
     @classmethod
     def offline(cls) -> "Models":
@@ -57,44 +76,77 @@ class Models:
         view.meter = meter
         return view
 
+    def uncached(self) -> "Models":
+        """The same models with nothing answered from the cache and no limits shared: for an examination."""
+        return Models(self.choices, Meter(), self.calls, None, self._clock)
+
     def name(self, role: Role) -> str:
         """The model's name, or "offline"."""
         choice = self.choices.get(role)
         return choice.name if choice else OFFLINE
 
-    def lm(self, role: Role) -> "dspy.LM | None":
-        """The language model of a role, or None where it is offline. A role that does not exist is an error."""
-        if role not in ROLES:
-            raise ModelMisconfigured(f"There is no role {role!r}", f"The roles are: {', '.join(ROLES)}.")
+    def is_offline(self, role: Role) -> bool:
+        """Whether the role has no model. A role that does not exist is an error."""
+        _known(role)
+        return role not in self.choices
+
+    def client(self, role: Role) -> Client | None:
+        """The way to a role's model, or None where it is offline; ModelMisconfigured where a key is missing."""
+        _known(role)
         choice = self.choices.get(role)
         if choice is None:
             return None
-        if choice not in self._lms:
-            self._lms[choice] = _connect(choice)
-        return self._lms[choice]
+        with self._lock:
+            if choice not in self._clients:
+                self._clients[choice] = self._connect(choice)
+            return self._clients[choice]
 
-    def slot(self) -> asyncio.Semaphore:
-        """Admission for one call; one semaphore for each event loop."""
-        return self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._concurrency))
+    def lm(self, role: Role) -> "dspy.LM | None":
+        """A plain DSPy model for a role, as teacher or for an optimiser; None where the role is offline."""
+        from prompts.engine.dspy_api import connect
 
-    def record(self, step: str, role: Role, started: float, usage: Mapping[str, int]) -> None:
-        """Enter one call into the ledger; `usage` holds prompt_tokens and completion_tokens, `started` is monotonic."""
-        spent = Spent(
-            calls=1,
-            input_tokens=usage.get("prompt_tokens", 0),
-            output_tokens=usage.get("completion_tokens", 0),
-            cost_usd=None,
-            seconds=time.monotonic() - started,
-        )
+        _known(role)
+        choice = self.choices.get(role)
+        return connect(choice, self.calls.timeout, self.calls.max_tokens) if choice else None
+
+    def record(self, step: str, role: Role, spent: Spent) -> None:
+        """Enter into the ledger what a step's call cost."""
         self.meter.record(step, self.name(role), spent)
 
+    async def aclose(self) -> None:
+        """Close the connections of this event loop. They close by themselves when the loop of `asyncio.run` ends."""
+        for client in list(self._clients.values()):
+            close = getattr(client.transport, "aclose", None)
+            if close is not None:
+                await close()
 
-def _connect(choice: ModelChoice) -> "dspy.LM":
-    # Without this LiteLLM tries to download a price list on its first call.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import dspy
+    def _connect(self, choice: ModelChoice) -> Client:
+        from prompts.engine.dspy_api import DspyTransport
+        from prompts.engine.openai_api import OpenAITransport
 
-    extra = {"api_base": choice.base_url} if choice.base_url else {}
-    return dspy.LM(
-        choice.name, api_key=choice.api_key, cache=False, num_retries=0, temperature=0.0, max_tokens=4096, **extra
-    )
+        where = endpoint(choice, os.environ)
+        transport: Transport
+        if where is not None:
+            transport = OpenAITransport(where, self.calls.timeout)
+        else:
+            transport = DspyTransport(choice, self.calls.timeout)
+        listed = where.listed if where is not None else choice.base_url is None
+        calls = self.calls
+        limits = self._limits.setdefault(
+            transport.address, Limits(calls.concurrency, calls.rpm, calls.tpm, self._clock)
+        )
+        return Client(
+            transport,
+            limits,
+            cache=self._cache,
+            price=price_of(choice.name) if listed else None,
+            max_attempts=calls.max_attempts,
+            clock=self._clock,
+        )
+
+
+def _known(role: str) -> None:
+    if role not in ROLES:
+        near = difflib.get_close_matches(role, ROLES, n=1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        raise ModelMisconfigured(f"There is no role {role!r}", f"{meant}The roles are: {', '.join(ROLES)}.")

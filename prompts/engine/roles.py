@@ -1,4 +1,4 @@
-"""Which jobs can be given to a model of their own?"""
+"""Which jobs can be given to a model of their own, and which of them wait for the others?"""
 
 from typing import Literal, get_args
 
@@ -19,3 +19,10 @@ Role = Literal[
     "synthesize",
 ]
 ROLES: tuple[Role, ...] = get_args(Role)
+# Nobody waits for these with a question on the screen.
+BACKGROUND: frozenset[Role] = frozenset({"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize"})
+
+
+def priority(role: Role) -> int:
+    """0 for a question's own calls, 1 for indexing, tuning and judging; the lower goes first."""
+    return int(role in BACKGROUND)

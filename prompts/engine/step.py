@@ -1,28 +1,47 @@
 """What is one step on a language model? A typed DSPy module that can also do its work offline.
 
-A step carries its name, its role and its offline implementation. Both ways return the same typed output, so that
-callers never know which one ran. Steps
-survive what DSPy does to modules (copy, save, load, compile), because nothing is looked
-up by signature name.
+A step carries its name, its role, how its answer is written and its offline implementation. Both ways return the same
+typed output, so that callers never know which one ran. Steps survive what DSPy does to modules (copy, save, load,
+compile, stream), because nothing is looked up by signature name.
 """
 
-import time
+import copy
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import ClassVar
 
 import dspy
-from dspy.utils.exceptions import AdapterParseError
+from dspy.dsp.utils.settings import settings
 
-from prompts.engine.errors import ModelRefused
+from prompts.engine.adapter import WireAdapter, chunk
+from prompts.engine.bridge import run_sync
+from prompts.engine.calls import Call
+from prompts.engine.client import Client
+from prompts.engine.errors import AnswerMalformed, ModelMisconfigured
+from prompts.engine.guard import restore
+from prompts.engine.json_wire import JsonWire
+from prompts.engine.messages import NotAsAsked
+from prompts.engine.meter import Spent
 from prompts.engine.models import Models
-from prompts.engine.roles import Role
+from prompts.engine.roles import Role, priority
+from prompts.engine.text_field import TextField
+from prompts.engine.wire import Wire, conversation
+
+# Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
+_OURS = {"temperature", "max_tokens", "rollout_id"}
 
 
 class Step(dspy.Predict):
-    """Base of all steps. A subclass names its step, role and signature, and implements `offline`."""
+    """Base of all steps. A subclass names its step, role and signature, and implements `offline`.
+
+    `wire` is how the answer is written; `streams` is the text field that `stream` shows while it is being written.
+    """
 
     step: ClassVar[str]
     role: ClassVar[Role]
     task: ClassVar[type[dspy.Signature]]
+    wire: ClassVar[Wire] = JsonWire()
+    streams: ClassVar[str] = ""
 
     def __init__(self, models: Models) -> None:
         super().__init__(self.task)
@@ -30,35 +49,127 @@ class Step(dspy.Predict):
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Step":
         copied = type(self)(self.models)
-        # The model is shared, not rebuilt: DSPy refuses to load one of a class that is not its own.
-        copied.load_state(self.dump_state(json_mode=False) | {"lm": None})
-        copied.lm = self.lm
+        copied.signature, copied.lm = self.signature, self.lm
+        for name in ("demos", "traces", "train", "config", "fields"):
+            setattr(copied, name, copy.deepcopy(getattr(self, name), memo))
         return copied
 
     @property
     def is_offline(self) -> bool:
-        return self.lm is None and self.models.lm(self.role) is None
+        return self.lm is None and self.models.is_offline(self.role)
 
     def offline(self, **inputs: object) -> dspy.Prediction:
         """The step without a model: deterministic, extractive, same output fields as the signature."""
         raise TypeError(f"The step {self.step!r} has no offline version; give the role {self.role!r} a model.")
 
+    def read(self, answer: str) -> dict[str, object]:
+        """The output fields from a model's answer; NotAsAsked, with what is wrong, makes the model answer once more."""
+        return self.wire.read(self.signature, restore(answer))
+
+    # --- DSPy's interface --------------------------------------------------------------------------------------------
+
+    def forward(self, **inputs: object) -> dspy.Prediction:
+        """`aforward` for callers without an event loop, such as DSPy's optimisers."""
+        return run_sync(self.aforward(**inputs))
+
     async def aforward(self, **inputs: object) -> dspy.Prediction:
-        """One call on the role's model, or the offline version; ModelRefused on an answer that is not of the type."""
-        lm = self.lm or self.models.lm(self.role)
-        if lm is None:
+        """One typed answer of the role's model, or the offline version; EngineError where there is none."""
+        lm = inputs.pop("lm", None) or self.lm
+        if lm is not None:
+            return await self._by_dspy(lm, inputs)
+        client = self.models.client(self.role)
+        if client is None:
             return self.offline(**inputs)
-        async with self.models.slot():
-            started = time.monotonic()
-            with dspy.context(track_usage=True, adapter=dspy.JSONAdapter()):
-                try:
-                    prediction = await super().aforward(lm=lm, **inputs)
-                except AdapterParseError as error:
-                    model = self.models.name(self.role)
-                    raise ModelRefused(
-                        f"{model} gave no valid answer for the step {self.step!r}: {error}",
-                        f"Give the role {self.role!r} a model that follows a JSON schema.",
-                    ) from error
-        usage = (prediction.get_lm_usage() or {}).get(lm.model, {})
-        self.models.record(self.step, self.role, started, {k: v for k, v in usage.items() if isinstance(v, int)})
-        return prediction
+        if self._should_stream():
+            return await self._to_listeners(client, inputs)
+        outputs = await client.ask(self._call(inputs), self.read, priority(self.role), self._record)
+        return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
+
+    async def stream(self, **inputs: object) -> AsyncGenerator[str | dspy.Prediction]:
+        """Pieces of the field `streams` as the model writes them, at last the prediction; offline only that.
+
+        The pieces are for the screen: what is stored, cited or counted on comes from the prediction.
+        """
+        client = None if self.lm is not None else self.models.client(self.role)
+        if client is None:
+            yield await self.aforward(**inputs)
+            return
+        field = TextField(self.streams)
+        async with aclosing(self._pieces(client, inputs)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, str):
+                    yield self._forward_postprocess([piece], self.signature, **self._given(inputs))
+                elif shown := restore(field.add(piece)):
+                    yield shown
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, object]:
+        """DSPy's state with the step and its fields: demonstrations of another signature would mislead."""
+        state: dict[str, object] = super().dump_state(json_mode)
+        return {**state, "step": self.step, "shape": self._shape()}
+
+    def load_state(self, state: dict[str, object], *, allow_unsafe_lm_state: bool = False) -> "Step":
+        """ModelMisconfigured where the state is another step's, or of a version with other fields."""
+        rest = dict(state)
+        step, shape = rest.pop("step", self.step), rest.pop("shape", None)
+        if step != self.step or (shape is not None and shape != self._shape()):
+            raise ModelMisconfigured(
+                f"This program was saved for the step {step!r} ({shape}), not for {self.step!r} ({self._shape()}).",
+                "Compile it again with this version.",
+            )
+        super().load_state(rest, allow_unsafe_lm_state=allow_unsafe_lm_state)
+        return self
+
+    # --- one call ----------------------------------------------------------------------------------------------------
+
+    def _call(self, inputs: Mapping[str, object]) -> Call:
+        config = {**self.config, **_mapping(inputs.get("config"))}
+        if "demos" in inputs:
+            config["demos"] = inputs["demos"]
+        demos: Sequence[Mapping[str, object]] = config.pop("demos", None) or self.demos
+        messages = conversation(self.step, self.signature, self.wire, demos, inputs)
+        return Call(
+            step=self.step,
+            messages=messages,
+            max_tokens=config.get("max_tokens") or self.models.calls.max_tokens,
+            schema=self.wire.schema(self.signature),
+            temperature=config.get("temperature", 0.0),
+            variant=config.get("rollout_id"),
+            extra={name: value for name, value in config.items() if name not in _OURS},
+        )
+
+    def _pieces(self, client: Client, inputs: Mapping[str, object]) -> AsyncGenerator[str | dict[str, object]]:
+        return client.stream(self._call(inputs), self.read, priority(self.role), self._record)
+
+    def _given(self, inputs: Mapping[str, object]) -> dict[str, object]:
+        return {name: inputs[name] for name in self.signature.input_fields if name in inputs}
+
+    def _record(self, spent: Spent) -> None:
+        self.models.record(self.step, self.role, spent)
+
+    def _shape(self) -> str:
+        return f"{', '.join(self.signature.input_fields)} -> {', '.join(self.signature.output_fields)}"
+
+    async def _by_dspy(self, lm: "dspy.BaseLM", inputs: dict[str, object]) -> dspy.Prediction:
+        """A model set on the step itself (a teacher, a fake): DSPy makes the call, our form and reading hold."""
+        with dspy.context(adapter=WireAdapter(self.step, self.wire, self.read)):
+            try:
+                return await super().aforward(lm=lm, **inputs)
+            except NotAsAsked as problem:
+                raise AnswerMalformed(
+                    f"{lm.model} gave no valid answer for the step {self.step!r}: {problem}",
+                    "Give this step a model that follows the form.",
+                ) from problem
+
+    async def _to_listeners(self, client: Client, inputs: Mapping[str, object]) -> dspy.Prediction:
+        """The same answer with its pieces sent to whoever listens by `dspy.streamify`."""
+        outputs: dict[str, object] = {}
+        async for piece in self._pieces(client, inputs):
+            if isinstance(piece, str):
+                await settings.send_stream.send(chunk(client.transport.model, id(self), piece))
+            else:
+                outputs = piece
+        return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

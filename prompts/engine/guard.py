@@ -1,0 +1,78 @@
+"""How is text that we did not write made harmless in a prompt, without losing what it says?
+
+What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private character; what cannot be
+sent or seen (controls, lone surrogates, invisible tags) stands as a private character. `restore` gives the original
+back, also from a model's quotation, so that quotations are found in the original text. Spans are always counted on the
+original.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel
+
+# All of it is in plane 16, which is assigned to nobody and which no tokenizer has words for.
+_BREAK = "\U0010f700"
+_CONTROLS = 0x10F800  # + code, for codes up to 0x9F
+_TAGS = 0x10F900  # + code - 0xE0000
+_SURROGATES = 0x10E000  # + code - 0xD800
+_BLOCK = "\U0010e000-\U0010e7ff\U0010f700\U0010f800-\U0010f8ff\U0010f900-\U0010f97f"
+
+_UNSEEN = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f"
+# A sign is broken after its first character.
+_SIGNS = (
+    r"\[(?=\[\s*##)|#(?=#\s*\]\])"  # [[ ## field ## ]]
+    r"|<(?=[|｜]|<\s*(?:CUSTOM-TYPE|SYS>|/SYS>))"  # <|im_start|>, <｜begin▁of▁sentence｜>, DSPy's blocks, <<SYS>>
+    r"|<(?=/?\s*(?:s|bos|eos|pad|unk|mask|sop|eop|cls|sep|start_of_turn|end_of_turn|start_of_image|end_of_image"
+    r"|think|thinking|thought|reasoning|reflection|seed:think|tool_call|tool_response|function_call|tool_code|image"
+    r"|custom-type-[a-z-]*|extra_id_\d+|unused\d+|reserved_\d+)\s*>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK|IMG|IMG_BREAK"
+    r"|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
+)
+_HARMFUL = re.compile(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
+_HARMLESS = re.compile(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
+
+
+def neutralise(text: str) -> str:
+    """The text with every sign broken and every unseen character replaced; `restore` undoes it exactly."""
+    return _HARMFUL.sub(_broken, text)
+
+
+def restore(text: str) -> str:
+    """The original of a neutralised text, or of a piece of it that a model quotes."""
+    return text if text.isascii() else _HARMLESS.sub(_original, text)
+
+
+def neutralised(value: object) -> object:
+    """The same for what an input can be: every string in it is neutralised, models become mappings."""
+    if isinstance(value, str):
+        return neutralise(value)
+    if isinstance(value, BaseModel):
+        return neutralised(value.model_dump(mode="json"))
+    if isinstance(value, Mapping):
+        return {neutralise(str(key)): neutralised(item) for key, item in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [neutralised(item) for item in value]
+    return value
+
+
+def _broken(match: re.Match[str]) -> str:
+    found = match.group()
+    if match.lastgroup == "sign":
+        return found + _BREAK
+    if match.lastgroup == "ours":
+        return _BREAK + found
+    code = ord(found)
+    if code < 0x100:
+        return chr(_CONTROLS + code)
+    return chr(_SURROGATES + code - 0xD800) if code < 0xE000 else chr(_TAGS + code - 0xE0000)
+
+
+def _original(match: re.Match[str]) -> str:
+    literal, stands_for = match.groups()
+    if stands_for is None:
+        return str(literal)
+    code = ord(stands_for)
+    if code >= _TAGS:
+        return chr(0xE0000 + code - _TAGS)
+    return chr(code - _CONTROLS) if code >= _CONTROLS else chr(0xD800 + code - _SURROGATES)

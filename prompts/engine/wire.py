@@ -1,0 +1,112 @@
+"""What does a model read for one step, and how is its answer read?
+
+The system message is `Step: <name>`, the instruction, the inputs' descriptions and the form of the answer. The user
+message has a line `[[ ## field ## ]]` before each input: a string as it is (neutralised), anything else as JSON on one
+line. The answer is one JSON object with the signature's output fields, or tab-separated records where a step says so.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import dspy
+from pydantic import BaseModel, TypeAdapter
+
+from prompts.engine.guard import neutralise, neutralised
+from prompts.engine.memo import memo
+from prompts.engine.messages import Message, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An output field with what validates it, and the keys of its object in order (none where it is no object)."""
+
+    name: str
+    adapter: TypeAdapter[object]
+    parts: tuple[str, ...] = ()
+
+
+class Wire(Protocol):
+    """How an answer is written. `outputs` are the signature's output fields."""
+
+    def form(self, signature: type[dspy.Signature]) -> str:
+        """What the system message says of the answer's form."""
+        ...
+
+    def schema(self, signature: type[dspy.Signature]) -> Schema | None:
+        """The JSON schema of the whole answer, or None where it is not JSON."""
+        ...
+
+    def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
+        """The outputs; NotAsAsked with what is wrong."""
+        ...
+
+    def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
+        """An answer with these outputs, as an example for a model; what is missing stays out."""
+        ...
+
+
+@memo
+def output_fields(signature: type[dspy.Signature]) -> tuple[Field, ...]:
+    """The output fields of a signature, in order."""
+    made = []
+    for name, field in signature.output_fields.items():
+        kind = field.annotation
+        parts = tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
+        made.append(Field(name, TypeAdapter(kind), parts))
+    return tuple(made)
+
+
+@memo
+def _input_names(signature: type[dspy.Signature]) -> tuple[str, ...]:
+    return tuple(signature.input_fields)
+
+
+@memo
+def system_message(step: str, signature: type[dspy.Signature], wire: Wire) -> Message:
+    """The part of a request that all calls of a step share; made once."""
+    given = []
+    for name, field in signature.input_fields.items():
+        said = (field.json_schema_extra or {}).get("desc", "")
+        given.append(f"- {name}" if said in {"", f"${{{name}}}"} else f"- {name}: {said}")
+    # Where a docstring wraps its lines says nothing; an empty line parts paragraphs.
+    paragraphs = str(signature.instructions).split("\n\n")
+    instructions = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
+    parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(given), wire.form(signature)]
+    return Message("system", "\n\n".join(parts))
+
+
+def user_message(signature: type[dspy.Signature], inputs: Mapping[str, object]) -> Message:
+    """The inputs, neutralised. A missing one is an error: an empty prompt would be answered with invention."""
+    missing = [name for name in _input_names(signature) if name not in inputs]
+    if missing:
+        raise TypeError(f"The step needs the input {missing[0]!r}.")
+    return _user_message(signature, inputs)
+
+
+def _user_message(signature: type[dspy.Signature], inputs: Mapping[str, object]) -> Message:
+    parts = [f"[[ ## {name} ## ]]\n{shown(inputs[name])}" for name in _input_names(signature) if name in inputs]
+    return Message("user", "\n\n".join(parts))
+
+
+def shown(value: object) -> str:
+    """An input as the model reads it."""
+    if isinstance(value, str):
+        return neutralise(value)
+    return json.dumps(neutralised(value), ensure_ascii=False)
+
+
+def conversation(
+    step: str,
+    signature: type[dspy.Signature],
+    wire: Wire,
+    demos: Sequence[Mapping[str, object]],
+    inputs: Mapping[str, object],
+) -> tuple[Message, ...]:
+    """System message, examples that have an output (as turns of their own), then the inputs."""
+    messages = [system_message(step, signature, wire)]
+    for demo in demos:
+        if any(field.name in demo for field in output_fields(signature)):
+            messages += [_user_message(signature, demo), Message("assistant", wire.write(signature, demo))]
+    return (*messages, user_message(signature, inputs))

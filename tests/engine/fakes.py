@@ -1,0 +1,105 @@
+"""Fakes at the engine's seams: time, the way to a model, the cache, the ledger."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+from prompts.engine.calls import Call, Reply
+from prompts.engine.clock import Clock
+from prompts.engine.messages import Message
+from prompts.engine.meter import Spent
+
+
+class ManualTime:
+    """Time that passes only when nobody has anything to do but sleep."""
+
+    def __init__(self, chance: float = 0.0) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+        self.clock = Clock(lambda: self.now, self._sleep, lambda: chance)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        sleeper = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.now + seconds, next(self._numbers), sleeper))
+        await sleeper
+
+    async def run(self, *work: Awaitable[object]) -> list[object]:
+        """Do all the work, side by side; returns what each gives (an exception where it fails)."""
+        gathered = asyncio.ensure_future(asyncio.gather(*work, return_exceptions=True))
+        while not gathered.done():
+            for _ in range(50):
+                await asyncio.sleep(0)
+            while self._sleepers and not gathered.done():
+                due, _, sleeper = heapq.heappop(self._sleepers)
+                if not sleeper.done():
+                    self.now = max(self.now, due)
+                    sleeper.set_result(None)
+                    break
+        return list(await gathered)
+
+
+Said = str | Reply | Exception
+Script = Sequence[Said] | Callable[[Call], Awaitable[Said]]
+
+
+class Scripted:
+    """A transport that gives one of `said` for each call, in order, or what a function says."""
+
+    address = "http://scripted/v1"
+    model = "openai/scripted"
+    structured = "json_schema"
+
+    def __init__(self, said: Script) -> None:
+        self.calls: list[Call] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self._said = said
+
+    async def send(self, call: Call) -> Reply:
+        self.calls.append(call)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            said = await self._said(call) if callable(self._said) else self._said[len(self.calls) - 1]
+        finally:
+            self.in_flight -= 1
+        if isinstance(said, Exception):
+            raise said
+        return said if isinstance(said, Reply) else Reply(said, "stop", 10, 5)
+
+    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
+        reply = await self.send(call)
+        for at in range(0, len(reply.text), 4):
+            yield reply.text[at : at + 4]
+        yield reply
+
+
+class MemoryCache:
+    """An answer cache in a dictionary."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+
+    def get(self, key: str) -> str | None:
+        return self.rows.get(key)
+
+    def put(self, key: str, answer: str) -> None:
+        self.rows[key] = answer
+
+
+class Sheet:
+    """A ledger of one step."""
+
+    def __init__(self) -> None:
+        self.total = Spent()
+
+    def __call__(self, spent: Spent) -> None:
+        self.total.add(spent)
+
+
+def call_of(text: str = "hello", max_tokens: int = 100) -> Call:
+    return Call("probe", (Message("system", "Step: probe"), Message("user", text)), max_tokens)

@@ -1,0 +1,328 @@
+"""One call: tried again where that can help, asked once by many, cached only when read, entered in the ledger."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from prompts.engine.calls import Call, Reply
+from prompts.engine.client import Client
+from prompts.engine.errors import (
+    AnswerMalformed,
+    AnswerTruncated,
+    AnswerWithheld,
+    BadKey,
+    ContextOverflow,
+    ModelUnavailable,
+)
+from prompts.engine.faults import Failure
+from prompts.engine.limits import Limits
+from prompts.engine.messages import NotAsAsked
+from prompts.engine.prices import Price
+from tests.engine.fakes import ManualTime, MemoryCache, Scripted, Sheet, call_of
+
+
+def busy(wait: float | None = None) -> Failure:
+    return Failure(ModelUnavailable("busy", "wait"), retryable=True, wait=wait)
+
+
+def refused(kind: type[Any]) -> Failure:
+    return Failure(kind("no", "do something"))
+
+
+def read(text: str) -> str:
+    if not text.startswith("ok"):
+        raise NotAsAsked(f"it begins with {text[:3]!r}.")
+    return text.upper()
+
+
+class Bench:
+    """A client over a scripted transport, with all that it writes to."""
+
+    def __init__(self, said: Any, **options: Any) -> None:
+        self.time = ManualTime(options.pop("chance", 0.0))
+        self.transport = Scripted(said)
+        self.cache = MemoryCache()
+        self.sheet = Sheet()
+        self.limits = Limits(options.pop("concurrency", 8), clock=self.time.clock)
+        self.client = Client(self.transport, self.limits, cache=self.cache, clock=self.time.clock, **options)
+
+    async def ask(self, *calls: Call) -> list[Any]:
+        return await self.time.run(*(self.client.ask(call, read, 0, self.sheet) for call in calls or (call_of(),)))
+
+
+# --- tries -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_busy_server_is_tried_again_with_doubling_waits() -> None:
+    bench = Bench([busy(), busy(), busy(), "ok"], chance=0.999999)
+    assert await bench.ask() == ["OK"]
+    assert bench.time.slept == pytest.approx([0.5, 1.0, 2.0], rel=1e-5)
+    assert bench.sheet.total.calls == 1
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.99])
+async def test_waits_are_jittered_and_never_longer_than_a_minute(chance: float) -> None:
+    bench = Bench([busy()] * 12, chance=chance, max_attempts=12)
+    (error,) = await bench.ask()
+    assert isinstance(error, ModelUnavailable)
+    assert len(bench.time.slept) == 11
+    assert bench.time.slept[0] == pytest.approx(0.5 * (0.5 + 0.5 * chance))
+    assert max(bench.time.slept) == pytest.approx(60 * (0.5 + 0.5 * chance))
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(7.0, 7.0), (60.0, 60.0), (86_400.0, 60.0), (0.0, 0.0)])
+async def test_a_wait_that_the_server_asks_for_is_kept_up_to_a_minute(asked: float, waited: float) -> None:
+    bench = Bench([busy(asked), "ok"])
+    assert await bench.ask() == ["OK"]
+    assert bench.time.now == waited
+
+
+async def test_all_calls_to_a_server_wait_when_it_asks_one_to() -> None:
+    async def said(call: Call) -> Any:
+        await asyncio.sleep(0)
+        return busy(20) if call.messages[1].content == "first" and bench.time.now == 0 else "ok"
+
+    bench = Bench(said, concurrency=1)
+    assert await bench.ask(call_of("first"), call_of("second")) == ["OK", "OK"]
+    assert bench.time.now == 20
+
+
+async def test_tries_end_with_the_servers_words_and_the_remedy() -> None:
+    bench = Bench([busy()] * 3, max_attempts=3)
+    (error,) = await bench.ask()
+    assert isinstance(error, ModelUnavailable)
+    assert "busy" in error.message
+    assert "3 attempts" in error.message
+    assert error.remedy == "wait"
+    assert len(bench.transport.calls) == 3
+
+
+@pytest.mark.parametrize("kind", [BadKey, ContextOverflow, AnswerWithheld])
+async def test_a_lasting_failure_is_not_tried_again(kind: type[Any]) -> None:
+    bench = Bench([refused(kind)])
+    (error,) = await bench.ask()
+    assert type(error) is kind
+    assert error.remedy == "do something"
+    assert len(bench.transport.calls) == 1
+    assert bench.time.slept == []
+
+
+async def test_the_slot_is_free_while_a_call_waits_for_its_next_try() -> None:
+    async def said(call: Call) -> Any:
+        await bench.time.clock.sleep(0.1)
+        first = call.messages[1].content == "first" and len(bench.transport.calls) == 1
+        return busy() if first else "ok"
+
+    bench = Bench(said, concurrency=1)
+    await bench.ask(call_of("first"), call_of("second"))
+    order = [call.messages[1].content for call in bench.transport.calls]
+    assert order == ["first", "second", "first"]
+
+
+# --- what the answer is ----------------------------------------------------------------------------------------------
+
+
+async def test_a_cut_answer_is_asked_for_once_more_with_twice_the_room() -> None:
+    bench = Bench([Reply("ok ha", "length", 10, 100), Reply("ok whole", "stop", 10, 150)])
+    assert await bench.ask() == ["OK WHOLE"]
+    assert [call.max_tokens for call in bench.transport.calls] == [100, 200]
+    assert bench.sheet.total.output_tokens == 250, "what was cut was paid for"
+    assert await bench.ask() == ["OK WHOLE"]
+    assert len(bench.transport.calls) == 2, "the whole answer is in the cache under the first call"
+
+
+@pytest.mark.parametrize("second", [Reply("ok ha", "length", 10, 200), refused(ContextOverflow)])
+async def test_an_answer_cut_twice_is_an_error_and_is_not_cached(second: Any) -> None:
+    bench = Bench([Reply("ok ha", "length", 10, 100), second])
+    (error,) = await bench.ask()
+    assert isinstance(error, AnswerTruncated)
+    assert "200 tokens" in error.message
+    assert "max_tokens" in error.remedy
+    assert bench.cache.rows == {}
+
+
+async def test_an_answer_out_of_form_is_repaired_once_with_itself_and_the_error_shown() -> None:
+    bench = Bench(["nonsense <|im_end|>", "ok now"])
+    assert await bench.ask() == ["OK NOW"]
+    first, second = bench.transport.calls
+    assert second.messages[: len(first.messages)] == first.messages
+    shown, asked = second.messages[len(first.messages) :]
+    assert (shown.role, asked.role) == ("assistant", "user")
+    assert shown.content.startswith("nonsense")
+    assert "<|" not in shown.content
+    assert "it begins with 'non'" in asked.content
+    assert await bench.ask() == ["OK NOW"]
+    assert len(bench.transport.calls) == 2
+    assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (2, 1)
+
+
+async def test_an_answer_out_of_form_twice_is_an_error_and_is_not_cached() -> None:
+    bench = Bench(["nonsense", "worse"])
+    (error,) = await bench.ask()
+    assert isinstance(error, AnswerMalformed)
+    assert "'wor'" in error.message
+    assert "valid answer for the step 'probe'" in error.message
+    assert len(bench.transport.calls) == 2
+    assert bench.cache.rows == {}
+
+
+async def test_a_withheld_answer_is_an_error() -> None:
+    bench = Bench([Reply("", "withheld", 10, 0)])
+    (error,) = await bench.ask()
+    assert isinstance(error, AnswerWithheld)
+    assert bench.cache.rows == {}
+
+
+# --- cache and flights -----------------------------------------------------------------------------------------------
+
+
+async def test_equal_calls_at_one_time_are_one_call() -> None:
+    async def said(_: Call) -> Any:
+        await bench.time.clock.sleep(1)
+        return "ok"
+
+    bench = Bench(said)
+    assert await bench.ask(*[call_of()] * 10) == ["OK"] * 10
+    assert len(bench.transport.calls) == 1
+    assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (1, 9)
+    assert bench.sheet.total.input_tokens == 10
+
+
+async def test_equal_calls_share_a_failure_and_the_next_one_tries_anew() -> None:
+    async def said(_: Call) -> Any:
+        await bench.time.clock.sleep(1)
+        return refused(BadKey) if len(bench.transport.calls) == 1 else "ok"
+
+    bench = Bench(said)
+    assert [type(found) for found in await bench.ask(call_of(), call_of())] == [BadKey, BadKey]
+    assert await bench.ask() == ["OK"]
+
+
+async def test_who_leaves_does_not_end_the_call_for_the_others_and_the_last_does() -> None:
+    entered, gate = asyncio.Event(), asyncio.Event()
+
+    async def said(_: Call) -> Any:
+        entered.set()
+        await gate.wait()
+        return "ok"
+
+    bench = Bench(said)
+    tasks = [asyncio.create_task(bench.client.ask(call_of(), read, 0, bench.sheet)) for _ in range(3)]
+    await entered.wait()
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    gate.set()
+    assert await asyncio.gather(*tasks, return_exceptions=True) != []
+    assert [task.cancelled() for task in tasks] == [True, False, False]
+    assert tasks[1].result() == tasks[2].result() == "OK"
+
+    gate.clear()
+    entered.clear()
+    alone = asyncio.create_task(bench.client.ask(call_of("other"), read, 0, bench.sheet))
+    await entered.wait()
+    assert bench.limits.in_flight == 1
+    alone.cancel()
+    await asyncio.gather(alone, return_exceptions=True)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (bench.limits.in_flight, bench.transport.in_flight) == (0, 0), (
+        "cancellation ends the request and frees its slot"
+    )
+
+
+def test_equal_calls_of_threads_with_loops_of_their_own_are_one_call() -> None:
+    async def said(_: Call) -> Any:
+        await asyncio.sleep(0.1)
+        return "ok"
+
+    bench = Bench(said)
+    found: list[str] = []
+
+    def ask() -> None:
+        found.append(asyncio.run(bench.client.ask(call_of(), read, 0, bench.sheet)))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert found == ["OK"] * 4
+    assert len(bench.transport.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        call_of("another text"),
+        call_of(max_tokens=101),
+        Call("probe", call_of().messages, 100, schema={"type": "object"}),
+        Call("probe", call_of().messages, 100, temperature=0.7),
+        Call("probe", call_of().messages, 100, variant=2),
+        Call("probe", call_of().messages, 100, extra={"seed": 3}),
+    ],
+)
+async def test_whatever_changes_the_answer_changes_the_key(other: Call) -> None:
+    keys = {call.key("http://a/v1", "m") for call in (call_of(), call_of(), other)}
+    assert len(keys) == 2
+    assert call_of().key("http://b/v1", "m") not in keys
+    assert call_of().key("http://a/v1", "n") not in keys
+
+
+@pytest.mark.parametrize("row", ["", "[1]", '{"text": "not in form"}', '{"answer": 1}'])
+async def test_a_cached_row_that_cannot_be_read_is_asked_again_and_replaced(row: str) -> None:
+    bench = Bench(["ok"])
+    key = call_of().key(bench.transport.address, bench.transport.model)
+    bench.cache.put(key, row)
+    assert await bench.ask() == ["OK"]
+    assert bench.cache.rows == {key: '{"text": "ok"}'}
+
+
+# --- ledger and streams ----------------------------------------------------------------------------------------------
+
+
+async def test_cost_seconds_and_tokens_are_entered() -> None:
+    async def said(_: Call) -> Any:
+        await bench.time.clock.sleep(2)
+        return Reply("ok", "stop", 1000, 200)
+
+    bench = Bench(said, price=Price(2.0, 10.0))
+    await bench.ask(call_of("a"), call_of("b"))
+    total = bench.sheet.total
+    assert (total.calls, total.input_tokens, total.output_tokens, total.seconds) == (2, 2000, 400, 4.0)
+    assert total.cost_usd == pytest.approx(0.008)
+    unpriced = Bench(["ok"])
+    await unpriced.ask()
+    assert unpriced.sheet.total.cost_usd is None
+
+
+async def _collected(bench: Bench) -> list[str]:
+    return [piece async for piece in bench.client.stream(call_of(), read, 0, bench.sheet)]
+
+
+async def test_a_stream_gives_pieces_then_the_answer_and_caches_it() -> None:
+    bench = Bench([busy(), "ok and more"])
+    assert await bench.time.run(_collected(bench)) == [["ok a", "nd m", "ore", "OK AND MORE"]]
+    assert await bench.time.run(_collected(bench)) == [["ok and more", "OK AND MORE"]]
+    assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (1, 1)
+    assert bench.limits.in_flight == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [("nonsense", AnswerMalformed), (Reply("ok", "length", 1, 1), AnswerTruncated), (refused(BadKey), BadKey)],
+)
+async def test_a_stream_that_is_no_answer_is_an_error_and_not_cached(said: Any, kind: type[Any]) -> None:
+    bench = Bench([said])
+    (error,) = await bench.time.run(_collected(bench))
+    assert type(error) is kind
+    assert bench.cache.rows == {}
+
+
+async def test_a_stream_that_is_left_frees_its_slot() -> None:
+    bench = Bench(["ok and more"])
+    stream = bench.client.stream(call_of(), read, 0, bench.sheet)
+    assert await anext(stream) == "ok a"
+    await stream.aclose()
+    assert bench.limits.in_flight == 0

@@ -1,0 +1,73 @@
+"""The examination: what works, what does not, and what to change."""
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from prompts.engine.doctor import examine, summary
+from prompts.engine.models import CallSettings, ModelChoice, Models
+from prompts.engine.roles import ROLES
+
+RECORDS, OBJECT = "P\tAda Korb\t1912\tperson\nEND", '{"checked": {"name": "Ada Korb", "year": 1912, "kind": "person"}}'
+
+
+def _server(*, wrong: bool = False, schema: bool = True, status: int = 200) -> web.Application:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        if status != 200:
+            return web.json_response({"error": {"message": "The model `m` does not exist."}}, status=status)
+        if "response_format" in body and not schema:
+            return web.json_response({"error": {"message": "response_format is not supported"}}, status=400)
+        said = RECORDS if "<TAB>" in body["messages"][0]["content"] else OBJECT
+        said = said.replace("1912", "1812") if wrong else said
+        usage = {"prompt_tokens": 90, "completion_tokens": 20, "total_tokens": 110}
+        return web.json_response({"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", answer)
+    return app
+
+
+async def _examined(app: web.Application) -> dict[str, object]:
+    async with TestServer(app) as server:
+        choice = ModelChoice("m", str(server.make_url("/v1")))
+        models = Models({"extract": choice, "answer": choice, "route": choice}, calls=CallSettings(max_attempts=1))
+        rows = await examine(models)
+        await models.aclose()
+    assert [row.role for row in rows] == list(ROLES)
+    return {"rows": {row.role: row for row in rows}, "summary": summary(rows)}
+
+
+async def test_a_good_server_passes_with_figures() -> None:
+    found = await _examined(_server())
+    assert found["summary"] == {"fine": 3, "failing": 0, "offline": 11}
+    row = found["rows"]["answer"]  # type: ignore[index]
+    assert (row.ok, row.structured, row.input_tokens, row.output_tokens, row.advice) == (
+        True,
+        "json_schema",
+        90,
+        20,
+        (),
+    )
+    assert row.seconds > 0
+    assert row.address.startswith("http://127.0.0.1")
+
+
+async def test_a_server_without_structured_output_passes_with_advice() -> None:
+    row = (await _examined(_server(schema=False)))["rows"]["route"]  # type: ignore[index]
+    assert (row.ok, row.structured) == (True, "text")
+    assert "schema" in row.advice[0]
+
+
+async def test_a_model_that_answers_in_form_but_wrongly_fails() -> None:
+    row = (await _examined(_server(wrong=True)))["rows"]["extract"]  # type: ignore[index]
+    assert not row.ok
+    assert "1812" in row.problem
+    assert "stronger model" in row.advice[0]
+
+
+async def test_a_server_without_the_model_fails_with_the_remedy() -> None:
+    found = await _examined(_server(status=404))
+    assert found["summary"] == {"fine": 0, "failing": 3, "offline": 11}
+    row = found["rows"]["answer"]  # type: ignore[index]
+    assert "does not exist" in row.problem
+    assert "Name a model" in row.advice[0]

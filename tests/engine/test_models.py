@@ -1,0 +1,170 @@
+"""Which model a role uses, by name and settings; what is misspelt is an error that names the choices."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from flows.settings import load_settings
+from prompts.engine.errors import ModelMisconfigured
+from prompts.engine.models import OFFLINE, ModelChoice, Models
+from prompts.engine.prices import LISTED, price_of
+from prompts.engine.providers import check, endpoint
+from prompts.engine.roles import ROLES, priority
+from storage.errors import SettingsError
+
+OWN = "http://gpu.local:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "model", "address"),
+    [
+        ("openai/gpt-5-mini", None, "gpt-5-mini", "https://api.openai.com/v1"),
+        ("openai/gpt-5-mini", OWN, "gpt-5-mini", OWN),
+        ("ollama_chat/qwen3:8b", None, "qwen3:8b", "http://localhost:11434/v1"),
+        ("ollama/qwen3:8b", "http://box:11434", "qwen3:8b", "http://box:11434/v1"),
+        ("hosted_vllm/Qwen/Qwen3-8B", OWN, "Qwen/Qwen3-8B", OWN),
+        ("Qwen/Qwen3-8B", OWN, "Qwen/Qwen3-8B", OWN),
+        ("local", f"{OWN}/chat/completions", "local", OWN),
+        ("groq/openai/gpt-oss-20b", None, "openai/gpt-oss-20b", "https://api.groq.com/openai/v1"),
+    ],
+)
+def test_a_name_means_a_server(name: str, url: str | None, model: str, address: str) -> None:
+    found = endpoint(ModelChoice(name, url, "k"), {})
+    assert found is not None
+    assert (found.model, found.url, found.key) == (model, address, "k")
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-5", "gemini/gemini-3.5-flash", "bedrock/x", "azure/y"])
+def test_other_providers_go_through_dspy(name: str) -> None:
+    assert endpoint(ModelChoice(name), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (ModelChoice("opnai/gpt-5"), "openai"),
+        (ModelChoice("gpt-5"), "provider/model"),
+        (ModelChoice("openai/"), "provider/model"),
+        (ModelChoice("ofline"), "offline"),
+        (ModelChoice("hosted_vllm/x"), "TRELLIS_LM_BASE_URL"),
+        (ModelChoice("openai/x", "gpu:8000"), "http://localhost:11434/v1"),
+        (ModelChoice("openai/x", "file:///etc/passwd"), "http://localhost:11434/v1"),
+    ],
+)
+def test_a_name_that_cannot_be_meant_is_an_error_with_the_choices(choice: ModelChoice, words: str) -> None:
+    with pytest.raises(ModelMisconfigured) as caught:
+        Models({"answer": choice})
+    assert words in caught.value.remedy
+
+
+def test_keys_go_to_their_own_provider_only() -> None:
+    environment = {"OPENAI_API_KEY": "sk-o", "HOSTED_VLLM_API_KEY": "sk-v"}
+    ours, theirs, vllm = (
+        endpoint(ModelChoice(*choice), environment)
+        for choice in (("openai/gpt-5",), ("openai/gpt-5", OWN), ("hosted_vllm/x", OWN))
+    )
+    assert [found and found.key for found in (ours, theirs, vllm)] == ["sk-o", None, "sk-v"]
+    with pytest.raises(ModelMisconfigured, match="needs a key") as caught:
+        endpoint(ModelChoice("openai/gpt-5"), {})
+    assert "OPENAI_API_KEY" in caught.value.remedy
+    assert "sk-o" not in repr(ours)
+
+
+def test_a_role_that_does_not_exist_is_an_error_with_the_roles() -> None:
+    wrong: Any = {"anwser": ModelChoice("openai/x", OWN)}
+    with pytest.raises(ModelMisconfigured, match="'anwser'") as caught:
+        Models(wrong)
+    assert "Did you mean 'answer'" in caught.value.remedy
+    role: Any = "extrakt"
+    for ask in (Models.offline().client, Models.offline().lm, Models.offline().is_offline):
+        with pytest.raises(ModelMisconfigured):
+            ask(role)
+
+
+def test_offline_roles_call_nobody() -> None:
+    models = Models({"extract": ModelChoice(OFFLINE), "answer": None, "route": ModelChoice("x", OWN)})
+    assert [models.is_offline(role) for role in ("extract", "answer", "route")] == [True, True, False]
+    assert models.client("extract") is None
+    assert models.lm("answer") is None
+    assert models.name("extract") == OFFLINE
+
+
+def test_questions_go_before_indexing() -> None:
+    assert {role for role in ROLES if priority(role) == 0} == {
+        "rewrite", "classify", "filter", "route", "structurize", "decompose", "answer",
+    }  # fmt: skip
+
+
+def test_settings_give_each_role_its_model_and_each_provider_its_own_address() -> None:
+    settings = load_settings(
+        {
+            "lm": "hosted_vllm/big",
+            "lm_base_url": OWN,
+            "lm_api_key": "k1",
+            "roles": {
+                "extract": {"model": "hosted_vllm/small"},
+                "answer": {"model": "openai/gpt-5"},
+                "route": {"model": OFFLINE},
+            },
+            "rpm": 60,
+            "tpm": 1000,
+            "max_attempts": 2,
+            "timeout": 9.5,
+            "max_tokens": 512,
+        },
+        {},
+    )
+    choices = settings.model_choices()
+    assert choices["report"] == ModelChoice("hosted_vllm/big", OWN, "k1")
+    assert choices["extract"] == ModelChoice("hosted_vllm/small", OWN, "k1")
+    assert choices["answer"] == ModelChoice("openai/gpt-5", None, None), "another provider gets neither address nor key"
+    assert choices["route"] is None
+    calls = settings.call_settings()
+    assert (calls.concurrency, calls.rpm, calls.tpm, calls.max_attempts, calls.timeout, calls.max_tokens) == (
+        16, 60, 1000, 2, 9.5, 512,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rpm": 0}, {"tpm": -1}, {"max_attempts": 0}, {"timeout": 0}, {"max_tokens": 1}, {"rmp": 3}]
+)
+def test_a_limit_that_makes_no_sense_is_an_error(wrong: dict[str, object]) -> None:
+    with pytest.raises(SettingsError):
+        load_settings(wrong, {})
+    with pytest.raises(SettingsError):
+        load_settings({}, {f"TRELLIS_{name.upper()}": str(value) for name, value in wrong.items()})
+
+
+def test_prices_are_known_or_none() -> None:
+    price = price_of("openai/gpt-4o-mini-2024-07-18")
+    assert price is not None
+    assert price.cost(1_000_000, 1_000_000) == pytest.approx(0.75)
+    assert price_of("ollama_chat/qwen3:8b") is None
+    assert price_of("openai/gpt-4o-mini-turbo") is None
+    assert len(LISTED) == len("2026-11-20")
+    own = Models({"answer": ModelChoice("openai/gpt-5", OWN)}).client("answer")
+    assert own is not None
+    assert own.price is None, "a proxy has no list price"
+
+
+def test_a_plain_dspy_model_keeps_nothing_and_retries_nothing() -> None:
+    lm = Models({"judge": ModelChoice("openai/x", OWN, "k")}).lm("judge")
+    assert lm is not None
+    assert (lm.cache, lm.num_retries) == (False, 0)
+
+
+@pytest.mark.parametrize("choice", [ModelChoice("openai/x"), ModelChoice("together_ai/x"), ModelChoice("vertex_ai/x")])
+def test_known_names_are_fine(choice: ModelChoice) -> None:
+    check(choice)
+
+
+def test_the_registry_loads_neither_dspy_nor_litellm_nor_a_client() -> None:
+    code = (
+        "import sys; from prompts.engine.models import *; "
+        "Models({'answer': ModelChoice('openai/x', 'http://h/v1')}).is_offline('answer'); "
+        "print(sorted({'litellm', 'aiohttp'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

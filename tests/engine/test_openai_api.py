@@ -1,0 +1,340 @@
+"""A server that speaks OpenAI's language, as it behaves and misbehaves."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from prompts.engine.calls import Call, Reply
+from prompts.engine.errors import (
+    AnswerWithheld,
+    BadKey,
+    ContextOverflow,
+    EngineError,
+    ModelMisconfigured,
+    ModelRefused,
+    ModelUnavailable,
+    QuotaExhausted,
+    UnknownModel,
+)
+from prompts.engine.faults import Failure, refused, seconds_asked
+from prompts.engine.json_wire import JsonWire
+from prompts.engine.openai_api import OpenAITransport
+from prompts.engine.providers import Endpoint
+from prompts.engine.wire import conversation
+from prompts.summarize import SummarizeEntity
+from tests.server.client import Server
+
+WIRE = JsonWire()
+CALL = Call(
+    "summarize",
+    conversation("summarize", SummarizeEntity, WIRE, [], {"name": "Ada", "statements": ["Ada lives in Velin.", "x"]}),
+    200,
+    WIRE.schema(SummarizeEntity),
+)
+SAID = '{"description": "Ada lives in Velin."}'
+
+
+def transport_to(url: str, structured: str = "json_schema", timeout: float = 5.0) -> OpenAITransport:
+    return OpenAITransport(Endpoint("openai/m", "m", url, "sk-secret", structured, listed=False), timeout)
+
+
+@pytest.fixture
+async def transport(model_server: Server) -> AsyncIterator[OpenAITransport]:
+    made = transport_to(model_server.base_url)
+    yield made
+    await made.aclose()
+
+
+async def test_a_call_arrives_with_its_schema_and_comes_back(transport: OpenAITransport, model_server: Server) -> None:
+    reply = await transport.send(CALL)
+    assert json.loads(reply.text) == json.loads(SAID)
+    assert reply.finish == "stop"
+    assert reply.input_tokens > 50
+    assert reply.output_tokens > 3
+    (request,) = model_server.requests()
+    body = request["body"]
+    assert isinstance(body, dict)
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("m", 200, 0.0)
+    assert body["response_format"]["json_schema"]["schema"] == CALL.schema
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "word"),
+    [
+        ({"kind": "quota"}, QuotaExhausted, "credit"),
+        ({"kind": "unauthorized"}, BadKey, "TRELLIS_LM_API_KEY"),
+        ({"kind": "no_model"}, UnknownModel, "model that the server offers"),
+        ({"kind": "overflow_openai"}, ContextOverflow, "longer context"),
+        ({"kind": "overflow_vllm"}, ContextOverflow, "smaller chunks"),
+        ({"kind": "overflow_ollama"}, ContextOverflow, "smaller chunks"),
+    ],
+)
+async def test_a_lasting_failure_says_what_to_do(
+    transport: OpenAITransport, model_server: Server, rule: dict[str, object], kind: type[EngineError], word: str
+) -> None:
+    model_server.misbehave(rule)
+    with pytest.raises(Failure) as caught:
+        await transport.send(CALL)
+    assert type(caught.value.error) is kind
+    assert word in caught.value.error.remedy
+    assert not caught.value.retryable
+    assert model_server.stats()["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"kind": "rate_limit", "retry_after": "3"},
+        {"kind": "server_error", "status": 500},
+        {"kind": "server_error", "status": 503},
+        {"kind": "server_error", "status": 529},
+        {"kind": "error_in_success"},
+        {"kind": "reset"},
+        {"kind": "cut"},
+    ],
+    ids=lambda rule: f"{rule['kind']} {rule.get('status', '')}",
+)
+async def test_a_passing_failure_is_worth_another_try(
+    transport: OpenAITransport, model_server: Server, rule: dict[str, object]
+) -> None:
+    model_server.misbehave({**rule, "nth": 1})
+    with pytest.raises(Failure) as caught:
+        await transport.send(CALL)
+    assert caught.value.retryable
+    assert isinstance(caught.value.error, ModelUnavailable)
+    assert caught.value.wait == (3.0 if "retry_after" in rule else None)
+    assert (await transport.send(CALL)).finish == "stop"
+
+
+async def test_a_server_that_hangs_is_given_up_after_the_timeout(model_server: Server) -> None:
+    model_server.misbehave({"kind": "hang", "seconds": 30})
+    transport = transport_to(model_server.base_url, timeout=0.3)
+    started = time.monotonic()
+    with pytest.raises(Failure, match=r"no reply within 0\.3 s") as caught:
+        await transport.send(CALL)
+    assert caught.value.retryable
+    assert time.monotonic() - started < 3
+    await transport.aclose()
+
+
+async def test_nobody_there_is_a_failure_that_names_the_address() -> None:
+    transport = transport_to("http://127.0.0.1:9/v1")
+    with pytest.raises(Failure, match=r"127\.0\.0\.1:9") as caught:
+        await transport.send(CALL)
+    assert caught.value.retryable
+    await transport.aclose()
+
+
+@pytest.mark.parametrize(
+    ("rule", "finish"), [("truncated", "length"), ("content_filter", "withheld"), ("refusal_field", "withheld")]
+)
+async def test_why_an_answer_ended_is_told(
+    transport: OpenAITransport, model_server: Server, rule: str, finish: str
+) -> None:
+    model_server.misbehave({"kind": rule})
+    assert (await transport.send(CALL)).finish == finish
+
+
+@pytest.mark.parametrize("rule", ["thinking", "reasoning"])
+async def test_thinking_is_not_text_but_is_paid_for(
+    transport: OpenAITransport, model_server: Server, rule: str
+) -> None:
+    plain = await transport.send(CALL)
+    model_server.misbehave({"kind": rule})
+    thought = await transport.send(CALL)
+    assert thought.text == plain.text
+    assert thought.output_tokens > plain.output_tokens
+
+
+async def test_a_prompt_that_the_server_cut_without_a_word_is_an_overflow(
+    transport: OpenAITransport, model_server: Server
+) -> None:
+    model_server.misbehave({"kind": "overflow_silent"})
+    long = {"name": "Ada", "statements": ["Ada lives in Velin, by the sea."] * 1000}
+    call = replace(CALL, messages=conversation("summarize", SummarizeEntity, WIRE, [], long))
+    with pytest.raises(Failure, match="cuts long requests") as caught:
+        await transport.send(call)
+    assert isinstance(caught.value.error, ContextOverflow)
+    assert (await transport.send(CALL)).finish == "stop"
+
+
+async def test_more_than_a_hundred_calls_are_in_flight_at_once(
+    transport: OpenAITransport, model_server: Server
+) -> None:
+    model_server.settle(latency_ms=300)
+    calls = [replace(CALL, variant=number) for number in range(150)]
+    await asyncio.gather(*map(transport.send, calls))
+    assert model_server.stats()["most_in_flight"] == 150
+
+
+async def test_cancelling_closes_the_request(transport: OpenAITransport, model_server: Server) -> None:
+    model_server.misbehave({"kind": "hang", "seconds": 30, "nth": 1})
+    task = asyncio.create_task(transport.send(CALL))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled()
+    assert (await transport.send(CALL)).finish == "stop"
+
+
+async def test_a_stream_gives_the_same_in_pieces(transport: OpenAITransport) -> None:
+    whole = await transport.send(CALL)
+    pieces = [piece async for piece in transport.stream(CALL)]
+    reply = pieces.pop()
+    assert isinstance(reply, Reply)
+    assert "".join(map(str, pieces)) == reply.text == whole.text
+    assert (reply.input_tokens, reply.output_tokens) == (whole.input_tokens, whole.output_tokens)
+
+
+# --- servers that take less ------------------------------------------------------------------------------------------
+
+
+class Picky:
+    """A server that refuses what it does not know, in the words of real ones."""
+
+    def __init__(self, refusals: dict[str, str]) -> None:
+        self.refusals = refusals
+        self.bodies: list[dict[str, object]] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        for key, words in self.refusals.items():
+            if key in body or key in json.dumps(body.get("response_format", "")):
+                return web.json_response({"error": {"message": words}}, status=400)
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 40}
+        choices = [{"message": {"content": SAID}, "finish_reason": "stop"}]
+        return web.json_response({"choices": choices, "usage": usage})
+
+
+async def _served(picky: Picky) -> TestServer:
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", picky.answer)
+    server = TestServer(app)
+    await server.start_server()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("refusals", "structured", "left_out"),
+    [
+        ({"json_schema": "'response_format.type' must be 'json_object'"}, "json_object", None),
+        ({"response_format": "Unknown field: response_format"}, "text", "response_format"),
+        ({"temperature": "Unsupported value: 'temperature' does not support 0.0"}, "json_schema", "temperature"),
+        ({"max_tokens": "'max_tokens' is not supported, use 'max_completion_tokens'"}, "json_schema", "max_tokens"),
+    ],
+)
+async def test_what_a_server_does_not_take_is_learnt_once(
+    refusals: dict[str, str], structured: str, left_out: str | None
+) -> None:
+    picky = Picky(refusals)
+    async with await _served(picky) as server:
+        transport = transport_to(str(server.make_url("/v1")))
+        assert (await transport.send(CALL)).text == SAID
+        tried = len(picky.bodies)
+        assert tried in {2, 3}
+        reply = await transport.send(CALL)
+        assert len(picky.bodies) == tried + 1, "it was learnt for good"
+        assert transport.structured == structured
+        assert left_out not in picky.bodies[-1]
+        assert reply.output_tokens == 30, "thinking that is counted apart is in the total"
+        await transport.aclose()
+
+
+async def test_a_refusal_that_speaks_of_nothing_we_sent_is_final() -> None:
+    picky = Picky({"model": "the temperature of the room is too high"})
+    async with await _served(picky) as server:
+        transport = transport_to(str(server.make_url("/v1")), structured="text")
+        with pytest.raises(Failure) as caught:
+            await transport.send(replace(CALL, temperature=None))
+        assert type(caught.value.error) is ModelRefused
+        assert len(picky.bodies) == 1
+        await transport.aclose()
+
+
+async def test_the_key_is_never_told_and_redirects_are_not_followed() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path.startswith("/moved"):
+            return web.Response(status=307, headers={"Location": "/v1/chat/completions"})
+        return web.Response(status=401, text=f"bad key {request.headers['Authorization']}")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as server:
+        refusing, moved = transport_to(str(server.make_url("/v1"))), transport_to(str(server.make_url("/moved/v1")))
+        with pytest.raises(Failure) as caught:
+            await refusing.send(CALL)
+        assert "sk-secret" not in str(caught.value)
+        assert "***" in caught.value.error.message
+        with pytest.raises(Failure) as caught:
+            await moved.send(CALL)
+        assert isinstance(caught.value.error, ModelMisconfigured)
+        await refusing.aclose()
+        await moved.aclose()
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (429, "You exceeded your current quota, please check your plan and billing details.", QuotaExhausted),
+        (400, "Your credit balance is too low to access the Anthropic API.", QuotaExhausted),
+        (402, "Insufficient Balance", QuotaExhausted),
+        (
+            429,
+            "Rate limit reached for gpt-4o. Add a payment method at platform.openai.com/account/billing.",
+            ModelUnavailable,
+        ),
+        (401, "Invalid token", BadKey),
+        (403, "Forbidden", BadKey),
+        (404, "model 'qwen' not found", UnknownModel),
+        (404, 'model "qwen" not found, try pulling it first', UnknownModel),
+        (404, "The model `x` does not exist.", UnknownModel),
+        (400, "x is not a valid model ID", UnknownModel),
+        (404, "404 page not found", ModelMisconfigured),
+        (405, "Method Not Allowed", ModelMisconfigured),
+        (500, "model requires more system memory (9 GiB) than is available (4 GiB)", ModelMisconfigured),
+        (400, "This model's maximum context length is 8192 tokens.", ContextOverflow),
+        (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096.", ContextOverflow),
+        (400, "the request exceeds the available context size. try increasing the context size", ContextOverflow),
+        (400, "prompt is too long: 213000 tokens > 200000 maximum", ContextOverflow),
+        (500, "the input length exceeds the context length", ContextOverflow),
+        (400, "The response was filtered due to the content management policy.", AnswerWithheld),
+        (422, "field required", ModelRefused),
+        (502, "<html>Bad Gateway</html>", ModelUnavailable),
+    ],
+)
+def test_what_servers_say_is_understood(status: int, said: str, kind: type[EngineError]) -> None:
+    failure = refused("openai/qwen", "http://x/v1", status, said)
+    assert type(failure.error) is kind
+    assert failure.retryable is (kind is ModelUnavailable)
+    assert failure.error.remedy
+
+
+def test_ollama_says_how_to_get_a_model() -> None:
+    failure = refused("ollama_chat/qwen3:8b", "http://x/v1", 404, 'model "qwen3:8b" not found, try pulling it first')
+    assert "ollama pull qwen3:8b" in failure.error.remedy
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("3", 3.0),
+        ("0.5", 0.5),
+        ("-1", 0.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("soon", None),
+        ("nan", None),
+        ("", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(header: str, seconds: float | None) -> None:
+    assert seconds_asked(header) == seconds

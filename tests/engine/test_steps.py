@@ -1,0 +1,257 @@
+"""A step stays a DSPy module: copied, saved, loaded, compiled, streamed, called from threads, typed all the while."""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+
+from prompts.answer import AnswerStep, AnswerWritten
+from prompts.engine.clock import Clock
+from prompts.engine.errors import AnswerMalformed, AnswerTruncated, ModelMisconfigured, UnknownModel
+from prompts.engine.meter import Meter
+from prompts.engine.models import CallSettings, ModelChoice, Models
+from prompts.engine.roles import ROLES
+from prompts.extract import Extract, Extracted
+from prompts.summarize import Summarize
+from storage.side import SideStore
+from tests.engine.fakes import MemoryCache
+from tests.server.client import Server
+from tests.server.inputs import INPUTS, PASSAGE
+
+EXTRACT = INPUTS["extract"]
+
+
+def made(server: Server, **options: object) -> Models:
+    choice = ModelChoice("openai/scripted", server.base_url, "a key")
+    return Models(dict.fromkeys(ROLES, choice), **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def models(model_server: Server) -> AsyncIterator[Models]:
+    found = made(model_server, clock=Clock(sleep=lambda _: asyncio.sleep(0)))
+    yield found
+    await found.aclose()
+
+
+@pytest.fixture
+def plain_models(model_server: Server) -> Models:
+    """For tests without a loop of their own: the connections belong to the loop that the engine keeps."""
+    return made(model_server)
+
+
+# --- one call --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["malformed", "empty", "wrong_keys", "duplicate_fields", "out_of_order", "refusal"])
+@pytest.mark.parametrize("step", [Extract, AnswerStep])
+async def test_an_answer_out_of_form_is_repaired(
+    step: type[Extract | AnswerStep], rule: str, models: Models, model_server: Server
+) -> None:
+    model_server.misbehave({"kind": rule, "nth": 1})
+    found = await step(models).acall(**INPUTS[step.step])
+    assert isinstance(found.get("found") or found.get("written"), Extracted | AnswerWritten)
+    assert model_server.stats()["calls"] == 2
+    assert models.meter.rows()[0][2].calls == 2
+
+
+@pytest.mark.parametrize("rule", ["fenced", "thinking", "reasoning"])
+@pytest.mark.parametrize("step", [Extract, AnswerStep])
+async def test_what_models_put_around_an_answer_costs_no_second_call(
+    step: type[Extract | AnswerStep], rule: str, models: Models, model_server: Server
+) -> None:
+    model_server.misbehave({"kind": rule})
+    await step(models).acall(**INPUTS[step.step])
+    assert model_server.stats()["calls"] == 1
+
+
+async def test_a_gateways_page_in_place_of_an_answer_is_tried_again(models: Models, model_server: Server) -> None:
+    model_server.misbehave({"kind": "html", "nth": 1})
+    assert (await Extract(models).run("T", PASSAGE)).entities
+    assert model_server.stats()["calls"] == 2
+    assert models.meter.rows()[0][2].calls == 1
+
+
+async def test_an_answer_that_stays_out_of_form_never_counts_as_a_passage_that_names_nothing(
+    models: Models, model_server: Server
+) -> None:
+    model_server.misbehave({"kind": "empty"})
+    with pytest.raises(AnswerMalformed, match="no record and no line END"):
+        await Extract(models).run("T", PASSAGE)
+    model_server.misbehave({"kind": "truncated"})
+    with pytest.raises(AnswerTruncated):
+        await Extract(models).run("T", PASSAGE)
+    model_server.misbehave({"kind": "no_model"})
+    with pytest.raises(UnknownModel):
+        await Extract(models).run("T", PASSAGE)
+
+
+async def test_a_killed_run_repeats_no_answered_call(model_server: Server, tmp_path: Path) -> None:
+    for _ in range(2):
+        side = SideStore(tmp_path / "side.sqlite")
+        meter = Meter()
+        models = made(model_server, meter=meter, cache=side.model_answers)
+        found = await Extract(models).run("T", PASSAGE)
+        assert [entity.name for entity in found.entities] == ["Ada Lovelace", "Charles Babbage"]
+        await models.aclose()
+        side.close()
+    assert model_server.stats()["calls"] == 1
+    (row,) = meter.rows()
+    assert (row[2].calls, row[2].cached_calls, row[2].input_tokens, row[2].cost_usd) == (0, 1, 0, 0.0)
+
+
+async def test_the_same_model_name_on_another_server_is_another_model(model_server: Server) -> None:
+    cache = MemoryCache()
+    for url in (model_server.base_url, model_server.base_url.replace("127.0.0.1", "localhost")):
+        models = Models({"extract": ModelChoice("openai/scripted", url, "k")}, cache=cache)
+        await Extract(models).run("T", PASSAGE)
+        await models.aclose()
+    assert model_server.stats()["calls"] == 2
+
+
+async def test_a_question_has_a_ledger_of_its_own_and_shares_the_limits(models: Models) -> None:
+    own = models.metered(Meter())
+    await Summarize(own).run("Ada", ("Ada is here.",))
+    assert [row[:2] for row in own.meter.rows()] == [("summarize", "openai/scripted")]
+    assert models.meter.rows() == []
+    client, other = own.client("answer"), models.client("extract")
+    assert client is not None
+    assert client is other
+
+
+async def test_concurrency_holds_over_all_steps(model_server: Server) -> None:
+    model_server.settle(latency_ms=30)
+    models = made(model_server, calls=CallSettings(concurrency=4))
+    extract, summarize = Extract(models), Summarize(models)
+    await asyncio.gather(
+        *(extract.run("T", f"{PASSAGE} {number}") for number in range(12)),
+        *(summarize.run(f"n{number}", ("s",)) for number in range(12)),
+    )
+    assert model_server.stats()["most_in_flight"] == 4
+    await models.aclose()
+
+
+def test_connections_close_with_the_loop(model_server: Server, recwarn: pytest.WarningsRecorder) -> None:
+    models = made(model_server)
+    for number in range(3):
+        asyncio.run(Summarize(models).run("Ada", (f"s{number}",)))
+    assert [str(warning.message) for warning in recwarn if "nclosed" in str(warning.message)] == []
+
+
+# --- DSPy ------------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_called_without_a_loop_and_from_threads(plain_models: Models) -> None:
+    step = Extract(plain_models)
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(step(**EXTRACT).found)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert found == [step(**EXTRACT).found] * 4
+
+
+async def test_a_plain_call_inside_a_loop_is_an_error_that_says_how(models: Models) -> None:
+    with pytest.raises(RuntimeError, match="acall"):
+        Extract(models)(**EXTRACT)
+
+
+async def test_a_copy_has_its_own_examples_and_the_same_models(models: Models) -> None:
+    step = Extract(models)
+    step.demos = [dspy.Example(title="D", passage="P", kinds=[], found=Extracted())]
+    copied = step.deepcopy()
+    copied.demos.append(1)
+    assert len(step.demos) == 1
+    assert copied.models is models
+    assert isinstance((await copied.acall(**EXTRACT, demos=step.demos)).found, Extracted)
+
+
+async def test_a_saved_step_is_loaded_with_its_examples(models: Models, model_server: Server, tmp_path: Path) -> None:
+    step = Extract(models)
+    step.demos = [dspy.Example(title="D", passage="Bo met Cy.", kinds=["x"], found=Extracted())]
+    step.signature = step.signature.with_instructions("Other words.")
+    step.save(tmp_path / "extract.json")
+    loaded = Extract(models)
+    loaded.load(tmp_path / "extract.json")
+    await loaded.acall(**EXTRACT)
+    (request,) = model_server.requests()
+    said = json.dumps(request["body"])
+    assert "Other words." in said
+    assert "Bo met Cy." in said
+    assert "a key" not in (tmp_path / "extract.json").read_text()
+    with pytest.raises(ModelMisconfigured, match="'extract'"):
+        Summarize(models).load(tmp_path / "extract.json")
+
+
+def test_it_is_compiled_by_bootstrapping(plain_models: Models) -> None:
+    class Program(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.extract = Extract(plain_models)
+
+        def forward(self, **inputs: object) -> dspy.Prediction:
+            return self.extract(**inputs)
+
+    examples = [dspy.Example(**{**EXTRACT, "title": str(n)}).with_inputs("title", "passage", "kinds") for n in range(3)]
+    optimiser = dspy.BootstrapFewShot(
+        metric=lambda example, prediction, trace=None: bool(prediction.found.entities),
+        max_bootstrapped_demos=2,
+        max_labeled_demos=0,
+    )
+    compiled = optimiser.compile(Program(), trainset=examples)
+    assert len(compiled.extract.demos) == 2
+    assert isinstance(compiled(**EXTRACT).found, Extracted)
+
+
+async def test_a_stream_shows_the_answer_while_it_is_written(models: Models) -> None:
+    step = AnswerStep(models)
+    pieces = [piece async for piece in step.stream(**INPUTS["answer"])]
+    prediction = pieces.pop()
+    assert isinstance(prediction, dspy.Prediction)
+    assert isinstance(prediction.written, AnswerWritten)
+    assert prediction.written.answer
+    assert "".join(map(str, pieces)) == prediction.written.answer
+    offline = AnswerStep(Models.offline())
+    offline.offline = lambda **_: prediction  # type: ignore[method-assign]
+    assert [piece async for piece in offline.stream(**INPUTS["answer"])] == [prediction]
+
+
+async def test_dspys_own_streaming_works(models: Models) -> None:
+    stream = dspy.streamify(Summarize(models), is_async_program=True)
+    found = [piece async for piece in stream(**INPUTS["summarize"])]
+    assert isinstance(found[-1], dspy.Prediction)
+    written = "".join(piece.choices[0].delta.content for piece in found[:-1])
+    assert json.loads(written) == {"description": found[-1].description}
+
+
+async def test_a_model_set_on_the_step_is_called_by_dspy_in_our_form() -> None:
+    step = Extract(Models.offline())
+    step.lm = DummyLM([{"found": "x"}])
+    assert not step.is_offline
+    with pytest.raises(AnswerMalformed, match="valid answer"):
+        await step.acall(**EXTRACT)
+    assert step.lm.history[-1]["messages"][0]["content"].startswith("Step: extract")
+
+
+async def test_an_optimisers_settings_reach_the_server(models: Models, model_server: Server) -> None:
+    step = Summarize(models)
+    for rollout in (1, 2):
+        await step.acall(**INPUTS["summarize"], config={"temperature": 0.9, "rollout_id": rollout, "seed": 5})
+    bodies = [request["body"] for request in model_server.requests()]
+    assert len(bodies) == 2
+    for body in bodies:
+        assert isinstance(body, dict)
+        assert (body["temperature"], body["seed"], body.get("rollout_id")) == (0.9, 5, None)
+
+
+def test_dspy_writes_nothing_into_the_home_folder(
+    plain_models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Extract(plain_models)(**EXTRACT)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,257 @@
+"""The form of requests and answers: lean, the same for every call of a step, and read strictly."""
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+import tiktoken
+
+from prompts.engine.calls import without_thinking
+from prompts.engine.json_wire import JsonWire
+from prompts.engine.messages import NotAsAsked
+from prompts.engine.records_wire import RecordsWire
+from prompts.engine.text_field import TextField
+from prompts.engine.thinking import ThinkingFilter
+from prompts.engine.wire import conversation, system_message
+from prompts.extract import EntityFound, Extracted, ExtractGraph, RelationFound
+from prompts.filter import FilterKnowledge, Judgement, Judgements
+from prompts.report import WriteReport
+from prompts.summarize import SummarizeEntity
+
+RECORDS = RecordsWire(E="entities", R="relations")
+JSON = JsonWire()
+
+
+class _Two(dspy.Signature):
+    """Answer and give a reason."""
+
+    question: str = dspy.InputField()
+    reason: str = dspy.OutputField()
+    answer: int = dspy.OutputField()
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_names_its_step_and_marks_its_fields() -> None:
+    system, user = conversation(
+        "extract", ExtractGraph, RECORDS, [], {"title": "T", "passage": "P", "kinds": ["a", "b"]}
+    )
+    assert system.content.startswith("Step: extract\nList every entity")
+    assert "E<TAB>name<TAB>kind<TAB>description" in system.content
+    assert user.content == '[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP\n\n[[ ## kinds ## ]]\n["a", "b"]'
+
+
+def test_what_all_calls_share_is_made_once() -> None:
+    assert system_message("filter", FilterKnowledge, JSON) is system_message("filter", FilterKnowledge, JSON)
+    assert JSON.schema(FilterKnowledge) is JSON.schema(FilterKnowledge)
+
+
+def test_examples_are_turns_of_their_own() -> None:
+    demo = {
+        "title": "D",
+        "passage": "Ada",
+        "kinds": [],
+        "found": Extracted(entities=[EntityFound(name="Ada", kind="person")]),
+    }
+    messages = conversation("extract", ExtractGraph, RECORDS, [demo], {"title": "T", "passage": "P", "kinds": []})
+    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+    assert messages[2].content == "E\tAda\tperson\t\nEND"
+
+
+def test_a_missing_input_is_an_error() -> None:
+    with pytest.raises(TypeError, match="passage"):
+        conversation("extract", ExtractGraph, RECORDS, [], {"title": "T", "kinds": []})
+
+
+def test_a_schema_requires_all_and_allows_nothing_else() -> None:
+    def objects(part: Any) -> list[dict[str, Any]]:
+        if isinstance(part, list):
+            return [found for item in part for found in objects(item)]
+        if not isinstance(part, dict):
+            return []
+        own = [part] if "properties" in part and isinstance(part.get("type"), str) else []
+        return own + [found for item in part.values() for found in objects(item)]
+
+    found = objects(JSON.schema(WriteReport))
+    assert len(found) == 3
+    for part in found:
+        assert part["required"] == list(part["properties"])
+        assert part["additionalProperties"] is False
+    assert "minimum" not in json.dumps(JSON.schema(WriteReport))
+
+
+def test_records_take_little_more_than_half_the_tokens_of_json(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = _tokenizer(monkeypatch)
+    names = [f"Person {number}" for number in range(20)]
+    found = Extracted(
+        entities=[EntityFound(name=name, kind="person", description=f"{name} was born in Velin.") for name in names],
+        relations=[
+            RelationFound(
+                source=a, target=b, predicate="met", description=f"{a} met {b} in Velin.", strength=5, keys=("meeting",)
+            )
+            for a, b in zip(names, names[1:] + names[:1], strict=True)
+        ],
+    )
+    records, as_json = RECORDS.write(ExtractGraph, {"found": found}), JSON.write(ExtractGraph, {"found": found})
+    assert count(records) < 0.6 * count(as_json)
+    assert count(RECORDS.form(ExtractGraph)) < 230
+
+
+def _tokenizer(monkeypatch: pytest.MonkeyPatch) -> Any:
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    found = find_spec("litellm")
+    assert found is not None
+    assert found.origin is not None
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(Path(found.origin).parent / "litellm_core_utils" / "tokenizers"))
+    encoding = tiktoken.get_encoding("o200k_base")
+    return lambda text: len(encoding.encode(text))
+
+
+# --- JSON answers ----------------------------------------------------------------------------------------------------
+
+GOOD = '{"judged": {"judgements": [{"passage": 1, "explanation": "says so", "label": "neutral"}]}}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        GOOD,
+        f"```json\n{GOOD}\n```",
+        f"Here it is:\n{GOOD}\nI hope that helps.",
+        GOOD.replace('"neutral"', '"Neutral"'),
+        GOOD.replace("1,", '"1",'),
+        GOOD.replace("says so", "says\nso").replace("says\nso", "says so"),
+    ],
+)
+def test_an_object_is_read_with_what_models_put_around_it(answer: str) -> None:
+    expected = Judgements(judgements=[Judgement(passage=1, explanation="says so", label="neutral")])
+    assert JSON.read(FilterKnowledge, answer) == {"judged": expected}
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("", "no JSON object"),
+        ("I cannot do that.", "no JSON object"),
+        ('{"judged": {"judgements": [', "broken at character"),
+        (GOOD + GOOD, "more than one"),
+        ('{"judged": {}, "judged": {}}', "'judged' is given twice"),
+        (GOOD.replace('"passage": 1', '"passage": 1, "passage": 2'), "'passage' is given twice"),
+        (GOOD.replace('{"judged"', '{"note": 1, "judged"'), "has the keys"),
+        ("{}", "has the keys"),
+        (GOOD.replace("1", '"x"'), "judgements.0.passage"),
+        (GOOD.replace("neutral", "maybe"), "judgements.0.label"),
+        ("{" * 100_000, "broken|nested"),
+        ('{"judged": ' + "[" * 100_000, "nested|broken"),
+    ],
+)
+def test_an_object_out_of_form_is_refused_with_what_is_wrong(answer: str, problem: str) -> None:
+    with pytest.raises(NotAsAsked, match=problem):
+        JSON.read(FilterKnowledge, answer)
+
+
+def test_fields_out_of_order_are_refused() -> None:
+    assert JSON.read(_Two, '{"reason": "r", "answer": 3}') == {"reason": "r", "answer": 3}
+    with pytest.raises(NotAsAsked, match="in this order"):
+        JSON.read(_Two, '{"answer": 3, "reason": "r"}')
+    with pytest.raises(NotAsAsked, match="order"):
+        JSON.read(WriteReport, '{"report": {"summary": "s", "title": "t"}}')
+
+
+def test_what_is_written_is_read_again() -> None:
+    outputs = {"description": 'A "quoted"\nline'}
+    assert JSON.read(SummarizeEntity, JSON.write(SummarizeEntity, outputs)) == outputs
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+LINES = "E\tAda\tperson\tShe.\nE\tVelin\tplace\nR\tAda\tVelin\tlives in\tShe lives there.\t7\thome; city\nEND"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [LINES, LINES.replace("\n", "\r\n"), f"```tsv\n{LINES}\n```", LINES.replace("\t", "\\t"), LINES[:-4], LINES + "\n"],
+)
+def test_records_are_read(answer: str) -> None:
+    found = RECORDS.read(ExtractGraph, answer)["found"]
+    assert isinstance(found, Extracted)
+    assert [(entity.name, entity.description) for entity in found.entities] == [("Ada", "She."), ("Velin", "")]
+    assert [(link.predicate, link.strength, link.keys) for link in found.relations] == [
+        ("lives in", 7.0, ("home", "city"))
+    ]
+    assert RECORDS.read(ExtractGraph, RECORDS.write(ExtractGraph, {"found": found})) == {"found": found}
+
+
+def test_a_passage_that_names_nothing_says_so() -> None:
+    assert RECORDS.read(ExtractGraph, "END") == {"found": Extracted()}
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("", "no record and no line END"),
+        ("```\n```", "no record and no line END"),
+        ("There are no entities in this text.", "line 1"),
+        ('{"entities": []}', "line 1"),
+        ("X\ta\tb\nEND", "begins with none of E, R"),
+        ("E\tAda\tperson\tShe.\tmore\nEND", "line 1 has 4 fields"),
+        ("E\tAda\nEND", "kind"),
+        ("E\tAda\tperson\nR\tAda\tBob\tmet\tx\tstrong\nEND", "line 2, strength"),
+        ("R\tAda\tBob\tmet\tx\t-3\nEND", "strength"),
+        ("END\nE\tAda\tperson", "line 2 comes after END"),
+        (LINES + "\nE\tAda\tperson", "comes after END"),
+        ("E Ada person\nEND", "line 1"),
+    ],
+)
+def test_records_out_of_form_are_refused_with_what_is_wrong(answer: str, problem: str) -> None:
+    with pytest.raises(NotAsAsked, match=problem):
+        RECORDS.read(ExtractGraph, answer)
+
+
+# --- thinking and streams --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("<think>{1}</think>\n{2}", "{2}"),
+        ("\n<thinking>a</thinking><think>b</think>c", "c"),
+        ("a long thought {1}\n</think>\n\n{2}", "{2}"),
+        ("<think>never closed {1}", ""),
+        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{2}<|return|>", "{2}"),
+        ("plain", "plain"),
+        ("a <think in words", "a <think in words"),
+    ],
+)
+def test_thinking_is_never_part_of_the_answer(raw: str, text: str) -> None:
+    assert without_thinking(raw) == text
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("<think>a > b {1}</think>\n\nanswer <b>", "answer <b>"),
+        ("answer", "answer"),
+        ("<b>x</b> y", "<b>x</b> y"),
+        ("<think>a", ""),
+    ],
+)
+def test_a_stream_shows_no_thinking(raw: str, shown: str, size: int) -> None:
+    visible = ThinkingFilter()
+    assert "".join(visible.add(raw[at : at + size]) for at in range(0, len(raw), size)) == shown
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize(
+    "text", ["plain", 'a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"]
+)
+def test_a_text_field_is_shown_while_its_json_is_written(text: str, size: int) -> None:
+    for ascii_only in (True, False):
+        raw = json.dumps({"written": {"answer": text, "values": ["answer"]}}, ensure_ascii=ascii_only)
+        field = TextField("answer")
+        assert "".join(field.add(raw[at : at + size]) for at in range(0, len(raw), size)) == text

@@ -1,0 +1,200 @@
+"""What does the scripted model answer to each step? One stated rule a step, the same answer on every machine.
+
+| step | rule |
+|---|---|
+| extract | capitalised spans are entities, pairs in one sentence are relations |
+| summarize | the first statement |
+| report | title: the first three entities; findings: the first statements |
+| rewrite | the question; its pronoun becomes the last name of the history; no further queries |
+| filter | entailment where two content words are shared, else neutral |
+| route | by keywords |
+| structurize | an element for each sentence with a figure, else for the first sentence |
+| decompose | the question; two parts where it holds " and " |
+| answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+from tests.server.outputs import (
+    Answer,
+    Answered,
+    Element,
+    Entity,
+    Extraction,
+    Finding,
+    Judgement,
+    Judgements,
+    Parts,
+    Relation,
+    Report,
+    Rewriting,
+    Routed,
+    Structure,
+    Summary,
+)
+from tests.server.words import content_words, figures, is_chinese, names, sentences
+
+Fields = Mapping[str, str | Sequence[str]]
+
+LEAST_SHARED = 2
+MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS = 40, 60, 5
+# A passage with fewer longer names than one in so many characters also yields single capitalised words.
+SPARSE = 400
+_NUMBERED = re.compile(r"\[(\d+)\]\s*(.*)", re.S)
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b|[他她它]们?", re.I)
+_ROUTES = (
+    ("algorithm", "asks for steps", r"\bhow (?:do|to|can|should)\b|\bsteps?\b|\bplan\b|如何|怎样|步骤"),
+    ("catalogue", "asks for an overview", r"\bsummar|\boverview\b|\bthemes?\b|总结|概述|概括"),
+    ("table", "compares figures", r"\bcompare\b|\bhow (?:many|much)\b|\b(?:most|high(?:er|est)) |比较|多少"),
+    ("graph", "asks for a connection", r"\bconnect|\brelat|\bwhose\b|\bof the .* of\b|关系|联系"),
+)
+
+
+class NoRuleError(LookupError):
+    """No rule answers the request: an unknown step, or one without a field that its rule reads."""
+
+
+def extract(fields: Fields) -> Extraction:
+    """Pairs keep the order of the text and are given once in either direction."""
+    passage = _text(fields, "passage")
+    kinds = _items(fields, "kinds") if "kinds" in fields else ["thing"]
+    said = [(sentence, names(sentence)) for sentence in sentences(passage)]
+    longer = {name for _, named in said for name in named if " " in name}
+    single = is_chinese(passage) or len(longer) < max(2, len(passage) // SPARSE)
+    entities: dict[str, Entity] = {}
+    relations: dict[frozenset[str], Relation] = {}
+    for sentence, named in said:
+        inside = [name for name in named if single or " " in name]
+        for name in inside:
+            kind = kinds[zlib.crc32(name.encode()) % len(kinds)]
+            if len(entities) < MOST_ENTITIES:
+                entities.setdefault(name, Entity(name, kind, sentence[:200]))
+        for source, target in combinations((name for name in inside if name in entities), 2):
+            if len(relations) < MOST_RELATIONS:
+                link = Relation(source, target, _between(sentence, source, target), sentence[:200])
+                relations.setdefault(frozenset((source, target)), link)
+    return Extraction(tuple(entities.values()), tuple(relations.values()))
+
+
+def _between(sentence: str, source: str, target: str) -> str:
+    """The words between two names where they are one to five and short, else a fixed phrase."""
+    words = re.findall(r"\w+", sentence.partition(source)[2].partition(target)[0])
+    said = " ".join(words)
+    return said if 1 <= len(words) <= 5 and len(said) <= 40 else "is mentioned with"
+
+
+def summarize(fields: Fields) -> Summary:
+    statements = _items(fields, "statements")
+    return Summary(statements[0] if statements else "")
+
+
+def report(fields: Fields) -> Report:
+    titles = [entity.partition(":")[0].strip() for entity in _items(fields, "entities")]
+    statements = _numbered(_items(fields, "statements"))
+    findings = tuple(
+        Finding(", ".join(names(text)[:3]) or text[:40], text, (number,)) for number, text in statements[:MOST_FINDINGS]
+    )
+    summary = statements[0][1] if statements else ""
+    return Report(", ".join(titles[:3]), summary, 5.0, f"{len(titles)} entities", findings)
+
+
+def rewrite(fields: Fields) -> Rewriting:
+    question = _text(fields, "question")
+    known = [name for earlier in _items(fields, "history") for said in sentences(earlier) for name in names(said)]
+    return Rewriting(_PRONOUN.sub(known[-1], question, count=1) if known else question, ())
+
+
+def judge_passages(fields: Fields) -> Judgements:
+    """The rule of the step `filter`."""
+    asked = content_words(_text(fields, "question"))
+    judged = []
+    for number, passage in _numbered(_items(fields, "passages")):
+        shared = sorted(asked & content_words(passage))
+        label = "entailment" if len(shared) >= LEAST_SHARED else "neutral"
+        judged.append(Judgement(number, f"shares {', '.join(shared) or 'nothing'}", label))
+    return Judgements(tuple(judged))
+
+
+def route(fields: Fields) -> Routed:
+    question = _text(fields, "question")
+    for structure, reason, words in _ROUTES:
+        if re.search(words, question, re.I):
+            return Routed(structure, 0.9, 0.6, reason)
+    return Routed("chunk", 0.9, 0.6, "asks for a single fact")
+
+
+def structurize(fields: Fields) -> Structure:
+    """Where a sentence holds figures the element's value is the first of them, exactly as written."""
+    title, given = _text(fields, "title"), _numbered(_items(fields, "sentences"))
+    elements = tuple(
+        Element(title, " ".join(sorted(content_words(text))[:3]), figures(text)[0], number)
+        for number, text in given
+        if figures(text)
+    )
+    if given and not elements:
+        elements = (Element("1", "", given[0][1], given[0][0]),)
+    return Structure(f"{title}: {len(elements)} elements", elements)
+
+
+def decompose(fields: Fields) -> Parts:
+    question = _text(fields, "question")
+    first, joined, second = question.partition(" and ")
+    return Parts((f"{first.rstrip(' ?,')}?", f"{second.rstrip(' ?')}?") if joined else (question,))
+
+
+def answer(fields: Fields) -> Answer:
+    asked = content_words(_text(fields, "question"))
+    best, shared, marker = "", LEAST_SHARED - 1, 0
+    for number, piece in _numbered(_items(fields, "evidence")):
+        for sentence in sentences(piece.partition(": ")[2] or piece):
+            if len(asked & content_words(sentence)) > shared:
+                best, shared, marker = sentence, len(asked & content_words(sentence)), number
+    if not best:
+        return Answer("", (), answerable=False)
+    values = [*figures(best), *(name for name in names(best) if not content_words(name) & asked)]
+    return Answer(f"{best.rstrip('.。')} [{marker}].", tuple(values[:1]), answerable=True)
+
+
+RULES: Mapping[str, Callable[[Fields], Answered]] = {
+    "extract": extract,
+    "summarize": summarize,
+    "report": report,
+    "rewrite": rewrite,
+    "filter": judge_passages,
+    "route": route,
+    "structurize": structurize,
+    "decompose": decompose,
+    "answer": answer,
+}
+
+
+def answer_step(step: str, fields: Fields) -> Answered:
+    """The rule's answer; NoRuleError for a step that has none or a request without a field that the rule reads."""
+    if step not in RULES:
+        raise NoRuleError(f"there is no rule for the step {step!r}; the steps are {', '.join(RULES)}")
+    return RULES[step](fields)
+
+
+def _text(fields: Fields, name: str) -> str:
+    value = _field(fields, name)
+    return value if isinstance(value, str) else "\n".join(value)
+
+
+def _items(fields: Fields, name: str) -> list[str]:
+    value = _field(fields, name)
+    return ([value] if value else []) if isinstance(value, str) else list(value)
+
+
+def _field(fields: Fields, name: str) -> str | Sequence[str]:
+    if name not in fields:
+        raise NoRuleError(f"the request has no field {name!r}; it has {', '.join(fields) or 'none'}")
+    return fields[name]
+
+
+def _numbered(items: Sequence[str]) -> list[tuple[int, str]]:
+    """Items by the number in their brackets, else by their place from 0."""
+    found = [(place, item, _NUMBERED.match(item)) for place, item in enumerate(items)]
+    return [(int(match[1]), match[2]) if match else (place, item) for place, item, match in found]

@@ -1,0 +1,98 @@
+"""How does a test or a benchmark start the scripted model server, steer it and read its counters?
+
+```python
+@pytest.fixture(scope="session")
+def server_process() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+@pytest.fixture
+def model_server(server_process: Server) -> Server:
+    server_process.reset()
+    return server_process
+```
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server. `url` is its root, `base_url` ends in `/v1`."""
+
+    url: str
+    base_url: str
+    pid: int
+    client: httpx.Client
+
+    def post(self, path: str, body: object, timeout: float = 10) -> httpx.Response:
+        """Ask as a plain client does: one try, on a connection that stays open."""
+        return self.client.post(path, json=body, timeout=timeout)
+
+    def misbehave(self, *rules: Mapping[str, object]) -> None:
+        """Replace the rules in force: `misbehave({"kind": "quota", "nth": 2})`. With none it behaves."""
+        self._ask("POST", "/misbehave", list(rules))
+
+    def reset(self) -> None:
+        """Zero the counters, forget bodies and rules; latency stays."""
+        self._ask("POST", "/reset", {})
+
+    def settle(self, **settings: float) -> None:
+        """Set `latency_ms` or `dimension`."""
+        self._ask("POST", "/settings", settings)
+
+    def stats(self) -> dict[str, Any]:
+        """The counters of `Ledger.stats`."""
+        found: dict[str, Any] = self._ask("GET", "/stats")
+        return found
+
+    def requests(self) -> list[dict[str, object]]:
+        """The last requests as `{"path", "step", "body"}`, oldest first."""
+        found: list[dict[str, object]] = self._ask("GET", "/requests")
+        return found
+
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        response = self.client.request(method, path, json=body, timeout=30)
+        if not response.is_success:
+            raise ValueError(f"{method} {path}: {response.text}")
+        return response.json()
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[Server]:
+    """A server in a process of its own, which ends with the block or this process; `arguments` as of the command."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.server", "--until-stdin-closes", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the server ended with {process.wait()} before it served; its own output says why")
+        address = json.loads(line)
+        with httpx.Client(base_url=address["url"], trust_env=False) as client:
+            yield Server(address["url"], address["base_url"], process.pid, client)
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()

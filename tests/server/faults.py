@@ -1,0 +1,206 @@
+"""How does the scripted server misbehave, on which request, and in whose words?
+
+A script is a list of rules. Each rule counts the requests that it is about: all, or those of a `step` (`embeddings`
+is one), those that hold `text`, whose body has `key`, or of more than `over` tokens. It fires on the `nth` of them and
+the `times - 1` that follow, on `every` so manyth, or, with neither, on all; never more than `times` times. The first
+rule that fires decides; every rule counts.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tests.server.ledger import tokens_of
+from tests.server.wire import texts_of
+
+# Answered instead of the model, with the status and body that the named server gives.
+Refused = Literal[
+    "rate_limit", "quota", "server_error", "unauthorized", "no_model",
+    "overflow_openai", "overflow_vllm", "overflow_ollama", "unsupported", "error_in_success",
+]  # fmt: skip
+# The connection itself: closed at once, closed within the body, no answer for `seconds`, the body in small pieces.
+Broken = Literal["reset", "cut", "hang", "drip"]
+# A success whose message is not what was asked for.
+Spoiled = Literal[
+    "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "duplicate_fields", "out_of_order",
+    "thinking", "reasoning", "wrong_keys", "content_filter", "overflow_silent",
+]  # fmt: skip
+Kind = Refused | Broken | Spoiled
+KINDS: tuple[str, ...] = (*get_args(Refused), *get_args(Broken), *get_args(Spoiled))
+
+REFUSAL = "I'm sorry, but I can't help with that request."
+THOUGHT = 'The text names things. Perhaps {"entities": []}? No: I look again, then answer.'
+SILENT_LIMIT = 2048
+_OTHER_LANGUAGE = {
+    "entities": "实体", "relations": "关系", "name": "名称", "kind": "类型", "description": "描述", "source": "来源",
+    "target": "目标", "answer": "答案", "question": "问题", "label": "标签", "summary": "摘要", "title": "标题",
+    "found": "结果", "report": "报告",
+}  # fmt: skip
+
+
+class Rule(BaseModel):
+    """When to misbehave and how. `retry_after` is the header's text: seconds or a date; none, no header."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind
+    step: str | None = None
+    text: str | None = None
+    key: str | None = None
+    over: int | None = Field(default=None, ge=1)
+    nth: int | None = Field(default=None, ge=1)
+    every: int | None = Field(default=None, ge=1)
+    times: int | None = Field(default=None, ge=1)
+    status: int = Field(default=500, ge=400, le=599)
+    retry_after: str | None = None
+    seconds: float = Field(default=1.0, ge=0, le=600)
+
+
+@dataclass(slots=True)
+class _Counted:
+    rule: Rule
+    seen: int = 0
+    fired: int = 0
+
+    def fires(self, step: str, text: str, body: Mapping[str, object]) -> bool:
+        rule = self.rule
+        if rule.step not in {None, step} or (rule.text or "") not in text or (rule.key and rule.key not in body):
+            return False
+        if rule.over is not None and tokens_of(texts_of(body)) <= rule.over:
+            return False
+        self.seen += 1
+        times = rule.times or (1 if rule.nth else None)
+        if times is not None and self.fired >= times:
+            return False
+        if rule.nth is not None:
+            return self.seen >= rule.nth
+        return rule.every is None or self.seen % rule.every == 0
+
+
+@dataclass(slots=True)
+class Script:
+    """The rules in force, with what each has counted."""
+
+    rules: list[_Counted] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rules: list[Rule]) -> "Script":
+        return cls([_Counted(rule) for rule in rules])
+
+    def next(self, step: str, text: str, body: Mapping[str, object]) -> Rule | None:
+        """The rule that decides this request, if any, by its body as sent and as read; call once for each request."""
+        firing = [counted for counted in self.rules if counted.fires(step, text, body)]
+        if not firing:
+            return None
+        firing[0].fired += 1
+        return firing[0].rule
+
+
+def refused(rule: Rule, model: str, tokens: int) -> tuple[int, Mapping[str, str], Mapping[str, object]] | None:
+    """Status, headers and body of a request that the server turns down; None for a kind that answers."""
+    after = {"Retry-After": rule.retry_after} if rule.retry_after else {}
+    shown = f"maximum context length is {rule.over or tokens // 2} tokens"
+    known: dict[str, tuple[int, str, str, str | int | None]] = {
+        "rate_limit": (429, "Rate limit reached: too many requests per minute.", "requests", "rate_limit_exceeded"),
+        "quota": (429, "You exceeded your current quota; check your plan.", "insufficient_quota", "insufficient_quota"),
+        "server_error": (rule.status, "The server had an error.", "server_error", None),
+        "unauthorized": (401, "Incorrect API key provided: sk-…", "invalid_request_error", "invalid_api_key"),
+        "no_model": (404, f"The model `{model}` does not exist.", "invalid_request_error", "model_not_found"),
+        "overflow_openai": (
+            400,
+            f"This model's {shown}. However, your messages resulted in {tokens} tokens.",
+            "invalid_request_error",
+            "context_length_exceeded",
+        ),
+        "overflow_vllm": (
+            400,
+            f"This model's {shown}. However, you requested {tokens + 512} tokens ({tokens} in the messages, 512 in the "
+            "completion). Please reduce the length of the messages or completion.",
+            "BadRequestError",
+            400,
+        ),
+        "unsupported": (
+            400,
+            f"Unsupported parameter: '{rule.key}' is not supported with this model.",
+            "invalid_request_error",
+            "unsupported_parameter",
+        ),
+        "error_in_success": (200, "The model crashed while it answered.", "server_error", 500),
+        "overflow_ollama": (400, "the input length exceeds the context length", "invalid_request_error", None),
+    }
+    if rule.kind not in known:
+        return None
+    status, message, kind, code = known[rule.kind]
+    return status, after, {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A message as the server sends it."""
+
+    content: str | None
+    finish: str = "stop"
+    refusal: str | None = None
+    reasoning: str | None = None
+    # What the server says it read, where it cut the prompt without a word.
+    read_at_most: int | None = None
+
+
+def spoiled(rule: Rule, content: str) -> Reply:
+    """The reply with what the rule's kind does to its content; other kinds leave it as it is."""
+    half = content[: len(content) // 2]
+    replies = {
+        "empty": Reply(""),
+        "refusal": Reply(REFUSAL),
+        "refusal_field": Reply(None, refusal=REFUSAL),
+        "malformed": Reply(_malformed(content)),
+        "truncated": Reply(half, finish="length"),
+        "fenced": Reply(f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."),
+        "duplicate_fields": Reply(_reordered(content, twice=True)),
+        "out_of_order": Reply(_reordered(content, twice=False)),
+        "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
+        "reasoning": Reply(content, reasoning=THOUGHT),
+        "wrong_keys": Reply(_translated(content)),
+        "content_filter": Reply("", finish="content_filter"),
+        "overflow_silent": Reply(content, read_at_most=rule.over or SILENT_LIMIT),
+    }
+    return replies.get(rule.kind, Reply(content))
+
+
+def _malformed(content: str) -> str:
+    """JSON with bare keys and without its last bracket; records with the first tab gone."""
+    if content.startswith("{"):
+        return re.sub(r'"(\w+)":', r"\1:", content)[:-1]
+    return content.replace("\t", " ", 1)
+
+
+def _reordered(content: str, *, twice: bool) -> str:
+    """The parts last first, or with the first one repeated at the end (in JSON as null)."""
+    if content.startswith("{"):
+        return _reordered_object(json.loads(content), twice=twice)
+    lines = content.split("\n")
+    return "\n".join([*lines, lines[0]] if twice else lines[::-1])
+
+
+def _reordered_object(parts: Mapping[str, object], *, twice: bool) -> str:
+    """The object's own parts, or those of its only part."""
+    pairs = [(json.dumps(key), json.dumps(value, ensure_ascii=False)) for key, value in parts.items()]
+    only = next(iter(parts.values()))
+    if len(pairs) == 1 and isinstance(only, dict):
+        pairs = [(pairs[0][0], _reordered_object(only, twice=twice))]
+    elif twice:
+        pairs.append((pairs[0][0], "null"))
+    else:
+        pairs.reverse()
+    return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+
+
+def _translated(content: str) -> str:
+    """Known keys in Chinese, others with a Chinese suffix; in records every line's kind."""
+    if not content.startswith("{"):
+        return re.sub(r"^\w+(?=\t)", "记录", content, flags=re.M)
+    return re.sub(r'"(\w+)":', lambda key: f'"{_OTHER_LANGUAGE.get(key[1], f"{key[1]}项")}":', content)

@@ -1,0 +1,49 @@
+"""What is each step asked, where only the form of the exchange matters, and how is it sent?"""
+
+import json
+from typing import Any
+
+import httpx
+
+from tests.server.client import Server
+
+PASSAGE = "Ada Lovelace met Charles Babbage in London."
+INPUTS: dict[str, dict[str, object]] = {
+    "extract": {"title": "T", "passage": PASSAGE, "kinds": ["person"]},
+    "summarize": {"name": "Ada", "statements": ["Ada is here."]},
+    "report": {"entities": ["Ada: is here"], "statements": ["[1] Ada is here."]},
+    "rewrite": {"question": "Where?", "history": []},
+    "filter": {"question": "Where?", "hypothesis": "-", "passages": ["[0] Here."]},
+    "route": {"question": "Where?", "core_content": []},
+    "structurize": {"question": "?", "structure": "table", "title": "T", "sentences": ["[1] It is 4 m."]},
+    "decompose": {"question": "Where?", "knowledge": []},
+    "answer": {"question": "Where is Ada Lovelace?", "found": [], "evidence": [f"[1] T: {PASSAGE}"]},
+}
+SHOWN = '{\n "found": {\n }\n}'
+RECORDS = "E<TAB>name<TAB>kind<TAB>description\nR<TAB>source<TAB>target<TAB>predicate\nEND"
+
+
+def body(step: str = "extract", form: str = SHOWN, **more: object) -> dict[str, object]:
+    shown = [
+        f"[[ ## {name} ## ]]\n{value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in INPUTS[step].items()
+    ]
+    messages = [
+        {"role": "system", "content": f"Step: {step}\nDo it.\n\n{form}"},
+        {"role": "user", "content": "\n\n".join(shown)},
+    ]
+    return {"model": "m", "messages": messages, **more}
+
+
+def post(server: Server, sent: object, path: str = "/v1/chat/completions", timeout: float = 10) -> httpx.Response:
+    return server.post(path, sent, timeout)
+
+
+def message(response: httpx.Response) -> dict[str, Any]:
+    response.raise_for_status()
+    found: dict[str, Any] = response.json()["choices"][0]["message"]
+    return found
+
+
+def names(content: str) -> list[str]:
+    return [entity["name"] for entity in json.loads(content)["found"]["entities"]]

@@ -1,0 +1,84 @@
+"""What was asked of the scripted server: calls, tokens, repeats, the most at once, and every address reached for."""
+
+import hashlib
+import time
+from collections import Counter, deque
+from collections.abc import Mapping
+from functools import lru_cache
+
+from prompts.language.tokens import count_tokens
+
+# What a chat format adds to each message and to the whole.
+_MESSAGE_OVERHEAD = 3
+
+
+@lru_cache(maxsize=1024)
+def _counted(text: str) -> int:
+    return count_tokens([text])[0]
+
+
+def tokens_of(texts: list[str]) -> int:
+    """Tokens of a chat's messages, the format's own included; a text that came before is not encoded again."""
+    return sum(_counted(text) + _MESSAGE_OVERHEAD for text in texts) + _MESSAGE_OVERHEAD
+
+
+class Ledger:
+    """Counters since the start or the last reset; bodies of the last `keep` requests."""
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self.in_flight = 0
+        self.reset()
+
+    def reset(self) -> None:
+        self._since, self._cpu = time.monotonic(), time.process_time()
+        self.most_in_flight = self.in_flight
+        self.paths: Counter[str] = Counter()
+        self.steps: dict[str, Counter[str]] = {}
+        self.kinds: Counter[str] = Counter()
+        self.others: list[str] = []
+        self.bodies: deque[Mapping[str, object]] = deque(maxlen=self._keep)
+        self._seen: set[bytes] = set()
+        self.repeated = 0
+        self.dropped = 0
+
+    def arrive(self, path: str, step: str, text: str, body: Mapping[str, object]) -> None:
+        """A request came in, `text` as sent and `body` as read; `depart` follows."""
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.paths[path] += 1
+        self._of(step)["calls"] += 1
+        self.bodies.append({"path": path, "step": step, "body": body})
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        self.repeated += digest in self._seen
+        self._seen.add(digest)
+
+    def depart(self, kind: str, step: str, prompt: int = 0, completion: int = 0) -> None:
+        """It was answered: `kind` is "answered", "refused" or a kind of misbehaviour."""
+        self.in_flight -= 1
+        self.kinds[kind] += 1
+        self._of(step).update({"prompt_tokens": prompt, "completion_tokens": completion})
+
+    def stats(self) -> Mapping[str, object]:
+        """All counters as JSON."""
+        totals: Counter[str] = Counter()
+        for counted in self.steps.values():
+            totals.update(counted)
+        return {
+            "calls": totals["calls"],
+            "prompt_tokens": totals["prompt_tokens"],
+            "completion_tokens": totals["completion_tokens"],
+            "in_flight": self.in_flight,
+            "most_in_flight": self.most_in_flight,
+            "repeated": self.repeated,
+            "dropped_by_client": self.dropped,
+            "paths": self.paths,
+            "steps": self.steps,
+            "kinds": self.kinds,
+            "others": self.others,
+            "seconds": round(time.monotonic() - self._since, 3),
+            "cpu_seconds": round(time.process_time() - self._cpu, 3),
+        }
+
+    def _of(self, step: str) -> Counter[str]:
+        return self.steps.setdefault(step, Counter(calls=0, prompt_tokens=0, completion_tokens=0))

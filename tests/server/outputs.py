@@ -1,0 +1,130 @@
+"""Of which types are the scripted answers? Their parts have the names that the wire uses."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A capitalised span, exactly as written."""
+
+    name: str
+    kind: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Two entities of one sentence."""
+
+    source: str
+    target: str
+    predicate: str
+    description: str
+    strength: float = 5.0
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """All of a passage."""
+
+    entities: tuple[Entity, ...]
+    relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An entity's description."""
+
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A statement quoted as an insight."""
+
+    summary: str
+    explanation: str
+    statements: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A community's report."""
+
+    title: str
+    summary: str
+    rating: float
+    rating_reason: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The question on its own."""
+
+    question: str
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One passage's label."""
+
+    passage: int
+    explanation: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """A judgement for each passage."""
+
+    judgements: tuple[Judgement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The chosen structure."""
+
+    structure: str
+    confidence: float
+    margin: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of a structure."""
+
+    label: str
+    attribute: str
+    value: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A document's elements."""
+
+    description: str
+    elements: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Sub-questions."""
+
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A sentence with its marker, or nothing."""
+
+    answer: str
+    values: tuple[str, ...]
+    answerable: bool
+
+
+Answered = Extraction | Summary | Report | Rewriting | Judgements | Routed | Structure | Parts | Answer

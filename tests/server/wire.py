@@ -1,0 +1,153 @@
+"""How does a request say what is asked, and how is the answer written?
+
+The protocol, which rests on no wording of a prompt:
+
+- the system message holds a line `Step: extract` (any step of `RULES`);
+- the last user message with fields holds them as `[[ ## name ## ]]` blocks, what is no string as JSON;
+- the answer's form is
+  - *records* where the system message states a layout, lines such as `E<TAB>name<TAB>kind`: a line for each item of
+    the answer that has these parts, several values apart by a semicolon, `END` after the last;
+  - else one *JSON object* with the keys of the schema in `response_format` (Ollama: `format`), or of the object that
+    the system message shows, one space deep.
+
+This file alone knows the wire: it changes with it, the rules do not. It is as gullible as a model: a passage with
+a `[[ ## field ## ]]` line of its own takes that field over.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as parts_of
+
+from tests.server.answers import Fields, NoRuleError
+from tests.server.outputs import Answered
+
+Json = Mapping[str, object]
+Layout = Mapping[str, tuple[str, ...]]
+
+END = "END"
+_STEP = re.compile(r"^\s*Step:\s*([\w-]+)\s*$", re.M)
+_FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n?", re.M)
+_SHOWN_KEY = re.compile(r'^ "(\w+)":', re.M)
+_RECORD = re.compile(r"^\w+(?:<TAB>\w+)+$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, read. `outputs` are the keys of the object, `layout` the records; a request has one or the other."""
+
+    step: str
+    fields: Fields
+    outputs: tuple[str, ...]
+    layout: Layout
+
+
+def step_of(body: Json) -> str | None:
+    """The step that the system message names."""
+    named = _STEP.search(_system(body))
+    return named[1] if named else None
+
+
+def read(body: Json) -> Asked:
+    """The step, its fields and the answer's form; NoRuleError where the request names no step or holds no fields."""
+    step, system = step_of(body), _system(body)
+    if step is None:
+        raise NoRuleError("the system message holds no line `Step: <name>`")
+    turns = [text for role, text in _messages(body) if role == "user"]
+    fields = next((found for text in reversed(turns) if (found := read_fields(text))), None)
+    if fields is None:
+        raise NoRuleError("no user message holds fields, written as `[[ ## name ## ]]`")
+    layout = {kind: tuple(parts) for kind, *parts in (line.split("<TAB>") for line in _RECORD.findall(system))}
+    return Asked(step, fields, () if layout else _outputs(body, system), layout)
+
+
+def read_fields(text: str) -> Fields:
+    """The blocks of a user message; of two with one name the last."""
+    marks = list(_FIELD.finditer(text))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    # Without a mark `ends` is the longer one.
+    return {mark[1]: _value(text[mark.end() : end].strip()) for mark, end in zip(marks, ends, strict=False)}
+
+
+def write(asked: Asked, answer: Answered) -> str:
+    """The message's content in the form asked for; NoRuleError where a part is asked for that the rule lacks."""
+    parts = {field.name: _plain(getattr(answer, field.name)) for field in parts_of(answer)}
+    if asked.layout:
+        return _records(parts, asked)
+    named = set(asked.outputs) & set(parts) or not asked.outputs
+    if not named and len(asked.outputs) == 1:
+        return json.dumps({asked.outputs[0]: parts}, ensure_ascii=False)
+    missing = [name for name in asked.outputs if name not in parts]
+    if missing:
+        raise NoRuleError(
+            f"the step {asked.step!r} is asked for {', '.join(missing)}; its rule gives {', '.join(parts)}"
+        )
+    return json.dumps({name: parts[name] for name in asked.outputs or parts}, ensure_ascii=False)
+
+
+def _plain(part: object) -> object:
+    """Records as mappings, all the way down; `asdict` copies deeply and takes five times as long."""
+    if is_dataclass(part):
+        return {field.name: _plain(getattr(part, field.name)) for field in parts_of(part)}
+    return [_plain(item) for item in part] if isinstance(part, tuple) else part
+
+
+def _records(parts: Json, asked: Asked) -> str:
+    lists = [list(part) for part in parts.values() if isinstance(part, tuple | list) and part]
+    lines = []
+    for kind, columns in asked.layout.items():
+        fitting = next((items for items in lists if isinstance(items[0], dict) and set(columns) <= set(items[0])), None)
+        if fitting is None:
+            continue
+        lists.remove(fitting)
+        lines += ["\t".join([kind, *(_cell(item[column]) for column in columns)]) for item in fitting]
+    if lists:
+        raise NoRuleError(f"the records of {asked.step!r} have no kind for items such as {lists[0][0]}")
+    return "\n".join([*lines, END])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "; ".join(map(_cell, value))
+    return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _outputs(body: Json, system: str) -> tuple[str, ...]:
+    asked = body.get("response_format")
+    inner = asked.get("json_schema") if isinstance(asked, dict) else None
+    schema = inner.get("schema") if isinstance(inner, dict) else body.get("format")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return tuple(properties) if isinstance(properties, dict) else tuple(_SHOWN_KEY.findall(system))
+
+
+def _value(block: str) -> str | list[str]:
+    if not block.startswith("["):
+        return block
+    try:
+        items = json.loads(block)
+    except json.JSONDecodeError:
+        return block
+    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
+
+
+def texts_of(body: Json) -> list[str]:
+    """The text of every message."""
+    return [text for _, text in _messages(body)]
+
+
+def _messages(body: Json) -> Sequence[tuple[str, str]]:
+    given = body.get("messages")
+    turns = [turn for turn in given if isinstance(turn, dict)] if isinstance(given, list) else []
+    return [(str(turn.get("role")), _text_of(turn.get("content"))) for turn in turns]
+
+
+def _system(body: Json) -> str:
+    return "\n".join(text for role, text in _messages(body) if role in {"system", "developer"})
+
+
+def _text_of(content: object) -> str:
+    """A message's text, also of one in parts; parts that are no text count as none."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
