@@ -15,6 +15,7 @@ from storage.errors import SettingsError
 
 PREFIX = "TRELLIS_"
 DEFAULT_CONFIG = "trellis.toml"
+DEFAULT_OVERLAP = 100
 
 
 class RoleSettings(BaseModel):
@@ -39,8 +40,10 @@ class Settings(BaseModel):
     roles: dict[Role, RoleSettings] = Field(default_factory=dict)
     embedding: str = "bundled"
     embedding_base_url: str | None = None
+    embedding_api_key: SecretStr | None = None
     chunk_tokens: int = Field(default=600, ge=20)
-    chunk_overlap: int = Field(default=100, ge=0)
+    chunk_overlap: int = Field(default=DEFAULT_OVERLAP, ge=0)
+    gleanings: int = Field(default=0, ge=0, le=10)
     concurrency: int = Field(default=16, ge=1)
     rpm: int | None = Field(default=None, ge=1)
     tpm: int | None = Field(default=None, ge=1)
@@ -68,6 +71,13 @@ class Settings(BaseModel):
         key = own.api_key or (self.lm_api_key if shared and base_url == self.lm_base_url else None)
         return ModelChoice(name, base_url, key.get_secret_value() if key else None)
 
+    def embedding_key(self) -> str | None:
+        """The embedding server's own key; the common models' key only where both are one server."""
+        hosted = self.embedding.startswith("openai/") and self.lm.startswith("openai/")
+        same = self.embedding_base_url == self.lm_base_url and (hosted or self.embedding_base_url is not None)
+        key = self.embedding_api_key or (self.lm_api_key if same else None)
+        return key.get_secret_value() if key else None
+
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
         return CallSettings(self.concurrency, self.rpm, self.tpm, self.max_attempts, self.timeout, self.max_tokens)
@@ -83,6 +93,9 @@ def load_settings(
     environ = os.environ if environment is None else environment
     given = {name: value for name, value in (parameters or {}).items() if value is not None}
     values = _merge(_merge(_from_file(environ), _from_environment(environ)), given)
+    if "chunk_overlap" not in values and str(values.get("chunk_tokens", "")).isdecimal():
+        # Whoever asks for small chunks has not asked for an overlap of most of them.
+        values["chunk_overlap"] = min(DEFAULT_OVERLAP, int(str(values["chunk_tokens"])) // 6)
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:

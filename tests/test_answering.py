@@ -168,3 +168,19 @@ async def test_a_mode_decides_search_and_structure(session: Session) -> None:
 def test_a_mode_that_is_not_there_is_refused() -> None:
     with pytest.raises(SettingsError, match="hyde"):
         AskOptions(mode="hyde")
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("谁设计了红隼桥?", "Tobias Wren"),
+        ("安贝尔大桥的造价是多少?", "214.6 million"),
+        ("谁领导海岸水文研究所?", "许美兰"),
+    ],
+)
+async def test_a_chinese_question_finds_what_only_english_documents_say(
+    question: str, expected: str, session: Session
+) -> None:
+    answer = await asked(question, session)
+    assert expected in answer.citations[0].quote
+    assert answer.fallback == "none"

@@ -72,3 +72,10 @@ def test_keys_are_never_shown(tmp_path: Path) -> None:
 
 def test_an_empty_variable_counts_as_not_set() -> None:
     assert load_settings({}, {"TRELLIS_CHUNK_TOKENS": ""}).chunk_tokens == 600
+
+
+def test_small_chunks_need_no_overlap_of_their_own(tmp_path: Path) -> None:
+    settings = load_settings({"chunk_tokens": 60}, settings_file(tmp_path, ""))
+    assert settings.chunk_overlap == 10
+    with pytest.raises(SettingsError, match="chunk_overlap"):
+        load_settings({"chunk_tokens": 60, "chunk_overlap": 40}, settings_file(tmp_path, ""))

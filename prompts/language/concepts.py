@@ -52,34 +52,40 @@ connect connected links link linked relation related
 problem problems trouble troubles damage damaged worry worried risk risks fail failed failure complain complaint
 country nation nationality
 """
-_CHINESE = (
-    ("领导", "所长", "负责人", "主任", "馆长", "院长", "校长", "担任", "主管", "首席"),
-    ("创立", "创办", "成立", "建立", "创建", "创始"),
-    ("设计", "设计者", "设计师"),
-    ("建造", "修建", "建成", "兴建", "竣工"),
-    ("造价", "费用", "花费", "成本", "价格", "耗资", "经费"),
-    ("收入", "营业额", "营收"),
-    ("出生", "生于", "诞生"),
-    ("去世", "逝世", "死于", "病逝"),
-    ("作者", "撰写", "编写", "写的", "著"),
-    ("全长", "长度", "多长", "长达"),
-    ("高度", "多高", "海拔"),
-    ("位于", "坐落", "地处", "在哪"),
-    ("来自", "从哪里来", "水源", "来源"),
-    ("缺点", "不足", "局限", "问题", "挑战", "困难"),
-    ("优点", "优势", "好处", "长处"),
-    ("组成", "包括", "包含", "构成", "分为"),
-    ("提出", "发明", "开发", "推出"),
-    ("使用", "采用", "利用", "用到"),
-    ("步骤", "流程", "过程", "阶段"),
-    ("定义", "是指", "指的是", "即为", "是一种"),
-)
+# Each line begins with the English word of its concept where there is one: a Chinese question finds English evidence.
+_CHINESE = """
+lead 领导 所长 负责人 主任 馆长 院长 校长 担任 主管 首席
+found 创立 创办 成立 建立 创建 创始
+design 设计 设计者 设计师
+build 建造 修建 建成 兴建 竣工
+cost 造价 费用 花费 成本 价格 耗资 经费
+income 收入 营业额 营收
+born 出生 生于 诞生
+die 去世 逝世 死于 病逝
+write 作者 撰写 编写 写的 著
+length 全长 长度 多长 长达
+height 高度 多高 海拔
+locate 位于 坐落 地处 在哪
+来自 从哪里来 水源 来源
+缺点 不足 局限 问题 挑战 困难
+优点 优势 好处 长处
+组成 包括 包含 构成 分为
+提出 发明 开发 推出
+use 使用 采用 利用 用到
+步骤 流程 过程 阶段
+定义 是指 指的是 即为 是一种
+"""
 _CONCEPT_OF: dict[str, str] = {}
 for _line in _ENGLISH.strip().splitlines():
     for _word in _line.split():
         # "Founded" (established) and "found" (discovered) have one stem: the first line that has a word wins.
         _CONCEPT_OF.setdefault(stem(_word), "~" + _line.split()[0])
-_ZH_OF = {word: "~" + words[0] for words in _CHINESE for word in words}
+_ZH_OF: dict[str, str] = {}
+for _line in _CHINESE.strip().splitlines():
+    _first, *_rest = _line.split()
+    _ZH_OF |= dict.fromkeys(
+        _rest if _first.isascii() else [_first, *_rest], _CONCEPT_OF.get(stem(_first), "~" + _first)
+    )
 _ZH_PATTERN = re.compile("|".join(sorted(map(re.escape, _ZH_OF), key=len, reverse=True)))
 
 

@@ -31,6 +31,8 @@ _ZH_ASKING = re.compile(
 )
 _ZH_JOINS = re.compile(r"[的是在由和与]")
 _PRESENT = re.compile(r"\b(?:now|currently|today|present|current|is|are)\b|现在|目前|如今|现任", re.I)
+# A Chinese question speaks of the present unless a particle or a date says otherwise.
+_ZH_PAST = re.compile(r"了|曾|过|\d{3,4}年|[第首前]一?任|当时|以前|原来|最初")
 _LASTING = re.compile(
     r"\b(?:since|current|currently|still|now|today|newly)\b|起[,，、 (]|年起|至今|现任|目前|现在", re.I
 )
@@ -75,7 +77,8 @@ class Relevance:
         if ask.chinese:
             known |= {name: (name,) for name in _unknown_bodies(ask.text, known)}
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
-        self.name_terms = {term for name in known for term in concept_terms(name)}
+        self.terms_of_names = [frozenset(concept_terms(name)) for name in known]
+        self.name_terms = {term for terms in self.terms_of_names for term in terms}
         if ask.chinese:  # Of an unspaced name the graph may know a part only; the rest asks for nothing either.
             runs = [run for span in names_of(ask.text) for run in _ZH_JOINS.split(span.text)]
             whole = (run for run in runs if any(name in run for name in known))
@@ -84,7 +87,8 @@ class Relevance:
         wanted = [term for term in concept_terms(text) if term not in _ASKING and not _is_filler(term)]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
-        self.present = _PRESENT.search(ask.text) is not None
+        past = _ZH_PAST.search(ask.text) if ask.chinese else _PRESENT.search(ask.text) is None
+        self.present = not past
         self._judged: dict[Evidence, Scored] = {}
 
     def about(self, ask: Ask, names: Sequence[str]) -> "Relevance":
@@ -128,12 +132,15 @@ class Relevance:
         return known
 
     def _judge(self, evidence: Evidence) -> Scored:
-        shares = self._shares(evidence)
+        shares, holdings = self._shares(evidence), self._holdings(evidence)
+        for terms, held in zip(self.terms_of_names, holdings, strict=True):
+            # A thing named otherwise ("Kestrel Bridge" for "红隼桥") is named all the same.
+            shares |= {term: max(shares[term], held) for term in terms if term in shares}
         total = sum(self.weights.values()) or 1.0
         coverage = sum(weight * shares[term] for term, weight in self.weights.items()) / total
         cue_total = sum(self.weights[term] for term in self.cues)
         cues = sum(self.weights[term] * shares[term] for term in self.cues) / cue_total if cue_total else 1.0
-        names = self._names(evidence)
+        names = sum(holdings) / len(holdings) if holdings else 1.0
         score = coverage + (0.35 * names if self.names else 0.0) + 0.15 * evidence.prior - 0.1 * _is_heading(evidence)
         if self.present:
             # Asked about today, what still holds comes before what once did.
@@ -161,20 +168,19 @@ class Relevance:
             for term in self.weights
         }
 
-    def _names(self, evidence: Evidence) -> float:
-        """The share of the question's names that the evidence is about."""
+    def _holdings(self, evidence: Evidence) -> list[float]:
+        """For each name of the question how far the evidence is about it: 1 in the text, .9 in its title, else 0."""
         if not self.names:
-            return 1.0
+            return []
         here, title, before = _searchable(evidence.text), _searchable(f"{evidence.title} {evidence.heading}"), ""
         if PRONOUN.match(evidence.text):
             before = _searchable(evidence.before)
-        found = 0.0
-        for forms in self.names:
-            if any(_holds(here, form) for form in forms):
-                found += 1.0
-            elif any(_holds(title, form) or _holds(before, form) for form in forms):
-                found += 0.9
-        return found / len(self.names)
+        return [
+            1.0
+            if any(_holds(here, form) for form in forms)
+            else 0.9 * any(_holds(title, form) or _holds(before, form) for form in forms)
+            for forms in self.names
+        ]
 
 
 @lru_cache(maxsize=50_000)

@@ -50,5 +50,6 @@ def _document(name: str, parts: list[Part]) -> Document:
 
 
 def _each_once(parts: list[Part]) -> list[Part]:
-    """Triples of one file count once, however many named sources lead to that file."""
-    return list({part.path: part for part in reversed(parts)}.values())[::-1]
+    """The same triples count once, whether one file was named twice or a copy of it stands in another source."""
+    by_file = {part.path: part for part in reversed(parts)}
+    return list({part.hash: part for part in by_file.values()}.values())[::-1]

@@ -230,3 +230,12 @@ def test_a_file_name_that_is_no_utf_8_is_still_read(tmp_path: Path) -> None:
 def test_named_pipes_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     assert [skipped.reason for skipped in load(tmp_path)[0].skipped] == ["not a regular file"]
+
+
+def test_a_copy_of_triples_in_another_source_counts_once(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "facts.csv").write_text("s,p,o\nAda,knows,Bob\n", encoding="utf-8")
+    loaded = read_sources([tmp_path / "one", tmp_path / "two"])
+    (document,) = compose(loaded.parts)
+    assert document.text.count("Ada -[knows]-> Bob") == 1
