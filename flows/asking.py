@@ -45,7 +45,7 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     route = await choose_structure(taken, pool, Route(models), options.forced)
     structured = view.connected(await structurize(route, pool, relevance, Structurize(models)))
     parts = await decompose(taken, structured.descriptions, Decompose(models))
-    answered = await answer(parts, structured, relevance, AnswerStep(models), view.reach)
+    answered = await answer(parts, structured, relevance, AnswerStep(models, options.on_text), view.reach)
     if answered.reading.support == "none" and not recall.used:
         await view.remember(passages, kept)
     trace = Trace(

@@ -1,6 +1,6 @@
 """How do the steps of one question see the session? Judges, memory, searches and documents as plain values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,6 +37,8 @@ MODES: dict[Mode, StructureType | None] = {
 class AskOptions:
     """How a question is answered; `documents` restricts the evidence to those ids, `history` holds earlier turns.
 
+    `on_text` gets pieces of the draft while a model writes it; the answer itself may read otherwise.
+
     Raises SettingsError for a mode that this version does not have.
     """
 
@@ -45,6 +47,7 @@ class AskOptions:
     k: int = 8
     documents: tuple[str, ...] | None = None
     history: tuple[str, ...] = ()
+    on_text: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

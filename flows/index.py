@@ -1,12 +1,16 @@
 """How is an index run recorded? As the Prefect flow `index`: a named run with steps, a summary and an end in words."""
 
+from collections.abc import Sequence
+
 from flows.history import index_run
 from flows.indexing import IndexOptions
 from flows.recording import acreate_markdown_artifact, acreate_table_artifact, done, failed, flow, flow_run, plain
-from flows.runtime import open_runtime
+from flows.runtime import open_runtime, usage_rows
 from flows.settings import load_settings
+from flows.usage import ledger
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
+from storage.meta import UsageRow
 from storage.records import IndexReport
 
 SHOWN_SKIPPED = 50
@@ -42,7 +46,7 @@ async def index(
         report = await index_run(sources, IndexOptions(full=full, allow_removals=allow_removals), runtime)
     except (TrellisError, EngineError) as error:
         return failed(error, IndexReport)
-    await _show(report, sources)
+    await _show(report, sources, usage_rows(runtime.models.meter))
     return done(in_words(report), report)
 
 
@@ -58,7 +62,7 @@ def in_words(report: IndexReport) -> str:
     )
 
 
-async def _show(report: IndexReport, sources: list[str]) -> None:
+async def _show(report: IndexReport, sources: list[str], used: Sequence[UsageRow]) -> None:
     """The summary and the table of figures in the UI."""
     lines = [f"# Generation {report.generation}", in_words(report), f"Sources: {plain(', '.join(sources))}"]
     if report.dead_letters:
@@ -66,6 +70,7 @@ async def _show(report: IndexReport, sources: list[str]) -> None:
     if report.skipped:
         lines.append(f"## Skipped ({len(report.skipped)})")
         lines.append("\n".join(f"- {plain(one.path)}: {plain(one.reason)}" for one in report.skipped[:SHOWN_SKIPPED]))
+    lines.append(ledger(used))
     await acreate_markdown_artifact(key="index-summary", markdown="\n\n".join(lines), description=in_words(report))
     figures = report.model_dump(exclude={"documents", "skipped", "usage", "published"})
     rows = [{"what": f"documents {name}", "count": number} for name, number in report.documents.model_dump().items()]

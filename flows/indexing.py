@@ -5,28 +5,35 @@ load ─ sync ─ chunk ─ extract ─ dedupe ─ summarize ─ detect communit
 This is the story without Prefect; `flows.index` runs it as a recorded flow.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from flows.garbage import rare_collection
 from flows.indexing_store import (
     Carried,
     carried_over,
+    gate,
+    keep_letters,
     known_reports,
     only_failed_again,
     rebind,
     store_chunks,
     store_graph,
+    store_terms,
     store_vectors,
     summary_of,
     unchanged,
 )
 from flows.runtime import Runtime, usage_rows
+from flows.side_by_side import meanwhile, side_by_side
 from prompts.extract import Extract
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
-from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter, Extraction, IndexReport
 from storage.staging import Staging
 from tasks.chunk import chunk
@@ -41,6 +48,7 @@ from tasks.sync import SyncPlan
 
 BATCH = 64
 EMBED_BATCH = 256
+TERMS_BATCH = 16
 FAILURE_LIMIT = 0.1
 
 
@@ -62,23 +70,27 @@ async def build_index(sources: Sequence[str | Path], options: IndexOptions, runt
     carried = carried_over(loaded, options, runtime)
     if unchanged(carried, runtime):
         return summary_of(carried, runtime, started)
-    with runtime.workspace.write() as staging:
+    with runtime.workspace.write() as staging, rare_collection():
         if staging.base_number != carried.generation:
             # Another run published since we compared; under the lock nobody else can.
             carried = carried_over(loaded, options, runtime)
         chunks = await _chunk(carried.plan, staging, runtime)
-        extractions = await _extract(chunks, carried, staging, runtime)
+        # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
+        async with meanwhile(_make_findable(chunks, staging, runtime)):
+            extractions = await _extract(chunks, carried, staging, runtime)
         if only_failed_again(carried, staging, runtime):
             return summary_of(carried, runtime, started)
         graph = await dedupe(extractions, chunks)
-        entities = await summarize(graph, Summarize(runtime.models))
+        described = await summarize(graph, Summarize(runtime.models))
+        entities = described.entities
         communities = await detect_communities(entities, graph.relations, runtime.settings.community_size)
         evidence = Evidence(
             entities=entities, relations=graph.relations, places=graph.relation_occurrences, chunks=tuple(chunks)
         )
-        reports = await report(communities, evidence, WriteReports(runtime.models), known_reports(staging))
-        store_graph(staging, graph, entities, communities, reports)
-        await _embed(chunks, staging, runtime)
+        reported = await report(communities, evidence, WriteReports(runtime.models), known_reports(staging))
+        store_graph(staging, graph, entities, communities, reported.reports)
+        keep_letters(staging, "summarize", described.dead_letters, len(entities), FAILURE_LIMIT)
+        keep_letters(staging, "report", reported.dead_letters, len(reported.reports), FAILURE_LIMIT)
         staging.meta.replace_usage(usage_rows(runtime.models.meter))
         staging.meta.put_meta("fingerprint", runtime.fingerprint)
         generation = staging.publish()
@@ -95,9 +107,8 @@ async def _chunk(plan: SyncPlan, staging: Staging, runtime: Runtime) -> list[Chu
 
 async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, runtime: Runtime) -> list[Extraction]:
     """Extract the chunks that no earlier run has, batch by batch; the extractions of the whole generation."""
-    extractor = Extract(runtime.models)
-    model = runtime.models.name("extract")
-    inputs = {part.id: extraction_inputs(part, model) for part in chunks}
+    extractor = Extract(runtime.models, runtime.settings.gleanings)
+    inputs = {part.id: extraction_inputs(part, runtime.extractor) for part in chunks}
     stored = {} if carried.full else staging.extractions.inputs()
     anew = {document.id for document in carried.plan.put}
     todo = [
@@ -108,20 +119,32 @@ async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, 
     reused, todo = rebind(todo, inputs, carried)
     staging.extractions.save_extractions(reused, {found.chunk: inputs[found.chunk] for found in reused})
     failed: list[DeadLetter] = []
-    for start in range(0, len(todo), BATCH):
-        batch = todo[start : start + BATCH]
-        found = await extract(batch, extractor, carried.weights)
-        staging.extractions.save_extractions(
-            list(found.extractions), {e.chunk: inputs[e.chunk] for e in found.extractions}
-        )
-        failed += found.dead_letters
-        runtime.progress("extract", min(start + BATCH, len(todo)), len(todo))
-    if len(failed) > max(1, FAILURE_LIMIT * len(todo)):
-        raise FailureGate("extract", len(failed), len(todo), FAILURE_LIMIT)
+    done = 0
+    batches = [todo[start : start + BATCH] for start in range(0, len(todo), BATCH)]
+    works = (partial(extract, batch, extractor, carried.weights) for batch in batches)
+    # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
+    ahead = 1 if extractor.is_offline else 2 + runtime.settings.concurrency // BATCH
+    async with aclosing(side_by_side(works, ahead)) as results:
+        async for found in results:
+            staging.extractions.save_extractions(
+                list(found.extractions), {e.chunk: inputs[e.chunk] for e in found.extractions}
+            )
+            failed += found.dead_letters
+            done += len(found.extractions) + len(found.dead_letters)
+            runtime.progress("extract", done, len(todo))
+            if len(failed) > max(1, FAILURE_LIMIT * len(todo)):
+                raise gate("extract", failed, len(todo), FAILURE_LIMIT)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(carried.outdated_letters, step="load")
     staging.extractions.put_dead_letters([*failed, *carried.loaded.dead_letters])
     return staging.extractions.extractions()
+
+
+async def _make_findable(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) -> None:
+    """Store the terms and vectors of the chunks that have none yet."""
+    await asyncio.sleep(0)  # the calls to models go out first
+    await store_terms(staging, chunks, TERMS_BATCH)
+    await _embed(chunks, staging, runtime)
 
 
 async def _embed(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) -> None:
@@ -131,7 +154,8 @@ async def _embed(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) ->
         if staging.vectors.model() == runtime.embedder.name
         else set()
     )
-    planned = plan_windows([part for part in chunks if part.id not in have], runtime.embedder, have=())
+    new = [part for part in chunks if part.id not in have]
+    planned = await asyncio.to_thread(plan_windows, new, runtime.embedder, have=())
     known = staging.vectors.have(runtime.embedder.name, list(planned.missing))
     texts = {key: text for key, text in planned.missing.items() if key not in known}
     keys = sorted(texts, key=lambda key: len(texts[key]))

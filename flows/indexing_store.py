@@ -1,6 +1,8 @@
 """What does an index run read from the last generation, and how does it write the next one?"""
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flows.runtime import Runtime, usage_of
-from storage.errors import NoGeneration
+from storage.errors import FailureGate, NoGeneration
 from storage.records import (
     Chunk,
     Community,
@@ -152,14 +154,39 @@ def _moved(extraction: Extraction, chunk: str, shift: int) -> Extraction:
     return Extraction(chunk=chunk, mentions=tuple(mentions), relations=tuple(relations))
 
 
+def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> FailureGate:
+    """The error of a run in which too much failed, with the most frequent reason: nothing else of the run stays."""
+    (reason, remedy), times = Counter((letter.error, letter.remedy) for letter in failed).most_common(1)[0]
+    error = FailureGate(step, len(failed), total, limit)
+    error.message += f" {times} of them: {reason}"
+    error.remedy = remedy or error.remedy
+    error.args = (error.message, error.remedy)
+    return error
+
+
+def keep_letters(staging: Staging, step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> None:
+    """The dead letters of a derived step in place of its earlier ones; FailureGate where there are too many."""
+    if len(failed) > max(1, limit * total):
+        raise gate(step, failed, total, limit)
+    staging.extractions.remove_dead_letters(step=step)
+    staging.extractions.put_dead_letters(failed)
+
+
 def store_chunks(staging: Staging, plan: SyncPlan, chunks: Sequence[Chunk]) -> None:
-    """Documents, chunks and terms of what is new; what has gone is removed with all it had."""
+    """Documents and chunks of what is new; what has gone is removed with all it had."""
     with staging.transaction():
         staging.documents.remove_documents(list(plan.removed))
         staging.documents.put_documents(list(plan.put))
         staging.documents.put_chunks(list(chunks), documents=[document.id for document in plan.put])
-        done = staging.postings.chunks_with_postings()
-        staging.postings.put_postings({c.id: dict(chunk_terms(c)) for c in chunks if c.id not in done})
+
+
+async def store_terms(staging: Staging, chunks: Sequence[Chunk], batch: int) -> None:
+    """The terms of the chunks that have none yet, batch by batch: what waits for a model gets its turn in between."""
+    done = staging.postings.chunks_with_postings()
+    todo = [chunk for chunk in chunks if chunk.id not in done]
+    for start in range(0, len(todo), batch):
+        staging.postings.put_postings({c.id: dict(chunk_terms(c)) for c in todo[start : start + batch]})
+        await asyncio.sleep(0)
 
 
 def store_graph(

@@ -8,6 +8,8 @@ from pathlib import Path
 from flows.asking import AskOptions, answer_question
 from flows.recording import acreate_markdown_artifact, done, failed, flow, flow_run, plain
 from flows.sessions import SESSIONS
+from flows.settings import load_settings
+from flows.usage import ledger, rows_of
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
 from storage.records import Answer, Mode, StructureType
@@ -37,7 +39,10 @@ async def query(
         answer = await aask(question, workspace=workspace, mode=mode, structure=structure, k=k)
     except (TrellisError, EngineError) as error:
         return failed(error, Answer)
-    await acreate_markdown_artifact(key="answer", markdown=_markdown(answer), description=plain(question))
+    choices = load_settings({"workspace": workspace}).model_choices()
+    used = rows_of(answer.usage, {role: choice.name for role, choice in choices.items() if choice})
+    markdown = f"{_markdown(answer)}\n\n{ledger(used)}"
+    await acreate_markdown_artifact(key="answer", markdown=markdown, description=plain(question))
     return done(_in_words(answer), answer)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flows.settings import Settings
-from prompts.engine.embedder import Embedder, open_embedder
+from prompts.engine.embedder import Embedder, VectorCache, open_embedder
 from prompts.engine.meter import Meter, Spent
 from prompts.engine.models import Models
 from storage.generations import Workspace
@@ -33,6 +33,12 @@ class Runtime:
     progress: Progress = silent
 
     @property
+    def extractor(self) -> str:
+        """What extracts: the model, and how often it is asked what it has missed. Offline there is nothing to ask."""
+        model, rounds = self.models.name("extract"), self.settings.gleanings
+        return f"{model}, {rounds} gleanings" if rounds and not self.models.is_offline("extract") else model
+
+    @property
     def fingerprint(self) -> str:
         """Changes when a setting changes that the stored index depends on."""
         settings = self.settings
@@ -42,7 +48,7 @@ class Runtime:
             settings.chunk_overlap,
             settings.community_size,
             self.embedder.name,
-            self.models.name("extract"),
+            self.extractor,
             self.models.name("summarize"),
             self.models.name("report"),
         )
@@ -53,16 +59,20 @@ def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used."""
     workspace = Workspace(settings.workspace, settings.keep_generations)
     caches = SideStore(settings.cache_dir / "caches.sqlite") if settings.cache_dir else workspace.side
-    key = settings.lm_api_key.get_secret_value() if settings.lm_api_key else None
-    embedder = open_embedder(
-        settings.embedding,
-        settings.embedding_base_url,
-        key,
-        caches.embeddings,
-        allow_download=settings.embedding != "bundled",
-    )
+    embedder = open_embedding(settings, caches.embeddings)
     models = Models(settings.model_choices(), Meter(), settings.call_settings(), caches.model_answers)
     return Runtime(settings, workspace, models, embedder, progress)
+
+
+def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:
+    """The embedder that the settings name; without a cache each text is embedded anew."""
+    return open_embedder(
+        settings.embedding,
+        settings.embedding_base_url,
+        settings.embedding_key(),
+        cache,
+        allow_download=settings.embedding != "bundled",
+    )
 
 
 def usage_of(meter: Meter, seconds: float) -> Usage:

@@ -6,18 +6,24 @@ form, in the words of the source; nothing is added.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.errors import AnswerMalformed, AnswerTruncated, ModelUnavailable
+from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.language.asked import Ask, Form
 from prompts.reading.affirm import affirm
 from prompts.reading.claims import Claim, Desk, Reading, abstain
 from prompts.reading.compare import compare
+from prompts.reading.evidence import Evidence
 from prompts.reading.lookup import look_up, look_up_all
 from prompts.reading.overview import about, connect, steps, summarise, themes
+from prompts.reading.sure import nearest
+
+EVIDENCE_TOKENS = 1400  # what a model reads of the evidence
 
 _MARKER = re.compile(r"\s*\[(\d+(?:\s*,\s*\d+)*)\]")
 _NUMBER = re.compile(r"\d+")
@@ -48,24 +54,57 @@ class AnswerQuestion(dspy.Signature):
 
 
 class AnswerStep(Step):
-    """A question and its evidence → an answer whose claims name their evidence."""
+    """A question and its evidence → an answer whose claims name their evidence.
+
+    `on_text` gets the draft in pieces while a model writes it. A draft is for the screen: what it cites is unchecked.
+    """
 
     step = "answer"
     role = "answer"
     task = AnswerQuestion
     streams = "answer"
 
+    def __init__(self, models: Models, on_text: Callable[[str], None] | None = None) -> None:
+        super().__init__(models)
+        self.on_text = on_text
+
     async def run(self, desk: Desk, found: Sequence[tuple[str, str]]) -> Reading:
         """`found` are (sub-question, answer) pairs."""
         if self.is_offline:
             return answer_offline(desk)
-        offered = {piece.number: piece for piece in [*desk.elements, *desk.evidence]}
-        prediction = await self.acall(
+        offered = _offered(desk)
+        written = await self._written(
             question=desk.ask.text,
             found=[f"{question} {answer}" for question, answer in found],
             evidence=[f"[{number}] {piece.title}: {piece.text}" for number, piece in sorted(offered.items())],
         )
-        return read_written(prediction.written, set(offered), desk.ask)
+        return read_written(written, set(offered), desk.ask)
+
+    async def _written(self, **inputs: object) -> AnswerWritten:
+        """The whole answer; its draft goes to `on_text` where somebody watches."""
+        drafted = await self._drafted(self.on_text, inputs) if self.on_text else None
+        if drafted is not None:
+            return drafted
+        written: AnswerWritten = (await self.acall(**inputs)).written
+        return written
+
+    async def _drafted(self, on_text: Callable[[str], None], inputs: Mapping[str, object]) -> AnswerWritten | None:
+        """The answer by way of its draft; None where the draft broke off or cannot be read: to be asked for anew."""
+        try:
+            async for piece in self.stream(**inputs):
+                if not isinstance(piece, str):
+                    written: AnswerWritten = piece.written
+                    return written
+                on_text(piece)
+        except (AnswerMalformed, AnswerTruncated, ModelUnavailable):
+            pass  # what a stream has begun it cannot repair or try again
+        return None
+
+
+def _offered(desk: Desk) -> dict[int, Evidence]:
+    """What a model answers from, by number: the evidence nearest to the question and what the structure rests on."""
+    pieces = {piece.number: piece for piece in [*desk.elements, *desk.evidence]}
+    return {piece.number: piece for piece in nearest(list(pieces.values()), desk.relevance, EVIDENCE_TOKENS)}
 
 
 def read_written(written: AnswerWritten, offered: set[int], ask: Ask) -> Reading:

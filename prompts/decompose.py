@@ -10,8 +10,11 @@ from prompts.engine.step import Step
 from prompts.language.asked import DIRECTION, Ask
 from prompts.reading.chains import chain, chains_of
 from prompts.reading.compare import measured
+from prompts.reading.sure import is_plain
 
 MAX_PARTS = 6
+# Forms that are answered as a whole.
+WHOLE = frozenset({"about", "connect", "global", "howto", "summary"})
 
 
 class Parts(BaseModel):
@@ -21,9 +24,8 @@ class Parts(BaseModel):
 
 
 class DecomposeQuestion(dspy.Signature):
-    """Split the question into the fewest sub-questions that the described knowledge can answer one by one. Write {1}
-    where the
-    first answer is needed. A simple question stays as it is."""
+    """Split the question into the fewest sub-questions, in its language, that the described knowledge can answer one
+    by one. Write {1} where the first answer is needed. A simple question stays as it is."""
 
     question: str = dspy.InputField()
     knowledge: list[str] = dspy.InputField(desc="One description for each document.")
@@ -31,15 +33,16 @@ class DecomposeQuestion(dspy.Signature):
 
 
 class Decompose(Step):
-    """A question and what is known → sub-questions."""
+    """A question and what is known → sub-questions; a model is asked where rules find no parts but there may be."""
 
     step = "decompose"
     role = "decompose"
     task = DecomposeQuestion
 
     async def run(self, ask: Ask, descriptions: Sequence[str]) -> list[str]:
-        if self.is_offline:
-            return decompose_offline(ask)
+        by_rule = decompose_offline(ask)
+        if self.is_offline or len(by_rule) > 1 or ask.form in WHOLE or is_plain(ask):
+            return by_rule
         prediction = await self.acall(question=ask.text, knowledge=list(descriptions))
         parts: Parts = prediction.parts
         return parts.questions

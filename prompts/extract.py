@@ -1,7 +1,8 @@
 """Which entities does a passage name, and which relations between them does it state?
 
-Source: GraphRAG (arXiv 2404.16130, section 2.2), LightRAG's `Recog`. Offline: capitalised or noun-run names, cells of
-tables, and relations typed by the words that connect two names, or by the column.
+Source: GraphRAG (arXiv 2404.16130, section 2.2: also the further rounds that ask what was missed), LightRAG's `Recog`.
+Offline: capitalised or noun-run names, cells of tables, and relations typed by the words that connect two names, or by
+the column.
 """
 
 from bisect import bisect_right
@@ -9,6 +10,7 @@ from bisect import bisect_right
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.models import Models
 from prompts.engine.records_wire import RecordsWire
 from prompts.engine.step import Step
 from prompts.language.aliases import stated_aliases
@@ -28,20 +30,20 @@ DEFAULT_KINDS = ("person", "organisation", "place", "event", "work", "method", "
 class EntityFound(BaseModel):
     """An entity that the passage names."""
 
-    name: str = Field(description="Exactly as written in the passage.")
-    kind: str = Field(description="One of the given kinds.")
-    description: str = Field(default="", description="What the passage says of it, in one sentence, in its language.")
+    name: str = Field(description="Exactly as written.")
+    kind: str = Field(description="One of the kinds.")
+    description: str = Field(default="", description="What the passage says of it: one sentence, in its language.")
 
 
 class RelationFound(BaseModel):
     """A directed statement between two of the entities."""
 
-    source: str = Field(description="Name of an entity in the list.")
-    target: str = Field(description="Name of another entity in the list.")
-    predicate: str = Field(description="Two to five words that connect them, as a verb phrase.")
-    description: str = Field(default="", description="The statement in one sentence, in the passage's language.")
-    strength: float = Field(default=1.0, ge=0, description="How firmly the passage states it, 1 to 10.")
-    keys: tuple[str, ...] = Field(default=(), description="Up to three themes that the statement belongs to.")
+    source: str = Field(description="A listed entity.")
+    target: str = Field(description="Another one.")
+    predicate: str = Field(description="A verb phrase of two to five words.")
+    description: str = Field(default="", description="The statement in one sentence.")
+    strength: float = Field(default=1.0, ge=0, description="How firm, 1 to 10.")
+    keys: tuple[str, ...] = Field(default=(), description="Up to three themes.")
 
 
 class Extracted(BaseModel):
@@ -54,26 +56,82 @@ class Extracted(BaseModel):
 class ExtractGraph(dspy.Signature):
     """List every entity that the passage names, then every relation that it states between two of them. Infer none."""
 
-    title: str = dspy.InputField(desc="Title of the document that the passage is from.")
+    title: str = dspy.InputField()
     passage: str = dspy.InputField()
-    kinds: list[str] = dspy.InputField(desc="The kinds an entity can have.")
+    kinds: list[str] = dspy.InputField()
     found: Extracted = dspy.OutputField()
 
 
+class GleanGraph(dspy.Signature):
+    """Another reader listed the known entities of the passage. List the entities that the passage names and that the
+    list lacks, then every relation that the passage states and that has one of them. If none was missed, list none."""
+
+    title: str = dspy.InputField()
+    passage: str = dspy.InputField()
+    kinds: list[str] = dspy.InputField()
+    known: list[str] = dspy.InputField(desc="The entities that are listed already.")
+    found: Extracted = dspy.OutputField()
+
+
+class Glean(Step):
+    """One passage and what was found in it → what was missed."""
+
+    step = "glean"
+    role = "extract"
+    task = GleanGraph
+    wire = RecordsWire(E="entities", R="relations")
+
+
 class Extract(Step):
-    """One passage → its entities and relations."""
+    """One passage → its entities and relations; a model is asked up to `gleanings` times more what it has missed."""
 
     step = "extract"
     role = "extract"
     task = ExtractGraph
     wire = RecordsWire(E="entities", R="relations")
 
+    def __init__(self, models: Models, gleanings: int = 0) -> None:
+        super().__init__(models)
+        self.gleanings = gleanings
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Extract":
+        copied = super().__deepcopy__(memo)
+        assert isinstance(copied, Extract)  # noqa: S101 - a copy is of the same class
+        copied.gleanings = self.gleanings
+        return copied
+
     async def run(self, title: str, passage: str, kinds: tuple[str, ...] = DEFAULT_KINDS) -> Extracted:
         if self.is_offline:
             return extract_offline(title, passage)
         prediction = await self.acall(title=title, passage=passage, kinds=list(kinds))
         found: Extracted = prediction.found
+        return await self._gleaned(found, title, passage, kinds) if self.gleanings else found
+
+    async def _gleaned(self, found: Extracted, title: str, passage: str, kinds: tuple[str, ...]) -> Extracted:
+        """With what further rounds add; a round that adds nothing is the last."""
+        more = Glean(self.models)
+        more.lm = self.lm
+        for _ in range(self.gleanings):
+            known = list(dict.fromkeys(entity.name for entity in found.entities))
+            prediction = await more.acall(title=title, passage=passage, kinds=list(kinds), known=known)
+            merged = merge(found, prediction.found)
+            if merged == found:
+                break
+            found = merged
         return found
+
+
+def merge(first: Extracted, more: Extracted) -> Extracted:
+    """The first, and of `more` the names and the statements (ends and predicate) that it lacks."""
+    names = {entity.name for entity in first.entities}
+    said = {(one.source, one.target, one.predicate) for one in first.relations}
+    return Extracted(
+        entities=[*first.entities, *(entity for entity in more.entities if entity.name not in names)],
+        relations=[
+            *first.relations,
+            *(one for one in more.relations if (one.source, one.target, one.predicate) not in said),
+        ],
+    )
 
 
 def topic_of(title: str) -> str:

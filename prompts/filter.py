@@ -10,9 +10,11 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.calls import rough_tokens
 from prompts.engine.step import Step
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
+from prompts.reading.sure import nearest
 
 Label = Literal["entailment", "neutral", "contradiction"]
 Hypothesis = Literal["strong", "weak"]
@@ -21,6 +23,10 @@ _HYPOTHESES: dict[Hypothesis, str] = {
     "weak": "The passage helps to answer the question.",
 }
 _FLOORS: dict[Hypothesis, float] = {"strong": 0.45, "weak": 0.15}
+# What a model reads: no passage that shares less, so many tokens of a passage, so many of all.
+NOTHING_SHARED = 0.1
+PASSAGE_TOKENS = 160
+SHOWN_TOKENS = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,10 @@ class FilterKnowledge(dspy.Signature):
 
 
 class Filter(Step):
-    """A question and passages → a label for each passage."""
+    """A question and passages → a label for each passage, in one call.
+
+    What shares next to nothing with the question is neutral without being shown, and so is what the budget leaves out.
+    """
 
     step = "filter"
     role = "filter"
@@ -67,14 +76,39 @@ class Filter(Step):
         """Labels in the order of the passages, for the question of `relevance`."""
         if self.is_offline:
             return [filter_offline(hypothesis, passage.units, relevance) for passage in passages]
+        shown = _worth_showing(passages, relevance)
+        if not shown:
+            return ["neutral"] * len(passages)
         prediction = await self.acall(
             question=relevance.ask.text,
             hypothesis=_HYPOTHESES[hypothesis],
-            passages=[f"[{number}] {passage.text}" for number, passage in enumerate(passages)],
+            passages=[f"[{number}] {text}" for number, text in shown.items()],
         )
         judged: Judgements = prediction.judged
-        labels = {judgement.passage: judgement.label for judgement in judged.judgements}
+        labels = {judgement.passage: judgement.label for judgement in judged.judgements if judgement.passage in shown}
         return [labels.get(number, "neutral") for number in range(len(passages))]
+
+
+def _worth_showing(passages: Sequence[Judged], relevance: Relevance) -> dict[int, str]:
+    """The passages that a model judges, by number: the nearest ones, and of a long passage its nearest sentences."""
+    scores = {number: support(passage.units, relevance) for number, passage in enumerate(passages)}
+    kept: dict[int, str] = {}
+    left = SHOWN_TOKENS
+    for number in sorted(scores, key=lambda number: (-scores[number], number)):
+        passage = passages[number]
+        text = passage.text
+        if rough_tokens(text) > PASSAGE_TOKENS and passage.units:
+            text = " … ".join(unit.text for unit in nearest(passage.units, relevance, PASSAGE_TOKENS))
+        left -= rough_tokens(text) + 4
+        if passage.units and (scores[number] < NOTHING_SHARED or (kept and left < 0)):
+            break
+        kept[number] = text
+    return dict(sorted(kept.items()))
+
+
+def support(units: Sequence[Evidence], relevance: Relevance) -> float:
+    """The best coverage that one unit has of the question's words and names (0-1)."""
+    return max((judged.coverage * (0.4 + 0.6 * judged.names) for judged in map(relevance.judge, units)), default=0.0)
 
 
 def filter_offline(hypothesis: Hypothesis, units: Sequence[Evidence], relevance: Relevance) -> Label:
@@ -82,5 +116,4 @@ def filter_offline(hypothesis: Hypothesis, units: Sequence[Evidence], relevance:
 
     Offline nothing is called a contradiction: shared words show support, never its opposite.
     """
-    best = max((judged.coverage * (0.4 + 0.6 * judged.names) for judged in map(relevance.judge, units)), default=0.0)
-    return "entailment" if best >= _FLOORS[hypothesis] else "neutral"
+    return "entailment" if support(units, relevance) >= _FLOORS[hypothesis] else "neutral"

@@ -1,4 +1,8 @@
-"""What is a community of entities about? Title, summary, rating, and findings tied to statements (GraphRAG 2.5)."""
+"""What is a community of entities about? Title, summary, rating, and findings tied to statements (GraphRAG 2.5).
+
+Cheap first: where all statements fit into the findings of a small report they are quoted; a model would only repeat
+them.
+"""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +14,11 @@ from prompts.engine.step import Step
 from prompts.language.words import is_han
 
 MAX_FINDINGS = 6
+# What is quoted as a whole instead of reported on by a model: so few statements, or so few entities and findings.
+FEW_STATEMENTS = 3
+FEW_ENTITIES = 3
+# What a model reads of a large community's entities; all that the statements name are among them mostly.
+MOST_ENTITIES = 60
 
 
 class StatementGiven(BaseModel):
@@ -42,7 +51,9 @@ class ReportWritten(BaseModel):
 class WriteReport(dspy.Signature):
     """Report on a group of related entities from numbered statements alone, in the statements' language."""
 
-    entities: list[str] = dspy.InputField(desc="Name: description, most connected first.")
+    entities: list[str] = dspy.InputField(
+        desc="Name, or name: description where the statements lack it; most connected first."
+    )
     statements: list[str] = dspy.InputField(desc="Numbered, most connected first.")
     report: ReportWritten = dspy.OutputField()
 
@@ -54,20 +65,44 @@ class WriteReports(Step):
     role = "report"
     task = WriteReport
 
+    def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
+        """The report that needs no model; None where one is to be asked."""
+        if self.is_offline:
+            return report_offline(entities, statements)
+        return _quoting(entities, statements, statements) if is_small(entities, statements) else None
+
     async def run(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
         if self.is_offline:
             return report_offline(entities, statements)
         prediction = await self.acall(
-            entities=[f"{name}: {description}" for name, description in entities],
+            entities=_introduced(entities[:MOST_ENTITIES], statements),
             statements=[f"[{statement.number}] {statement.text}" for statement in statements],
         )
         report: ReportWritten = prediction.report
         return report
 
 
+def is_small(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> bool:
+    """Whether quoting every statement makes the whole report."""
+    return len(statements) <= FEW_STATEMENTS or (len(entities) <= FEW_ENTITIES and len(statements) <= MAX_FINDINGS)
+
+
+def _introduced(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> list[str]:
+    """Names, with the descriptions that the statements do not hold already."""
+    said = "\n".join(statement.text for statement in statements)
+    return [
+        f"{name}: {description}" if description and description not in said else name for name, description in entities
+    ]
+
+
 def report_offline(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
     """A report of quoted statements, chosen greedily so that they cover the community's entities."""
-    chosen = _cover(statements)
+    return _quoting(entities, statements, _cover(statements))
+
+
+def _quoting(
+    entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven], chosen: Sequence[StatementGiven]
+) -> ReportWritten:
     names = [name for name, _ in entities]
     chinese = is_han(" ".join(statement.text for statement in chosen[:3]))
     joint = "、" if chinese else ", "

@@ -37,14 +37,15 @@ class RewriteQuestion(dspy.Signature):
 
 
 class Rewrite(Step):
-    """A question with its history → one question and its queries."""
+    """A question with its history → one question and its queries; a model is asked only where there is a history."""
 
     step = "rewrite"
     role = "rewrite"
     task = RewriteQuestion
 
     async def run(self, question: str, history: Sequence[str]) -> Rewriting:
-        if self.is_offline:
+        # Without a history there is nothing that a pronoun could stand for, and the rules find the further queries.
+        if self.is_offline or not history:
             return rewrite_offline(question, history)
         prediction = await self.acall(question=question, history=list(history))
         rewriting: Rewriting = prediction.rewriting

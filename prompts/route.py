@@ -7,7 +7,11 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
 from prompts.language.asked import Ask, Form
+from prompts.reading.sure import is_plain
 from prompts.structurize import StructureName
+
+# Above it the second structure has less than two thirds of the first one's score.
+SURE_MARGIN = 0.25
 
 
 class Routed(BaseModel):
@@ -29,18 +33,24 @@ class RouteQuestion(dspy.Signature):
 
 
 class Route(Step):
-    """A question and the documents' core content → a structure."""
+    """A question and the documents' core content → a structure; a model is asked where the form does not settle it."""
 
     step = "route"
     role = "route"
     task = RouteQuestion
 
     async def run(self, ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
-        if self.is_offline:
-            return route_offline(ask, hops, tabular)
+        by_rule = route_offline(ask, hops, tabular)
+        if self.is_offline or is_sure(ask, hops, by_rule):
+            return by_rule
         prediction = await self.acall(question=ask.text, core_content=list(core_content))
         routed: Routed = prediction.routed
         return routed
+
+
+def is_sure(ask: Ask, hops: int, routed: Routed) -> bool:
+    """Whether the question's form settles the structure: a clear lead, and for a single fact a plain question."""
+    return routed.margin >= SURE_MARGIN and (routed.structure != "chunk" or hops > 1 or is_plain(ask))
 
 
 def route_offline(ask: Ask, hops: int, tabular: bool) -> Routed:

@@ -19,11 +19,14 @@ from prompts.language.values import values_in
 from prompts.reading.evidence import Evidence
 from prompts.reading.pick import names_of
 from prompts.reading.relevance import Relevance
+from prompts.reading.sure import nearest
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 NOT_FOUND = "not found"
 # The share of a question's words from which a sentence is worth being taken apart.
 NEAR = 0.25
+# What a model reads of the evidence.
+SHOWN_TOKENS = 900
 
 
 class Element(BaseModel):
@@ -45,9 +48,8 @@ class StructureBuilt(BaseModel):
 
 
 class BuildStructure(dspy.Signature):
-    """Restructure the numbered sentences so that they serve the question. Copy figures exactly; leave out what is
-    not asked;
-    no element where the document says nothing."""
+    """Restructure the numbered sentences, in their language, so that they serve the question. Copy figures exactly;
+    leave out what is not asked; no element where the document says nothing."""
 
     question: str = dspy.InputField()
     structure: StructureName = dspy.InputField()
@@ -57,7 +59,7 @@ class BuildStructure(dspy.Signature):
 
 
 class Structurize(Step):
-    """One document's evidence → its elements in the chosen structure."""
+    """Evidence → its elements in the chosen structure; of one document, or of several in one call."""
 
     step = "structurize"
     role = "structurize"
@@ -69,12 +71,15 @@ class Structurize(Step):
         """(description, elements); each element is evidence with label, attribute and value filled."""
         if self.is_offline:
             return structurize_offline(structure, evidence, relevance)
-        by_number = {piece.number: piece for piece in evidence}
+        shown = nearest(evidence, relevance, SHOWN_TOKENS)
+        by_number = {piece.number: piece for piece in shown}
+        titles = list(dict.fromkeys(piece.title for piece in shown))
+        lead = "[{number}] {title}: {text}" if len(titles) > 1 else "[{number}] {text}"
         prediction = await self.acall(
             question=relevance.ask.text,
             structure=structure,
-            title=evidence[0].title,
-            sentences=[f"[{piece.number}] {piece.text}" for piece in evidence],
+            title="; ".join(titles),
+            sentences=[lead.format(number=piece.number, title=piece.title, text=piece.text) for piece in shown],
         )
         built: StructureBuilt = prediction.built
         elements = [
@@ -83,6 +88,13 @@ class Structurize(Step):
             if e.sentence in by_number
         ]
         return built.description, elements
+
+
+def is_exact(structure: StructureName, evidence: Sequence[Evidence]) -> bool:
+    """Whether rules make this structure of a document's evidence without loss: sentences, rows, numbered steps."""
+    if structure in {"table", "graph"}:
+        return all(piece.cells for piece in evidence)
+    return structure == "chunk" or (structure == "algorithm" and any(piece.attribute == "step" for piece in evidence))
 
 
 def structurize_offline(

@@ -1,14 +1,21 @@
-"""What is one entity, in a few sentences, from all that was said of it? (GraphRAG 2.3; LightRAG `Prof`)"""
+"""What is one entity, in a few sentences, from all that was said of it? (GraphRAG 2.3; LightRAG `Prof`)
+
+Cheap first: few short statements are a description already; a model is asked where there are many, or long ones.
+"""
 
 import re
 
 import dspy
 
+from prompts.engine.calls import rough_tokens
 from prompts.engine.step import Step
 from prompts.language.words import fold
 
 MAX_SENTENCES = 3
 MAX_LENGTH = 500
+# What is joined instead of summarised: a summary may have four sentences as well, and would be no shorter.
+MOST_JOINED = 4
+MOST_JOINED_TOKENS = 120
 
 
 class SummarizeEntity(dspy.Signature):
@@ -29,6 +36,12 @@ class Summarize(Step):
     role = "summarize"
     task = SummarizeEntity
 
+    def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
+        """The description that needs no model; None where one is to be asked."""
+        if self.is_offline:
+            return summarize_offline(name, statements)
+        return " ".join(ranked(name, statements)) if is_short(statements) else None
+
     async def run(self, name: str, statements: tuple[str, ...]) -> str:
         if self.is_offline:
             return summarize_offline(name, statements)
@@ -36,8 +49,13 @@ class Summarize(Step):
         return str(prediction.description)
 
 
-def summarize_offline(name: str, statements: tuple[str, ...]) -> str:
-    """The sentences that say most about the entity: those that define it first, then those that open with its name."""
+def is_short(statements: tuple[str, ...]) -> bool:
+    """Whether distinct statements together are no longer than a summary of them would be."""
+    return len(statements) <= MOST_JOINED and sum(map(rough_tokens, statements)) <= MOST_JOINED_TOKENS
+
+
+def ranked(name: str, statements: tuple[str, ...]) -> list[str]:
+    """Statements by how much they say about the entity: those that define it, then those that open with its name."""
 
     def rank(item: tuple[int, str]) -> tuple[int, int]:
         place, statement = item
@@ -48,11 +66,14 @@ def summarize_offline(name: str, statements: tuple[str, ...]) -> str:
         )
         return -(2 * defines + text.startswith(bare)), place
 
-    chosen: list[tuple[int, str]] = []
-    length = 0
-    for place, statement in sorted(enumerate(statements), key=rank):
-        if chosen and (length + len(statement) > MAX_LENGTH or len(chosen) == MAX_SENTENCES):
+    return [statement for _, statement in sorted(enumerate(statements), key=rank)]
+
+
+def summarize_offline(name: str, statements: tuple[str, ...]) -> str:
+    """The sentences that say most about the entity, up to a length."""
+    chosen: list[str] = []
+    for statement in ranked(name, statements):
+        if chosen and (sum(map(len, chosen)) + len(statement) > MAX_LENGTH or len(chosen) == MAX_SENTENCES):
             break
-        chosen.append((place, statement))
-        length += len(statement)
-    return " ".join(statement for _, statement in sorted(chosen, key=rank))
+        chosen.append(statement)
+    return " ".join(chosen)

@@ -1,5 +1,6 @@
 """Which vectors do the chunks need? One for each window of text that the embedder can read, once per (model, text)."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 
 from prompts.engine.embedder import Embedder, Floats, text_hash
@@ -47,6 +48,6 @@ def plan_windows(chunks: Sequence[Chunk], embedder: Embedder, have: Collection[s
 
 @step("embed")
 async def embed(texts: dict[str, str], embedder: Embedder) -> dict[str, Floats]:
-    """The vector of each text, by its hash."""
-    vectors = embedder.embed(list(texts.values()))
+    """The vector of each text, by its hash; made in a thread, so that calls to models go on meanwhile."""
+    vectors = await asyncio.to_thread(embedder.embed, list(texts.values()))
     return dict(zip(texts, vectors, strict=True))

@@ -1,16 +1,19 @@
 """What does each chunk say? Entities and relations with the places that name them (GraphRAG 2.2, LightRAG `Recog`)."""
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from prompts.engine.errors import EngineError
-from prompts.extract import Extract, Extracted, RelationFound, topic_of
+from prompts.engine.errors import EngineError, ModelMisconfigured
+from prompts.extract import EntityFound, Extract, Extracted, RelationFound, topic_of
 from prompts.language.segment import sentences
 from storage.records import Chunk, DeadLetter, Extraction, Mention, Record, RelationMention, Triple, content_id
 from tasks.step import step
+from tasks.together import together
 
-EXTRACTOR_VERSION = "1"
+EXTRACTOR_VERSION = "2"
+_APOSTROPHE = re.compile("['’]")
+_WORD = re.compile(r"\w+")
 _TRIPLE_LINE = re.compile(r"^(?P<s>.+?) -\[(?P<p>[^\[\]]*)\]-> (?P<o>.+)$", re.M)
 
 
@@ -27,18 +30,32 @@ def extraction_inputs(chunk: Chunk, model: str) -> str:
 
 
 def find_name(text: str, name: str) -> tuple[int, int] | None:
-    """Where a name stands in a text as whole words (start, end); a run of white space matches any other."""
+    """Where a name stands in a text as whole words (start, end); a run of white space matches any other.
+
+    Exactly as written, else in other capitals or with another apostrophe: models write "SCROOGE" of a Scrooge.
+    """
     at, length = text.find(name), len(name)
-    if at < 0 and " " in name:
-        # Wrapped lines: the name may stand over a line's end.
-        match = re.search(r"\s+".join(map(re.escape, name.split())), text)
-        at, length = (match.start(), match.end() - match.start()) if match else (-1, 0)
     while at >= 0 and name:
-        before, after = text[at - 1 : at] if at else "", text[at + length : at + length + 1]
-        if not (_glues(before, name[:1]) or _glues(name[-1:], after)):
+        if _stands_alone(text, at, at + length):
             return at, at + length
-        at, length = text.find(name, at + 1), len(name)
-    return None
+        at = text.find(name, at + 1)
+    words = name.split()
+    if not words:
+        return None
+    if len(words) > 1 and (found := _match(text, r"\s+".join(map(re.escape, words)))):
+        # Wrapped lines: the name may stand over a line's end.
+        return found
+    return _match(text, r"\s+".join(_APOSTROPHE.sub("['’]", re.escape(word)) for word in words), re.IGNORECASE)
+
+
+def _match(text: str, pattern: str, flags: int = 0) -> tuple[int, int] | None:
+    places = (match.span() for match in re.finditer(pattern, text, flags))
+    return next((place for place in places if _stands_alone(text, *place)), None)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
+    return not (_glues(before, text[start]) or _glues(text[end - 1], after))
 
 
 def _glues(left: str, right: str) -> bool:
@@ -46,34 +63,61 @@ def _glues(left: str, right: str) -> bool:
     return left.isalnum() and right.isalnum() and ord(left) < 0x2E80 and ord(right) < 0x2E80
 
 
-def to_extraction(chunk: Chunk, found: Extracted) -> Extraction:
-    """Bind what was found to the text. Names that the chunk does not hold are dropped, with relations that need them.
+def to_extraction(chunk: Chunk, found: Extracted, *, literal: bool = False) -> Extraction:
+    """Bind what was found to the text: a mention for each record, nothing is lost.
 
-    The title's thing is the exception: the document's title mentions it, with an empty span at the chunk's start.
+    A name that the chunk does not hold has an empty span at the chunk's start: the document's title, a name that a
+    model spells out or makes up, an end of a relation that it did not list (of the kind "thing"). `literal`: names
+    other than the title that the chunk does not hold are dropped, with relations that need them.
     """
-    mentions: dict[str, Mention] = {}
+    if literal:
+        found = _literal(chunk, found)
+    mentions: list[Mention] = []
+    # As relations write names, to the form in which an entity was listed.
+    listed: dict[str, str] = {}
     for entity in found.entities:
-        place = find_name(chunk.text, entity.name)
-        if place is not None and entity.name not in mentions:
-            mentions[entity.name] = Mention(
-                chunk=chunk.id,
-                name=entity.name,
-                kind=entity.kind,
-                start=chunk.start + place[0],
-                end=chunk.start + place[1],
-                description=entity.description,
-            )
+        if entity.name.strip():
+            mentions.append(_mention(chunk, entity))
+            listed.setdefault(_folded(entity.name), entity.name)
     topic = topic_of(chunk.title)
-    named = {relation.source for relation in found.relations} | {relation.target for relation in found.relations}
-    if topic and topic not in mentions and (chunk.ordinal == 0 or topic in named):
-        mentions[topic] = Mention(chunk=chunk.id, name=topic, kind="thing", start=chunk.start, end=chunk.start)
+    if topic and chunk.ordinal == 0 and topic not in listed.values():
+        mentions.append(Mention(chunk=chunk.id, name=topic, kind="thing", start=chunk.start, end=chunk.start))
+        listed.setdefault(_folded(topic), topic)
     places = _Sentences(chunk)
-    relations = tuple(
-        places.bind(relation)
-        for relation in found.relations
-        if relation.source in mentions and relation.target in mentions and relation.source != relation.target
+    relations = []
+    for relation in found.relations:
+        ends = (relation.source, relation.target)
+        if not all(end.strip() for end in ends) or _folded(ends[0]) == _folded(ends[1]):
+            continue
+        for end in ends:
+            if _folded(end) not in listed:
+                listed[_folded(end)] = end
+                mentions.append(_mention(chunk, EntityFound(name=end, kind="thing")))
+        relations.append(places.bind(relation, listed[_folded(ends[0])], listed[_folded(ends[1])]))
+    return Extraction(chunk=chunk.id, mentions=tuple(mentions), relations=tuple(relations))
+
+
+def _literal(chunk: Chunk, found: Extracted) -> Extracted:
+    entities = [entity for entity in found.entities if find_name(chunk.text, entity.name)]
+    known = {entity.name for entity in entities} | {topic_of(chunk.title)}
+    relations = [one for one in found.relations if one.source in known and one.target in known]
+    return Extracted(entities=entities, relations=relations)
+
+
+def _mention(chunk: Chunk, entity: EntityFound) -> Mention:
+    start, end = find_name(chunk.text, entity.name) or (0, 0)
+    return Mention(
+        chunk=chunk.id,
+        name=entity.name,
+        kind=entity.kind,
+        start=chunk.start + start,
+        end=chunk.start + end,
+        description=entity.description,
     )
-    return Extraction(chunk=chunk.id, mentions=tuple(mentions.values()), relations=relations)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 class _Sentences:
@@ -82,19 +126,24 @@ class _Sentences:
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
         self.spans = sentences(chunk.text) or [(0, len(chunk.text))]
-        self.texts = [chunk.text[start:end] for start, end in self.spans]
         self.quoted: dict[str, int] = {}
-        for index, text in enumerate(self.texts):
-            self.quoted.setdefault(" ".join(text.split()), index)
+        for index, (start, end) in enumerate(self.spans):
+            self.quoted.setdefault(" ".join(chunk.text[start:end].split()), index)
 
-    def bind(self, relation: RelationFound) -> RelationMention:
-        """The relation with the sentence that says it: the one quoted, else the first with both names or the target."""
+    @cached_property
+    def said(self) -> list[tuple[str, str, frozenset[str]]]:
+        """Each sentence as it stands, folded, and its words."""
+        texts = [self.chunk.text[start:end] for start, end in self.spans]
+        return [(text, _folded(text), frozenset(_WORD.findall(_folded(text)))) for text in texts]
+
+    def bind(self, relation: RelationFound, source: str, target: str) -> RelationMention:
+        """The relation between two listed names, with the sentence that says it."""
         index = self.quoted.get(relation.description)
-        start, end = self.spans[self._first_with(relation) if index is None else index]
+        start, end = self.spans[self._nearest(relation) if index is None else index]
         return RelationMention(
             chunk=self.chunk.id,
-            source=relation.source,
-            target=relation.target,
+            source=source,
+            target=target,
             predicate=relation.predicate,
             start=self.chunk.start + start,
             end=self.chunk.start + end,
@@ -103,8 +152,19 @@ class _Sentences:
             keys=tuple(relation.keys),
         )
 
-    def _first_with(self, relation: RelationFound) -> int:
-        ranks = [2 * (relation.target in text) + (relation.source in text) for text in self.texts]
+    def _nearest(self, relation: RelationFound) -> int:
+        """Where no sentence is quoted: the one with both names, else the target, else the source; as they are written,
+        else in other capitals; of several the one that shares most words."""
+        source, target = relation.source, relation.target
+        words = frozenset(_WORD.findall(_folded(f"{relation.predicate} {relation.description}")))
+        ranks = [
+            (
+                2 * (target in text) + (source in text),
+                2 * (_folded(target) in folded) + (_folded(source) in folded),
+                len(words & spoken),
+            )
+            for text, folded, spoken in self.said
+        ]
         return ranks.index(max(ranks))
 
 
@@ -133,19 +193,23 @@ def extract_triples(chunk: Chunk, weights: Mapping[tuple[str, str], float]) -> E
 
 @step("extract")
 async def extract(chunks: Sequence[Chunk], extractor: Extract, weights: Mapping[tuple[str, str], float]) -> Extracts:
-    """Extract a batch of chunks, calls to a model side by side; a chunk that fails becomes a dead letter."""
+    """Extract a batch of chunks, calls to a model side by side; a chunk that fails becomes a dead letter.
+
+    ModelMisconfigured ends it at once.
+    """
 
     async def one(chunk: Chunk) -> Extraction | DeadLetter:
         if chunk.kind == "triples":
             return extract_triples(chunk, weights)
         try:
-            return to_extraction(chunk, await extractor.run(chunk.title, chunk.text))
+            found = await extractor.run(chunk.title, chunk.text)
+            return to_extraction(chunk, found, literal=extractor.is_offline)
+        except ModelMisconfigured:
+            raise  # no other chunk would fare better
         except EngineError as error:
             return DeadLetter(item=chunk.id, step="extract", error=error.message, remedy=error.remedy)
 
-    results = (
-        [await one(chunk) for chunk in chunks] if extractor.is_offline else await asyncio.gather(*map(one, chunks))
-    )
+    results = [await one(chunk) for chunk in chunks] if extractor.is_offline else await together(map(one, chunks))
     return Extracts(
         extractions=tuple(result for result in results if isinstance(result, Extraction)),
         dead_letters=tuple(result for result in results if isinstance(result, DeadLetter)),

@@ -4,15 +4,29 @@ A community that a level took over unchanged from the one above has that one's r
 report whose inputs did not change is taken over from the last generation.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from prompts.report import ReportWritten, StatementGiven, WriteReports
-from storage.records import Chunk, Community, Entity, Finding, Occurrence, Record, Relation, Report, content_id
+from prompts.engine.errors import ModelRefused
+from prompts.report import ReportWritten, StatementGiven, WriteReports, report_offline
+from storage.records import (
+    Chunk,
+    Community,
+    DeadLetter,
+    Entity,
+    Finding,
+    Occurrence,
+    Record,
+    Relation,
+    Report,
+    content_id,
+)
 from tasks.step import step
+from tasks.together import together
 
 MAX_STATEMENTS = 60
+# As inputs of a report that a model should have written: no later run takes it over.
+_NOT_AS_ASKED = ""
 
 
 class Evidence(Record):
@@ -33,6 +47,18 @@ class _Source(Record):
     end: int
 
 
+class _Brief(Record):
+    """What one report is written from, and the hash of it."""
+
+    members: tuple[tuple[str, str], ...]
+    sources: tuple[_Source, ...]
+    inputs: str
+
+    @property
+    def given(self) -> list[StatementGiven]:
+        return [source.given for source in self.sources]
+
+
 class _Desk:
     """The evidence, indexed for looking up the statements inside a community."""
 
@@ -45,6 +71,12 @@ class _Desk:
         self.places: dict[str, Occurrence] = {}
         for place in evidence.places:
             self.places.setdefault(place.item, place)
+
+    def brief(self, community: Community, model: str) -> _Brief:
+        """What `model` is to report on."""
+        members, sources = tuple(self.members(community)), tuple(self.statements(community))
+        inputs = content_id("inp", model, repr(list(members)), repr([source.model_dump() for source in sources]))
+        return _Brief(members=members, sources=sources, inputs=inputs)
 
     def statements(self, community: Community) -> list[_Source]:
         """The statements of the relations inside a community, by combined degree of their ends, descending."""
@@ -104,32 +136,54 @@ def _finish(community: Community, written: ReportWritten, sources: Sequence[_Sou
     )
 
 
+class Reported(Record):
+    """Reports in the order of their communities; a dead letter for each that a model refused to write."""
+
+    reports: tuple[Report, ...]
+    dead_letters: tuple[DeadLetter, ...]
+
+
 @step("report")
 async def report(
     communities: Sequence[Community], evidence: Evidence, writer: WriteReports, known: Mapping[str, Report]
-) -> list[Report]:
-    """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes."""
+) -> Reported:
+    """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
+
+    Where a model gives no usable answer the statements are quoted instead, until the next run asks again.
+    """
     desk = _Desk(evidence)
     by_id = {community.id: community for community in communities}
-
-    async def one(community: Community) -> Report | None:
+    model = writer.models.name(writer.role)
+    reports: dict[str, Report] = {}
+    asked: list[tuple[Community, _Brief]] = []
+    for community in communities:
         parent = by_id.get(community.parent or "")
         if len(community.members) < 2 or (parent is not None and parent.members == community.members):
-            return None
-        sources = desk.statements(community)
-        if not sources:
-            return None
-        members = desk.members(community)
-        inputs = content_id(
-            "inp", writer.models.name(writer.role), repr(members), repr([s.model_dump() for s in sources])
-        )
-        if inputs in known:
-            return known[inputs].model_copy(update={"community": community.id, "level": community.level})
-        written = await writer.run(members, [source.given for source in sources])
-        return _finish(community, written, sources, inputs)
+            continue
+        brief = desk.brief(community, model)
+        if not brief.sources:
+            continue
+        if brief.inputs in known:
+            kept = {"community": community.id, "level": community.level}
+            reports[community.id] = known[brief.inputs].model_copy(update=kept)
+        elif (written := writer.sure(brief.members, brief.given)) is not None:
+            reports[community.id] = _finish(community, written, brief.sources, brief.inputs)
+        else:
+            asked.append((community, brief))
+    # All levels at once, a task for each call: no report is written from another.
+    answers = await together(_written(community, brief, writer) for community, brief in asked)
+    reports |= {made.community: made for made, _ in answers}
+    return Reported(
+        reports=tuple(reports[community.id] for community in communities if community.id in reports),
+        dead_letters=tuple(letter for _, letter in answers if letter),
+    )
 
-    if writer.is_offline:
-        reports = [await one(community) for community in communities]
-    else:
-        reports = list(await asyncio.gather(*map(one, communities)))
-    return [found for found in reports if found is not None]
+
+async def _written(community: Community, brief: _Brief, writer: WriteReports) -> tuple[Report, DeadLetter | None]:
+    try:
+        written = await writer.run(brief.members, brief.given)
+    except ModelRefused as error:
+        quoted = report_offline(brief.members, brief.given)
+        letter = DeadLetter(item=community.id, step="report", error=error.message, remedy=error.remedy)
+        return _finish(community, quoted, brief.sources, _NOT_AS_ASKED), letter
+    return _finish(community, written, brief.sources, brief.inputs), None

@@ -5,11 +5,27 @@ Outside a flow run nothing is paid: Prefect is not even imported.
 
 import functools
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Told the name of a step, and whether it begins or ends.
+Watcher = Callable[[str, bool], None]
+_WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Tell `watcher` of every step that begins or ends meanwhile, as benchmarks do."""
+    token = _WATCHER.set(watcher)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)
 
 
 def _in_flow_run() -> bool:
@@ -31,9 +47,16 @@ def step(name: str, retries: int = 0) -> Callable[[Callable[P, Awaitable[R]]], C
     def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
         @functools.wraps(function)
         async def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not _in_flow_run():
-                return await function(*args, **kwargs)
-            return await _as_task(name, retries, function)(*args, **kwargs)
+            watcher = _WATCHER.get()
+            if watcher is not None:
+                watcher(name, True)
+            try:
+                if not _in_flow_run():
+                    return await function(*args, **kwargs)
+                return await _as_task(name, retries, function)(*args, **kwargs)
+            finally:
+                if watcher is not None:
+                    watcher(name, False)
 
         return run
 

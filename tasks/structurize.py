@@ -1,12 +1,11 @@
 """What do the kept documents say, in the structure that the question needs? (StructRAG, section 2.3)"""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
-from prompts.structurize import Structurize
+from prompts.structurize import Structurize, is_exact, structurize_offline
 from storage.records import Chunk, Relation, RouteDecision, StructureType
 from tasks.evidence import Place, Pool
 from tasks.retrieve.facts import GraphFacts
@@ -28,11 +27,22 @@ class Structured:
 
 @step("structurize")
 async def structurize(route: RouteDecision, pool: Pool, relevance: Relevance, builder: Structurize) -> Structured:
-    """Structure each document on its own, side by side; where the structure fits none of them, fall back to chunks."""
+    """Structure each document by rules where they are exact, the others by one call to a model (offline: by rules).
+
+    Where the structure fits no document, fall back to chunks.
+    """
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:
         by_document.setdefault(piece.document, []).append(piece)
-    built = await asyncio.gather(*(builder.run(route.type, pieces, relevance) for pieces in by_document.values()))
+    built: list[tuple[str, list[Evidence]]] = []
+    inexact: list[Evidence] = []
+    for pieces in by_document.values():
+        if builder.is_offline or is_exact(route.type, pieces):
+            built.append(structurize_offline(route.type, pieces, relevance))
+        else:
+            inexact += pieces
+    if inexact:
+        built.append(await builder.run(route.type, inexact, relevance))
     elements = tuple(element for _, found in built for element in found)
     descriptions = tuple(description for description, _ in built)
     if not elements and route.type != "chunk":

@@ -44,6 +44,16 @@ def guarded(original: Callable[..., Any], position: int, reached: list[str]) -> 
     return call
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--data",
+        type=Path,
+        # Read here: `pytest_configure` takes all of our variables away.
+        default=os.environ.get("TRELLIS_TEST_DATA"),
+        help="folder with recorded data (default: TRELLIS_TEST_DATA); without it the tests that need it are skipped",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the environment before the first import of a library that reads it; settings of the person are ignored."""
     for name in [name for name in os.environ if name.startswith(("TRELLIS_", "PREFECT_", "OPENAI_"))]:

@@ -14,13 +14,19 @@ from prompts.engine.meter import Meter, Spent
 from prompts.engine.models import ModelChoice, Models
 from prompts.engine.step import Step
 from prompts.engine.wire import conversation
-from prompts.extract import Extract, Extracted, ExtractGraph
+from prompts.extract import Extract, Extracted, ExtractGraph, Glean, GleanGraph
 from prompts.report import ReportWritten, StatementGiven, WriteReport, WriteReports
 from prompts.summarize import Summarize, SummarizeEntity
 
 GOLDEN = Path(__file__).parent / "golden"
 INPUTS: dict[type[dspy.Signature], dict[str, Any]] = {
     ExtractGraph: {"title": "Orla Bridge", "passage": "It was designed by Tomas Reyd.", "kinds": ["person", "place"]},
+    GleanGraph: {
+        "title": "Orla Bridge",
+        "passage": "It was designed by Tomas Reyd.",
+        "kinds": ["person", "place"],
+        "known": ["Orla Bridge"],
+    },
     SummarizeEntity: {"name": "Orla Bridge", "statements": ["Orla Bridge is old.", "It opened in 1931."]},
     WriteReport: {"entities": ["Orla Bridge: an arch"], "statements": ["[1] Orla Bridge was designed by Tomas Reyd."]},
 }
@@ -127,7 +133,7 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     ]
 
 
-@pytest.mark.parametrize("step", [Extract, Summarize, WriteReports])
+@pytest.mark.parametrize("step", [Extract, Glean, Summarize, WriteReports])
 def test_a_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
     messages = conversation(step.step, step.task, step.wire, (), INPUTS[step.task])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"

@@ -36,12 +36,32 @@ def test_mentions_stand_where_the_document_names_them() -> None:
     assert places["Reyd"] == "Reyd"
 
 
-def test_what_the_text_does_not_name_is_dropped_with_its_relations() -> None:
+def test_what_the_text_does_not_name_has_an_empty_span_at_the_chunks_start() -> None:
+    found = Extracted(
+        entities=[EntityFound(name="Velin", kind="place"), EntityFound(name=" ", kind="place")],
+        relations=[
+            RelationFound(source="ada korb", target="VELIN", predicate="lives in"),
+            RelationFound(source="Velin", target=" ", predicate="holds"),
+        ],
+    )
+    bound = to_extraction(chunk_of(TEXT, start=100, ordinal=1), found)
+    places = {mention.name: (mention.kind, mention.start, mention.end) for mention in bound.mentions}
+    assert places == {"Velin": ("place", 100, 100), "ada korb": ("thing", 168, 176)}
+    assert [(said.source, said.target) for said in bound.relations] == [("ada korb", "Velin")]
+
+
+def test_every_record_of_a_name_is_a_mention() -> None:
+    said = [EntityFound(name="Reyd", kind="person", description=text) for text in ("Designed it.", "Left.", "Left.")]
+    bound = to_extraction(chunk_of(TEXT, ordinal=1), Extracted(entities=said))
+    assert [mention.description for mention in bound.mentions] == ["Designed it.", "Left.", "Left."]
+
+
+def test_a_literal_extraction_drops_what_the_text_does_not_name_with_its_relations() -> None:
     found = Extracted(
         entities=[EntityFound(name="Orla Bridge", kind="place"), EntityFound(name="Velin", kind="place")],
         relations=[RelationFound(source="Orla Bridge", target="Velin", predicate="stands in")],
     )
-    bound = to_extraction(chunk_of(TEXT), found)
+    bound = to_extraction(chunk_of(TEXT), found, literal=True)
     assert [mention.name for mention in bound.mentions] == ["Orla Bridge"]
     assert bound.relations == ()
 
@@ -80,6 +100,10 @@ def test_names_are_found_as_whole_words() -> None:
     assert find_name("Oslofjord", "Oslo") is None
     assert find_name("在奥拉桥上", "奥拉桥") == (1, 4)
     assert find_name("Bank  of\nVelin", "Bank of Velin") == (0, 14)
+    assert find_name("the Bank  of\nVelin", "THE BANK OF VELIN") == (0, 18)
+    assert find_name("Oslofjord, oslo", "OSLO") == (11, 15)
+    assert find_name("Ana’s Quay", "ana's quay") == (0, 10)
+    assert find_name("Oslo", " ") is None
 
 
 def test_triples_keep_their_line_and_the_weight_of_their_document() -> None:

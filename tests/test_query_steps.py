@@ -26,6 +26,7 @@ from tasks.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent / "golden"
 QUESTION = "Who designed the Orla Bridge?"
+UNSURE = "Who designed the Orla Bridge and who taught him in Velin?"
 PIECES = (
     Evidence(0, "bridge", "Orla Bridge", "Orla Bridge was designed by Tomas Reyd."),
     Evidence(1, "bridge", "Orla Bridge", "It opened in 1931."),
@@ -63,7 +64,7 @@ async def test_filter_labels_by_number_and_takes_what_is_not_judged_as_neutral()
 
 async def test_route_gives_a_typed_decision() -> None:
     routed = {"structure": "graph", "confidence": 0.8, "margin": 0.5, "reason": "a chain"}
-    found = await scripted(Route, {"routed": routed}).run(ask(QUESTION), 1, ["Orla Bridge"], tabular=False)
+    found = await scripted(Route, {"routed": routed}).run(ask(UNSURE), 1, ["Orla Bridge"], tabular=False)
     assert (found.structure, found.confidence, found.reason) == ("graph", 0.8, "a chain")
 
 
@@ -80,7 +81,7 @@ async def test_structurize_drops_elements_without_a_sentence() -> None:
 
 async def test_decompose_gives_the_parts_in_order() -> None:
     parts = ["Who designed the Orla Bridge?", "Where was {1} born?"]
-    assert await scripted(Decompose, {"parts": {"questions": parts}}).run(ask(QUESTION), ["Bridges"]) == parts
+    assert await scripted(Decompose, {"parts": {"questions": parts}}).run(ask(UNSURE), ["Bridges"]) == parts
 
 
 async def test_answer_binds_sentences_to_evidence_and_drops_unknown_numbers() -> None:

@@ -17,6 +17,7 @@ SENTENCES = (
     "Ana Korb lived in Velin.",
 )
 TEXT = " ".join(SENTENCES)
+FOURTH = "Orla Bridge stands in Velin."
 NAMES = ("Orla Bridge", "Tomas Reyd", "Ana Korb", "Velin")
 ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", "Velin"))
 
@@ -45,7 +46,7 @@ ALONE = Community(id="com_2", level=0, parent=None, members=("Velin",))
 
 
 async def test_findings_quote_the_place_that_shows_them() -> None:
-    (found,) = await report([WHOLE], evidence_of(), WriteReports(Models.offline()), {})
+    (found,) = (await report([WHOLE], evidence_of(), WriteReports(Models.offline()), {})).reports
     assert found.findings
     assert all(TEXT[f.start - 50 : f.end - 50] == f.explanation and f.document == "d" for f in found.findings)
     assert {name for name in NAMES if any(name in f.summary for f in found.findings)} == set(NAMES)
@@ -53,19 +54,19 @@ async def test_findings_quote_the_place_that_shows_them() -> None:
 
 
 async def test_a_repeated_community_and_a_single_entity_have_no_report_of_their_own() -> None:
-    found = await report([WHOLE, SAME, ALONE], evidence_of(), WriteReports(Models.offline()), {})
+    found = (await report([WHOLE, SAME, ALONE], evidence_of(), WriteReports(Models.offline()), {})).reports
     assert [one.community for one in found] == ["com_0"]
 
 
 async def test_a_report_whose_inputs_did_not_change_is_not_written_again() -> None:
     writer = WriteReports(Models.offline())
-    (first,) = await report([WHOLE], evidence_of(), writer, {})
+    (first,) = (await report([WHOLE], evidence_of(), writer, {})).reports
     kept = first.model_copy(update={"title": "kept", "community": "com_9"})
-    (again,) = await report([WHOLE], evidence_of(), writer, {kept.inputs: kept})
+    (again,) = (await report([WHOLE], evidence_of(), writer, {kept.inputs: kept})).reports
     assert (again.title, again.community) == ("kept", "com_0")
     entities = tuple(e.model_copy(update={"description": "new"}) for e in evidence_of().entities)
     changed = evidence_of().model_copy(update={"entities": entities})
-    (anew,) = await report([WHOLE], changed, writer, {kept.inputs: kept})
+    (anew,) = (await report([WHOLE], changed, writer, {kept.inputs: kept})).reports
     assert anew.title != "kept"
 
 
@@ -78,9 +79,44 @@ async def test_numbers_that_a_model_makes_up_are_dropped_with_their_findings() -
     }  # fmt: skip
     writer = WriteReports(Models.offline())
     writer.lm = DummyLM([{"report": written}], adapter=dspy.JSONAdapter())
-    (found,) = await report([WHOLE], evidence_of(), writer, {})
+    larger = larger_evidence()
+    (found,) = (await report([WHOLE], larger, writer, {})).reports
     (kept,) = found.findings
-    assert TEXT[kept.start - 50 : kept.end - 50] in SENTENCES
+    assert larger.chunks[0].text[kept.start - 50 : kept.end - 50] in {*SENTENCES, FOURTH}
+
+
+def larger_evidence() -> Evidence:
+    """With a fourth statement, so that quoting alone makes no report."""
+    evidence = evidence_of()
+    text = f"{TEXT} {FOURTH}"
+    place = Occurrence(item="rel_9", chunk="chk", start=50 + text.index(FOURTH), end=50 + len(text))
+    relation = Relation(id="rel_9", source="Orla Bridge", target="Velin", predicate="p")
+    return Evidence(
+        entities=evidence.entities,
+        relations=(*evidence.relations, relation),
+        places=(*evidence.places, place),
+        chunks=(evidence.chunks[0].model_copy(update={"text": text, "end": 50 + len(text)}),),
+    )
+
+
+async def test_a_small_community_costs_no_call_and_all_its_statements_are_quoted() -> None:
+    writer = WriteReports(Models.offline())
+    model = DummyLM([], adapter=dspy.JSONAdapter())
+    writer.lm = model
+    (found,) = (await report([WHOLE], evidence_of(), writer, {})).reports
+    assert sorted(finding.explanation for finding in found.findings) == sorted(SENTENCES)
+    assert model.history == []
+
+
+async def test_a_description_that_a_statement_holds_is_not_sent_twice() -> None:
+    writer = WriteReports(Models.offline())
+    model = DummyLM([{"report": report_offline([("a", "")], []).model_dump()}], adapter=dspy.JSONAdapter())
+    writer.lm = model
+    given = [StatementGiven(number=1, text="Orla Bridge is long.", entities=("Orla Bridge", "Velin"), degree=2)]
+    await writer.run([("Orla Bridge", "Orla Bridge is long."), ("Velin", "A town.")], given)
+    sent = model.history[0]["messages"][-1]["content"]
+    assert sent.count("Orla Bridge is long.") == 1
+    assert "Velin: A town." in sent
 
 
 def test_statements_are_chosen_to_cover_the_entities() -> None:

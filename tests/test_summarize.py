@@ -4,7 +4,14 @@ import dspy
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
-from prompts.summarize import MAX_LENGTH, MAX_SENTENCES, Summarize, summarize_offline
+from prompts.summarize import (
+    MAX_LENGTH,
+    MAX_SENTENCES,
+    MOST_JOINED,
+    MOST_JOINED_TOKENS,
+    Summarize,
+    summarize_offline,
+)
 from storage.records import Entity
 from tasks.dedupe import Graph
 from tasks.summarize import summarize
@@ -34,12 +41,19 @@ def test_it_stays_short_and_never_empty() -> None:
 
 
 async def test_one_statement_is_kept_and_none_stays_empty() -> None:
-    found = await summarize(graph_of(a=("One.",), b=(), c=("Two.", "c is three.")), Summarize(Models.offline()))
+    found = (
+        await summarize(graph_of(a=("One.",), b=(), c=("Two.", "c is three.")), Summarize(Models.offline()))
+    ).entities
     assert [entity.description for entity in found] == ["One.", "", "c is three. Two."]
 
 
 async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> None:
     summarizer = Summarize(Models.offline())
-    summarizer.lm = DummyLM([{"description": "Both."}], adapter=dspy.JSONAdapter())
-    found = await summarize(graph_of(a=("One.",), c=("Two.", "Three.")), summarizer)
-    assert [entity.description for entity in found] == ["One.", "Both."]
+    model = DummyLM([{"description": "All."}, {"description": "Long."}], adapter=dspy.JSONAdapter())
+    summarizer.lm = model
+    many = tuple(f"Statement {number}." for number in range(MOST_JOINED + 1))
+    long = ("First " + "word " * MOST_JOINED_TOKENS, "Second.")
+    graph = graph_of(a=("One.",), b=("Two.", "b is three."), c=many, d=long, e=())
+    found = (await summarize(graph, summarizer)).entities
+    assert [entity.description for entity in found] == ["One.", "b is three. Two.", "All.", "Long.", ""]
+    assert len(model.history) == 2

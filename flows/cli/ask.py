@@ -2,10 +2,12 @@
 
 import asyncio
 from argparse import Namespace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flows.cli.opening import session_of
 from flows.cli.screen import Screen
+from flows.usage import in_short
 from storage.errors import UsageError
 from storage.records import Answer, Citation, Retrieval
 
@@ -31,7 +33,9 @@ def ask(options: Namespace, screen: Screen) -> int:
     with session_of(options) as session:
         if options.questions:
             return run_batch(options.questions, _wanted(options), answer_question, session, screen)
-        answer = asyncio.run(answer_question(options.question, _wanted(options), session))
+        with screen.draft() as on_text:
+            wanted = replace(_wanted(options), on_text=on_text)
+            answer = asyncio.run(answer_question(options.question, wanted, session))
     show(answer, screen)
     return 0
 
@@ -72,6 +76,8 @@ def show(answer: Answer, screen: Screen) -> None:
         f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
         style="dim",
     )
+    if used := in_short(answer.usage):
+        screen.line(used, style="dim")
 
 
 def cited(citation: Citation) -> str:

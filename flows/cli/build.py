@@ -6,6 +6,7 @@ from argparse import Namespace
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
+from flows.usage import in_short
 from storage.records import IndexReport
 
 SHOWN_SKIPPED = 10
@@ -39,9 +40,8 @@ def show(report: IndexReport, screen: Screen) -> None:
         ],
         indent=2,
     )
-    if report.usage.calls:
-        used = report.usage
-        screen.line(f"  {used.calls} model calls, {used.input_tokens} tokens in, {used.output_tokens} out")
+    if used := in_short(report.usage):
+        screen.line(f"  {used}")
     for skipped in report.skipped[:SHOWN_SKIPPED]:
         screen.line(f"  skipped {skipped.path}: {skipped.reason}", style="yellow")
     if len(report.skipped) > SHOWN_SKIPPED:

@@ -116,6 +116,10 @@ def _state(commands: Commands) -> None:
     )
     rollback.add_argument("generation", type=_positive, metavar="N", help="a number that `trellis generations` lists")
     _command(
+        commands, "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
+        "  trellis doctor\n  TRELLIS_LM=ollama/qwen3 trellis doctor --json",
+    )  # fmt: skip
+    _command(
         commands, "demo", "demo:demo", "index the sample corpus and ask it three questions",
         "  trellis demo\n  trellis demo --workspace kb",
     )  # fmt: skip

@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,33 @@ class Screen:
                 bars.update(steps[step], completed=done, total=total)
 
             yield report
+
+    @contextmanager
+    def draft(self) -> Iterator[Callable[[str], None] | None]:
+        """Takes pieces of a text and shows them until the block ends, where people watch; None elsewhere.
+
+        What is shown goes away again: the result follows by itself.
+        """
+        if self.as_json or not sys.stdout.isatty():
+            yield None
+            return
+        from rich.live import Live
+        from rich.text import Text
+
+        live = Live(console=self._rich(), transient=True, vertical_overflow="ellipsis")
+        said = ""
+
+        def show(piece: str) -> None:
+            nonlocal said
+            live.start()  # only now: without a model nothing is drafted; to start it again does nothing
+            # A model may write anything: signs that steer a terminal stay out.
+            said += "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in piece)
+            live.update(Text(said, style="dim"))
+
+        try:
+            yield show
+        finally:
+            live.stop()
 
     def _rich(self) -> "Console":
         if self._console is None:

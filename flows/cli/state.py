@@ -9,10 +9,12 @@ from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
 from flows.runtime import Runtime
 from flows.settings import Settings
+from flows.usage import in_short
 from prompts.engine.roles import ROLES
 from storage.errors import NoGeneration, UsageError
 from storage.generations import GenerationInfo
 from storage.layout import size_of
+from storage.meta import UsageRow
 from storage.records import Record
 from storage.rooms import Generation
 from storage.runs import RunRow
@@ -30,7 +32,10 @@ class SourceView(Record):
 
 
 class Status(Record):
-    """What a workspace holds; `generation` is None where nothing is indexed yet."""
+    """What a workspace holds; `generation` is None where nothing is indexed yet.
+
+    `usage` is what the models did for the run that published the current generation.
+    """
 
     workspace: str
     generation: int | None
@@ -43,6 +48,7 @@ class Status(Record):
     settings: dict[str, object]
     models: dict[str, str]
     embedding: str
+    usage: tuple[UsageRow, ...]
     runs: tuple[RunRow, ...]
 
 
@@ -95,15 +101,17 @@ def _status(runtime: Runtime) -> Status:
     info: GenerationInfo | None = infos.get(current) if current is not None else None
     sources: tuple[SourceView, ...] = ()
     documents: tuple[str, ...] = ()
+    usage: tuple[UsageRow, ...] = ()
     if info is not None:
         with workspace.read(info.number) as generation:
             sources, documents = _sources(generation), tuple(generation.documents.ids())
+            usage = tuple(generation.meta.usage())
     return Status(
         workspace=str(workspace.root.absolute()), generation=current, created=info.created if info else None,
         counts=info.counts if info else {}, size_bytes=info.size_bytes if info else 0,
         workspace_bytes=size_of(workspace.root), sources=sources, documents=documents,
         settings=_in_force(runtime.settings), models={role: runtime.models.name(role) for role in ROLES},
-        embedding=runtime.embedder.name,
+        embedding=runtime.embedder.name, usage=usage,
         # Looking must not make a folder where there is none.
         runs=tuple(workspace.side.runs.list(LAST_RUNS)) if workspace.root.is_dir() else (),
     )  # fmt: skip
@@ -150,6 +158,11 @@ def _show(found: Status, screen: Screen) -> None:
         if name not in ("roles", "workspace")
     ]
     screen.facts(rows + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
+    if found.usage:
+        screen.line(f"Models used for generation {found.generation}", style="bold")
+        screen.facts(
+            [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in found.usage], indent=2
+        )
     if found.runs:
         screen.line("Last runs", style="bold")
     for run in found.runs:

@@ -39,6 +39,10 @@ class _Ticket:
     gone: bool = field(default=False, compare=False)
 
     def call(self) -> None:
+        with suppress(RuntimeError):  # no loop runs in this thread
+            if asyncio.get_running_loop() is self.loop:
+                self.called.set()  # waking a loop from outside costs a system call
+                return
         with suppress(RuntimeError):  # its loop has ended, and with it whoever waited
             self.loop.call_soon_threadsafe(self.called.set)
 

@@ -142,6 +142,8 @@ class Relevance:
         cues = sum(self.weights[term] * shares[term] for term in self.cues) / cue_total if cue_total else 1.0
         names = sum(holdings) / len(holdings) if holdings else 1.0
         score = coverage + (0.35 * names if self.names else 0.0) + 0.15 * evidence.prior - 0.1 * _is_heading(evidence)
+        # Evidence in the question's own language comes first where both say it.
+        score += 0.12 * (is_han(evidence.text) == self.ask.chinese)
         if self.present:
             # Asked about today, what still holds comes before what once did.
             lasting, bygone = _LASTING.search(evidence.text), _BYGONE.search(evidence.text)

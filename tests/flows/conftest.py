@@ -1,6 +1,7 @@
 """A tiny corpus, indexed once a session through the command, and one Prefect server for all flow tests."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from flows.__main__ import main
+from tests.server.client import Server, serving
 
+KEY = "made-up-key-4711"
 BRIDGE = "Orla Bridge was designed by Tomas Reyd.\nIt opened in 1931 and is 412 metres long."
 ROWS = (
     {"id": "bridge", "title": "Orla Bridge", "text": BRIDGE.replace("\n", "\r\n"), "year": 1931},
@@ -78,6 +81,12 @@ def trellis(indexed: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture
+def copied(indexed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command on a copy of that workspace, for what would be remembered there."""
+    return Command(Path(shutil.copytree(indexed, tmp_path / "copied")), capsys)
+
+
+@pytest.fixture
 def fresh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command on a workspace that does not exist yet."""
     return Command(tmp_path / "ws", capsys)
@@ -90,3 +99,20 @@ def prefect_server(network_attempts: list[str]) -> Iterator[list[str]]:
 
     with prefect_test_harness(server_startup_timeout=90):
         yield network_attempts
+
+
+@pytest.fixture(scope="session")
+def server_process() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def model_server(server_process: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The scripted model server, well-behaved, as the model of every role."""
+    server_process.reset()
+    server_process.settle(latency_ms=0)
+    monkeypatch.setenv("TRELLIS_LM", "openai/scripted")
+    monkeypatch.setenv("TRELLIS_LM_BASE_URL", server_process.base_url)
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", KEY)
+    return server_process

@@ -33,7 +33,19 @@ def test_help_names_every_command_at_once() -> None:
     done = run("--help")
     seconds = time.monotonic() - started
     assert done.returncode == 0
-    for name in ("index", "ask", "retrieve", "reports", "graph", "show", "status", "generations", "rollback", "demo"):
+    for name in (
+        "index",
+        "ask",
+        "retrieve",
+        "reports",
+        "graph",
+        "show",
+        "status",
+        "generations",
+        "rollback",
+        "doctor",
+        "demo",
+    ):
         assert f"\n    {name}" in done.stdout
     assert seconds < 2, "a busy machine gets some room; alone it takes less than 0.1 s"
 

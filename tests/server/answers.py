@@ -3,6 +3,8 @@
 | step | rule |
 |---|---|
 | extract | capitalised spans are entities, pairs in one sentence are relations |
+| glean | the single capitalised words that the list lacks, with the relations that have one of them |
+| doctor | who "was born", and the first year |
 | summarize | the first statement |
 | report | title: the first three entities; findings: the first statements |
 | rewrite | the question; its pronoun becomes the last name of the history; no further queries |
@@ -21,6 +23,7 @@ from itertools import combinations
 from tests.server.outputs import (
     Answer,
     Answered,
+    Born,
     Element,
     Entity,
     Extraction,
@@ -59,11 +62,24 @@ class NoRuleError(LookupError):
 
 def extract(fields: Fields) -> Extraction:
     """Pairs keep the order of the text and are given once in either direction."""
+    return _extracted(fields, thorough=False)
+
+
+def glean(fields: Fields) -> Extraction:
+    known = set(_items(fields, "known"))
+    found = _extracted(fields, thorough=True)
+    entities = tuple(entity for entity in found.entities if entity.name not in known)
+    new = {entity.name for entity in entities}
+    return Extraction(entities, tuple(link for link in found.relations if new & {link.source, link.target}))
+
+
+def _extracted(fields: Fields, *, thorough: bool) -> Extraction:
+    """`thorough` takes single words however many longer names there are."""
     passage = _text(fields, "passage")
     kinds = _items(fields, "kinds") if "kinds" in fields else ["thing"]
     said = [(sentence, names(sentence)) for sentence in sentences(passage)]
     longer = {name for _, named in said for name in named if " " in name}
-    single = is_chinese(passage) or len(longer) < max(2, len(passage) // SPARSE)
+    single = thorough or is_chinese(passage) or len(longer) < max(2, len(passage) // SPARSE)
     entities: dict[str, Entity] = {}
     relations: dict[frozenset[str], Relation] = {}
     for sentence, named in said:
@@ -84,6 +100,11 @@ def _between(sentence: str, source: str, target: str) -> str:
     words = re.findall(r"\w+", sentence.partition(source)[2].partition(target)[0])
     said = " ".join(words)
     return said if 1 <= len(words) <= 5 and len(said) <= 40 else "is mentioned with"
+
+
+def doctor(fields: Fields) -> Born:
+    text = _text(fields, "text")
+    return Born(text.partition(" was born")[0].strip(), int(next(iter(re.findall(r"\d{4}", text)), "0")))
 
 
 def summarize(fields: Fields) -> Summary:
@@ -160,6 +181,8 @@ def answer(fields: Fields) -> Answer:
 
 RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "extract": extract,
+    "glean": glean,
+    "doctor": doctor,
     "summarize": summarize,
     "report": report,
     "rewrite": rewrite,

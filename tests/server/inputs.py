@@ -10,6 +10,8 @@ from tests.server.client import Server
 PASSAGE = "Ada Lovelace met Charles Babbage in London."
 INPUTS: dict[str, dict[str, object]] = {
     "extract": {"title": "T", "passage": PASSAGE, "kinds": ["person"]},
+    "glean": {"title": "T", "passage": PASSAGE, "kinds": ["person"], "known": ["Ada Lovelace"]},
+    "doctor": {"text": "Ada Lovelace was born in London in 1815."},
     "summarize": {"name": "Ada", "statements": ["Ada is here."]},
     "report": {"entities": ["Ada: is here"], "statements": ["[1] Ada is here."]},
     "rewrite": {"question": "Where?", "history": []},

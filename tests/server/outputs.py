@@ -33,6 +33,15 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True)
+class Born:
+    """Who the text says was born when."""
+
+    name: str
+    year: int
+    kind: str = "person"
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """An entity's description."""
 
@@ -127,4 +136,4 @@ class Answer:
     answerable: bool
 
 
-Answered = Extraction | Summary | Report | Rewriting | Judgements | Routed | Structure | Parts | Answer
+Answered = Extraction | Born | Summary | Report | Rewriting | Judgements | Routed | Structure | Parts | Answer

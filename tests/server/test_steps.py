@@ -10,7 +10,7 @@ from prompts.decompose import Decompose
 from prompts.engine.models import ModelChoice, Models
 from prompts.engine.roles import ROLES
 from prompts.engine.step import Step
-from prompts.extract import Extract
+from prompts.extract import Extract, Glean
 from prompts.filter import Filter
 from prompts.report import WriteReports
 from prompts.rewrite import Rewrite
@@ -20,7 +20,7 @@ from prompts.summarize import Summarize
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
-STEPS = (AnswerStep, Decompose, Extract, Filter, Rewrite, Route, Structurize, Summarize, WriteReports)
+STEPS = (AnswerStep, Decompose, Extract, Filter, Glean, Rewrite, Route, Structurize, Summarize, WriteReports)
 
 
 @pytest.fixture

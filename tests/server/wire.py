@@ -95,6 +95,8 @@ def _plain(part: object) -> object:
 
 def _records(parts: Json, asked: Asked) -> str:
     lists = [list(part) for part in parts.values() if isinstance(part, tuple | list) and part]
+    if not any(isinstance(part, tuple | list) for part in parts.values()):
+        lists = [[parts]]  # an answer without a list is the one record
     lines = []
     for kind, columns in asked.layout.items():
         fitting = next((items for items in lists if isinstance(items[0], dict) and set(columns) <= set(items[0])), None)

@@ -1,0 +1,51 @@
+"""How is work done side by side, without more of it begun than memory shall hold, and none left running behind?"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def side_by_side(works: Iterable[Callable[[], Awaitable[T]]], at_once: int) -> AsyncGenerator[T]:
+    """The results as they come; at most `at_once` works are begun and not done. An error ends the others.
+
+    Close the generator (`aclosing`) where it is not read to its end.
+    """
+    running: set[asyncio.Task[T]] = set()
+    try:
+        for work in works:
+            running.add(asyncio.create_task(_awaited(work)))
+            if len(running) >= at_once:
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    yield task.result()
+        while running:
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield task.result()
+    finally:
+        await _ended(running)
+
+
+@asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do `work` during the block, and wait for its end after it; an error in the block ends it, its own is raised."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+        await task
+    finally:
+        await _ended([task])
+
+
+async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
+
+
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    left = [task for task in tasks if not task.done()]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,98 @@
+"""A draft is shown while the model writes it, to people only, and never becomes the answer unchecked."""
+
+import asyncio
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flows.asking import AskOptions, answer_question
+from flows.runtime import open_runtime
+from flows.session import Session, open_session
+from flows.settings import load_settings
+from storage.records import Answer
+from tests.flows.conftest import Command
+from tests.server.client import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+QUESTION = "Where was Tomas Reyd born?"
+
+
+@pytest.fixture
+def session(copied: Command) -> Iterator[Session]:
+    with open_session(open_runtime(load_settings({"workspace": copied.workspace}))) as opened:
+        yield opened
+
+
+def drafted(session: Session) -> tuple[Answer, list[str]]:
+    pieces: list[str] = []
+    answer = asyncio.run(answer_question(QUESTION, AskOptions(on_text=pieces.append), session))
+    return answer, pieces
+
+
+def streamed(server: Server) -> list[bool]:
+    """For each answer that was asked for, whether piece by piece."""
+    asked = [request["body"] for request in server.requests() if request["step"] == "answer"]
+    return [isinstance(body, dict) and bool(body.get("stream")) for body in asked]
+
+
+def test_a_draft_comes_in_pieces_and_the_answer_is_checked(model_server: Server, session: Session) -> None:
+    answer, pieces = drafted(session)
+    assert len(pieces) > 1
+    assert "Tomas Reyd was born in Velin" in "".join(pieces)
+    assert answer.citations[0].verified
+    assert streamed(model_server) == [True]
+
+
+@pytest.mark.parametrize("rule", ["malformed", "truncated", "cut"])
+def test_a_draft_that_fails_is_asked_for_anew(rule: str, model_server: Server, session: Session) -> None:
+    model_server.misbehave({"kind": rule, "step": "answer", "nth": 1})
+    answer, _ = drafted(session)
+    assert "Velin" in answer.answer
+    assert streamed(model_server) == [True, False]
+
+
+def test_offline_nothing_is_drafted(session: Session) -> None:
+    answer, pieces = drafted(session)
+    assert "Velin" in answer.answer
+    assert pieces == []
+
+
+def test_programs_and_pipes_get_no_draft(model_server: Server, copied: Command) -> None:
+    copied("ask", QUESTION, "--json")
+    copied("ask", "Who designed Orla Bridge?")
+    assert streamed(model_server) == [False, False]
+
+
+def test_a_terminal_shows_the_draft_and_then_the_answer(model_server: Server, copied: Command) -> None:
+    model_server.misbehave({"kind": "drip", "step": "answer", "seconds": 0.5})
+    shown = on_a_terminal("ask", QUESTION, "--workspace", str(copied.workspace))
+    draft, _, result = shown.partition("\x1b[?25h")  # where the cursor shows again, the draft has ended
+    assert "born in Velin" in draft
+    assert "[1] Tomas Reyd (reyd)" not in draft
+    assert "[1] Tomas Reyd (reyd)" in result
+    assert streamed(model_server) == [True]
+
+
+def on_a_terminal(*arguments: str) -> str:
+    """What the command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flows", *arguments], cwd=ROOT, env=environ, stdout=theirs, stderr=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while piece := os.read(ours, 65536):
+            said += piece
+    except OSError:
+        pass  # Linux' way to say that the other side has closed
+    finally:
+        os.close(ours)
+    assert process.wait(timeout=60) == 0, said.decode(errors="replace")
+    return said.decode()

@@ -1,0 +1,73 @@
+"""What the models did is shown: in one line to people, by step and model in `status` and in the runs' artifacts."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.index import index
+from flows.query import query
+from flows.usage import in_short, ledger
+from storage.meta import UsageRow
+from storage.records import StepUsage
+from tests.flows.conftest import Command
+from tests.server.client import Server
+
+
+def test_a_line_says_what_is_known_and_what_is_not() -> None:
+    used = StepUsage(calls=1, input_tokens=1200, output_tokens=34, cached_calls=2, cost_usd=0.00123)
+    assert in_short(used) == "1 model call and 2 from the cache, 1,200 tokens in, 34 out, $0.0012"
+    assert in_short(StepUsage(calls=2, cost_usd=None)).endswith("cost unknown")
+    assert in_short(StepUsage(seconds=3.0)) == ""
+
+
+def test_a_ledger_has_a_row_for_each_step_and_model() -> None:
+    rows = [UsageRow(step="extract", model="openai/a|b", calls=3, input_tokens=10, output_tokens=5, cost_usd=None)]
+    assert "| extract | openai/a b | 3 | 0 | 10 | 5 | cost unknown | 0.0 |" in ledger(rows)
+    assert "offline" in ledger([])
+
+
+def test_people_see_one_line_and_status_the_steps(fresh: Command, source: Path, model_server: Server) -> None:
+    built = fresh("index", str(source)).out
+    assert "model calls, " in built
+    assert "cost unknown" in built
+    status = fresh("status", "--json").json
+    steps = {row["step"]: row for row in status["usage"]}
+    assert {row["model"] for row in steps.values()} == {"openai/scripted"}
+    assert steps["extract"]["calls"] == model_server.stats()["steps"]["extract"]["calls"] > 0
+    assert "Models used for generation 1" in fresh("status").out
+    asked = fresh("ask", "Where was Tomas Reyd born?").out
+    assert asked.rstrip().splitlines()[-1].endswith("cost unknown")
+
+
+def test_offline_nothing_is_said_of_models(copied: Command) -> None:
+    assert "model call" not in copied("ask", "Where was Tomas Reyd born?").out
+    assert copied("status", "--json").json["usage"] == []
+
+
+def test_gleaning_is_a_setting_that_extracts_again(
+    fresh: Command, source: Path, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh("index", str(source))
+    monkeypatch.setenv("TRELLIS_GLEANINGS", "1")
+    again = fresh("index", str(source), "--json").json
+    assert again["published"]
+    assert "glean" in again["usage"]["by_step"]
+    assert model_server.stats()["steps"]["extract"]["calls"] == again["usage"]["by_step"]["extract"]["cached_calls"]
+    assert not fresh("index", str(source), "--json").json["published"]
+
+
+@pytest.mark.usefixtures("prefect_server")
+async def test_the_artifacts_hold_the_ledger(
+    source: Path, tmp_path: Path, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefect.artifacts import Artifact
+
+    monkeypatch.setenv("TRELLIS_GLEANINGS", "0")
+    workspace = str(tmp_path / "ws")
+    await index(str(source), workspace=workspace)
+    await query("Where was Tomas Reyd born?", workspace=workspace)
+    for key, step in (("index-summary", "extract"), ("answer", "answer")):
+        shown = await Artifact.aget(key)
+        assert shown is not None
+        assert "| step | model | calls | cached |" in str(shown.data)
+        assert f"| {step} | openai/scripted | " in str(shown.data)

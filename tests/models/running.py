@@ -1,0 +1,80 @@
+"""How is the product run on the scripted model server?"""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flows.asking import AskOptions, answer_question
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.session import open_session
+from flows.settings import load_settings
+from prompts.engine.clock import Clock
+from prompts.engine.meter import Meter
+from prompts.engine.models import Models
+from storage.export import Export, export
+from storage.meta import UsageRow
+from storage.records import Answer, DeadLetter, IndexReport
+from tests.server.client import Server
+
+SPEED = 200
+# Waits between tries pass as quickly as this; `chance` always says the longest of them.
+QUICK = Clock(lambda: time.monotonic() * SPEED, lambda seconds: asyncio.sleep(seconds / SPEED), lambda: 1.0 - 2**-53)
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    """A JSON Lines file."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True)
+class Place:
+    """A workspace and the server that its roles use; `settings` override."""
+
+    workspace: Path
+    server: Server
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def runtime(self, **settings: object) -> Runtime:
+        base: dict[str, object] = {
+            "workspace": self.workspace, "lm": "openai/m", "lm_base_url": self.server.base_url, "embedding": "none",
+            "lm_api_key": "k",
+        }  # fmt: skip
+        opened = open_runtime(load_settings({**base, **self.settings, **settings}, {}))
+        chosen = opened.settings
+        models = Models(
+            chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.side.model_answers, QUICK
+        )
+        return replace(opened, models=models)
+
+    async def index(self, *sources: Path, **settings: object) -> IndexReport:
+        runtime = self.runtime(**settings)
+        try:
+            return await build_index(sources, IndexOptions(), runtime)
+        finally:
+            await runtime.models.aclose()
+
+    async def ask(self, *questions: str, **settings: object) -> list[Answer]:
+        """The answers, asked one after another."""
+        runtime = self.runtime(**settings)
+        with open_session(runtime) as session:
+            answers = [await answer_question(question, AskOptions(), session) for question in questions]
+        await runtime.models.aclose()
+        return answers
+
+    def graph(self) -> Export:
+        """All that must be equal between two runs."""
+        with self.runtime().workspace.read() as generation:
+            return export(generation)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        with self.runtime().workspace.read() as generation:
+            return generation.extractions.dead_letters()
+
+    def usage(self) -> list[UsageRow]:
+        with self.runtime().workspace.read() as generation:
+            return generation.meta.usage()

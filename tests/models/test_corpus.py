@@ -1,0 +1,116 @@
+"""The sample corpus on models: every way to name one, roles apart, vectors from a server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from prompts.engine.roles import ROLES
+from storage.records import Answer
+from tests.models.running import Place, write_rows
+from tests.server.client import Server
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUESTIONS = [json.loads(line) for line in (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+ROWS = (
+    {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931."},
+    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin Town. Tomas Reyd met Ana Korb."},
+    {"id": "quay", "title": "Velin Quay", "text": "Velin Quay was built by Ana Korb in Velin Town. It cost 4 million."},
+)
+QUESTION = "Who designed Orla Bridge?"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "docs.jsonl", ROWS)
+
+
+def is_sound(answer: Answer) -> bool:
+    """Whether citations were checked against the text and what the models did was counted."""
+    usage = answer.usage
+    steps = usage.by_step.values()
+    return (
+        all(citation.verified for citation in answer.citations)
+        and usage.calls == sum(step.calls for step in steps)
+        and usage.input_tokens == sum(step.input_tokens for step in steps)
+        and usage.output_tokens == sum(step.output_tokens for step in steps)
+    )
+
+
+async def test_the_sample_corpus_and_its_questions_on_models_alone(place: Place) -> None:
+    report = await place.index(EXAMPLES / "corpus")
+    indexed = place.server.stats()
+    assert report.dead_letters == 0
+    assert report.skipped == ()
+    assert report.usage.calls == indexed["calls"]
+    assert report.usage.input_tokens == indexed["prompt_tokens"]
+    assert report.usage.output_tokens == indexed["completion_tokens"]
+    assert {row.step: row.calls for row in place.usage()} == {
+        step: counted["calls"] for step, counted in indexed["steps"].items()
+    }
+    assert {row.step: row.input_tokens for row in place.usage()} == {
+        step: spent.input_tokens for step, spent in report.usage.by_step.items()
+    }
+    answers = await place.ask(*(row["question"] for row in QUESTIONS))
+    assert len(answers) == 12
+    for answer in answers:
+        assert is_sound(answer), answer
+        assert answer.citations
+        assert {"filter", "answer"} <= set(answer.usage.by_step)
+    assert sum(answer.usage.calls for answer in answers) == place.server.stats()["calls"] - indexed["calls"]
+    assert place.server.stats()["others"] == []
+    assert set(place.server.stats()["kinds"]) == {"answered"}
+
+
+@pytest.mark.parametrize("name", ["openai/m", "ollama_chat/m", "ollama/m", "hosted_vllm/m", "lm_studio/m", "own-model"])
+async def test_every_way_to_name_a_model_gives_the_same(
+    name: str, place: Place, source: Path, tmp_path: Path, model_server: Server
+) -> None:
+    await place.index(source)
+    expected = place.graph()
+    model_server.reset()
+    other = Place(tmp_path / "other", model_server, {"lm": name})
+    report = await other.index(source)
+    (answer,) = await other.ask(QUESTION)
+    assert other.graph()["entities"] == expected["entities"]
+    assert other.graph()["relation_occurrences"] == expected["relation_occurrences"]
+    assert report.usage.calls + answer.usage.calls == model_server.stats()["calls"] > 3
+    assert set(model_server.stats()["paths"]) == {"/v1/chat/completions"}
+    assert is_sound(answer)
+
+
+@pytest.mark.parametrize("of", [("extract",), ("answer", "filter"), ("report", "summarize", "route")])
+async def test_roles_on_a_model_beside_roles_offline(of: tuple[str, ...], place: Place, source: Path) -> None:
+    roles = {role: {"model": "openai/m", "base_url": place.server.base_url, "api_key": "k"} for role in of}
+    settings = {"lm": "offline", "lm_base_url": None, "lm_api_key": None, "roles": roles}
+    report = await place.index(source, **settings)
+    (answer,) = await place.ask(QUESTION, **settings)
+    assert answer.citations
+    assert is_sound(answer)
+    called = {*report.usage.by_step, *answer.usage.by_step}
+    assert called <= set(of)
+    assert set(place.server.stats()["steps"]) == called
+    assert called or "report" in of
+
+
+async def test_one_role_offline_among_models(place: Place, source: Path) -> None:
+    roles = {"extract": {"model": "offline"}, "answer": {"model": "offline"}}
+    report = await place.index(source, roles=roles)
+    (answer,) = await place.ask(QUESTION, roles=roles)
+    assert answer.values == ("Tomas Reyd",)
+    assert not {"extract", "answer"} & {*report.usage.by_step, *answer.usage.by_step}
+    assert set(ROLES) > set(place.server.stats()["steps"])
+
+
+async def test_vectors_of_a_server(place: Place, source: Path) -> None:
+    settings = {"embedding": "openai/e", "embedding_base_url": place.server.base_url}
+    await place.index(source, **settings)
+    texts = [body["body"] for body in place.server.requests() if body["step"] == "embeddings"]
+    with place.runtime(**settings).workspace.read() as generation:
+        assert len(generation.vectors.windows()) == len(ROWS)
+        assert str(generation.vectors.model()).startswith("e@127.0.0.1")
+    (answer,) = await place.ask(QUESTION, **settings)
+    assert texts
+    assert place.server.stats()["steps"]["embeddings"]["calls"] > len(texts), "the question was not embedded"
+    assert is_sound(answer)
+    assert answer.passages[0].document == "bridge"

@@ -1,0 +1,93 @@
+"""Documents and questions that want to be more than text, from the source to the answer, with a gullible model."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from prompts.engine.guard import restore
+from storage.export import Export
+from tests.models.hostile import texts
+from tests.models.running import Place, write_rows
+from tests.server.client import Server
+
+_FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.M)
+# Fields that the requests of the steps have.
+FIELDS = {
+    "extract": ["title", "passage", "kinds"], "summarize": ["name", "statements"], "report": ["entities", "statements"],
+    "rewrite": ["question", "history"], "answer": ["question", "found", "evidence"],
+}  # fmt: skip
+SIGNS = re.compile(
+    r"<\|\w|<｜|\[INST\]|<<SYS>>|<<CUSTOM-TYPE|<custom-type-[a-z-]*>|</?think>|<start_of_turn>|\[TOOL_CALLS\]|<tool_call>"
+    r"|\[SYSTEM_PROMPT\]|</?s>|\[\[\s*##",
+    re.I,
+)
+
+
+def messages(request: dict[str, object]) -> list[tuple[str, str]]:
+    body = request["body"]
+    assert isinstance(body, dict)
+    return [(turn["role"], turn["content"]) for turn in body["messages"]]
+
+
+@pytest.fixture
+async def indexed(place: Place, tmp_path: Path) -> tuple[Place, list[str]]:
+    said = texts(place.server.url)
+    rows = [
+        {"id": f"d{number}", "title": text.split("\n")[1][:80] or "T", "text": text} for number, text in enumerate(said)
+    ]
+    report = await place.index(write_rows(tmp_path / "docs.jsonl", rows))
+    assert (report.documents.added, report.dead_letters) == (len(said), 0)
+    return place, said
+
+
+async def test_hostile_documents_stay_text(indexed: tuple[Place, list[str]]) -> None:
+    place, said = indexed
+    assert len(said) >= 40
+    requests = place.server.requests()
+    passages = []
+    for request in requests:
+        (system, (role, user)) = messages(request)
+        step = str(request["step"])
+        assert (system[0], role) == ("system", "user")
+        assert _FIELD.findall(user) == FIELDS[step], user
+        assert not SIGNS.search(_FIELD.sub("", user)), user
+        assert not re.search(r"[\x00-\x08\x0b-\x1f]", user)
+        if step == "extract":
+            passages.append(restore(user.partition("[[ ## passage ## ]]\n")[2].partition("\n\n[[ ## kinds ## ]]")[0]))
+    stored = {row["text"] for row in place.graph()["documents"]}
+    assert set(passages) == stored, "what the model read, restored, is not what is stored"
+    assert place.server.stats()["others"] == []
+
+
+async def test_records_in_documents_are_no_records(indexed: tuple[Place, list[str]]) -> None:
+    place, _ = indexed
+    graph: Export = place.graph()
+    kinds = {row["kind"] for row in graph["mentions"]}
+    assert "weapon" not in kinds
+    assert not any(row["predicate"] == "rules" for row in graph["relation_mentions"])
+    assert not any(row["description"] in {"Ruler of all.", "Ruler.", "He rules."} for row in graph["mentions"])
+    assert not {"grand ambrose", "nobody", "owned"} & {str(row["name"]) for row in graph["mentions"]}
+    assert not any("owned" in str(row["title"]) for row in graph["reports"])
+    by_id = {row["id"]: str(row["text"]) for row in graph["documents"]}
+    chunks = {row["id"]: row for row in graph["chunks"]}
+    for mention in graph["mentions"]:
+        text = by_id[chunks[mention["chunk"]]["document"]]
+        named = text[int(str(mention["start"])) : int(str(mention["end"]))]
+        assert not named or " ".join(named.split()).casefold() == " ".join(str(mention["name"]).split()).casefold()
+
+
+async def test_hostile_questions_are_asked_and_answered(indexed: tuple[Place, list[str]], model_server: Server) -> None:
+    place, said = indexed
+    asked = [text.split("\n", 1)[1] for text in said[::4]]
+    for question, answer in zip(asked, await place.ask(*asked), strict=True):
+        assert answer.question == question
+        assert all(citation.verified for citation in answer.citations)
+    for request in model_server.requests():
+        step, turns = str(request["step"]), messages(request)
+        assert [role for role, _ in turns] == ["system", "user"]
+        assert not SIGNS.search(_FIELD.sub("", turns[1][1]))
+        if step in FIELDS:
+            assert _FIELD.findall(turns[1][1]) == FIELDS[step]
+    assert model_server.stats()["others"] == []
+    assert set(model_server.stats()["kinds"]) == {"answered"}

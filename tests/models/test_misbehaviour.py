@@ -1,0 +1,202 @@
+"""A model server that misbehaves: what passes leaves no trace in the graph, what stays is told with its remedy."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from prompts.engine.errors import BadKey, EngineError, ModelMisconfigured, QuotaExhausted, UnknownModel
+from storage.errors import FailureGate, NoGeneration
+from storage.export import Export
+from tests.models.running import Place, write_rows
+from tests.server.client import Server
+
+WORLDS = (
+    ("Ana Korb", "Tomas Reyd", "Ines Varga", "Velin Town", "Orla Bridge", "Holm Light"),
+    ("Olle Brandt", "Mira Sand", "Jon Aske", "Kestrel Quay", "Saltmere Fen", "Tern Rock"),
+    ("Petra Lind", "Ulf Moen", "Rut Hald", "Ambel Crossing", "Norrick Mill", "Gull Stone"),
+)
+
+
+def passage(number: int) -> dict[str, object]:
+    """Some place, built and visited by people of its world."""
+    *people, quay, mill, rock = WORLDS[number % 3]
+    turn = number // 3
+    place = (quay, mill, rock)[turn % 3]
+    who, other = people[turn // 2 % 3], people[(turn // 2 + 1 + turn % 2) % 3]
+    text = f"{place} was built by {who}. {other} visited {place} in {1900 + number}. {who} met {other}."
+    return {"id": f"d{number}", "title": place, "text": text}
+
+
+ROWS = [passage(number) for number in range(24)]
+Rule = Mapping[str, object]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_rows(tmp_path_factory.mktemp("rows") / "docs.jsonl", ROWS)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(source: Path, server_process: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Export, int]:
+    """The graph where nothing goes wrong, and how many calls it takes."""
+    server_process.reset()
+    server_process.settle(latency_ms=0)
+    calm = Place(tmp_path_factory.mktemp("calm") / "ws", server_process)
+    asyncio.run(calm.index(source))
+    return calm.graph(), server_process.stats()["calls"]
+
+
+def named(rule: Rule) -> str:
+    return "-".join(map(str, rule.values()))
+
+
+# Kind and more, and how many further calls each costs.
+PASSING: list[tuple[Rule, int]] = [
+    ({"kind": "rate_limit", "retry_after": "2"}, 1),
+    ({"kind": "rate_limit"}, 1),
+    ({"kind": "server_error"}, 1),
+    ({"kind": "server_error", "status": 503}, 1),
+    ({"kind": "error_in_success"}, 1),
+    ({"kind": "reset"}, 1),
+    ({"kind": "cut"}, 1),
+    ({"kind": "html"}, 1),
+    ({"kind": "hang", "seconds": 5}, 1),
+    ({"kind": "drip", "seconds": 0.3}, 0),
+    ({"kind": "empty"}, 1),
+    ({"kind": "refusal"}, 1),
+    ({"kind": "malformed"}, 1),
+    ({"kind": "wrong_keys"}, 1),
+    ({"kind": "truncated"}, 1),
+    ({"kind": "thinking"}, 0),
+    ({"kind": "reasoning"}, 0),
+    ({"kind": "fenced"}, 0),
+    ({"kind": "out_of_order"}, 1),
+    ({"kind": "duplicate_fields"}, 1),
+]
+
+
+@pytest.mark.parametrize(("rule", "extra"), PASSING, ids=[named(rule) for rule, _ in PASSING])
+async def test_what_passes_leaves_no_trace(
+    rule: Rule, extra: int, undisturbed: tuple[Export, int], place: Place, source: Path
+) -> None:
+    graph, calls = undisturbed
+    place.server.misbehave({"step": "extract", "nth": 2, **rule})
+    report = await place.index(source, timeout=1.0)
+    stats = place.server.stats()
+    assert stats["kinds"][rule["kind"]] == 1
+    assert place.graph() == graph
+    assert stats["calls"] == calls + extra
+    assert report.dead_letters == 0
+
+
+@pytest.mark.parametrize("step", ["extract", "summarize", "report"])
+async def test_every_step_rides_out_a_bad_hour(
+    step: str, undisturbed: tuple[Export, int], place: Place, source: Path
+) -> None:
+    graph, calls = undisturbed
+    kinds = ("rate_limit", "server_error", "reset", "malformed", "thinking")
+    place.server.misbehave(*({"step": step, "kind": kind, "nth": 1 + nth} for nth, kind in enumerate(kinds)))
+    await place.index(source)
+    stats = place.server.stats()
+    fired = sum(stats["kinds"].get(kind, 0) for kind in kinds)
+    assert fired >= 3
+    assert place.graph() == graph
+    assert stats["calls"] == calls + fired - stats["kinds"].get("thinking", 0)
+
+
+LASTING: list[tuple[Rule, type[EngineError], str]] = [
+    ({"kind": "unauthorized"}, BadKey, "TRELLIS_LM_API_KEY"),
+    ({"kind": "quota"}, QuotaExhausted, "credit"),
+    ({"kind": "no_model"}, UnknownModel, "Name a model that the server offers"),
+]
+
+
+@pytest.mark.parametrize("step", ["extract", "report"])
+@pytest.mark.parametrize(("rule", "error", "remedy"), LASTING, ids=[named(rule) for rule, _, _ in LASTING])
+async def test_what_no_call_can_escape_ends_the_run_at_once(
+    step: str, rule: Rule, error: type[EngineError], remedy: str, place: Place, source: Path
+) -> None:
+    place.server.misbehave({"step": step, **rule})
+    with pytest.raises(ModelMisconfigured, match=remedy) as caught:
+        await place.index(source, concurrency=2)
+    assert caught.type is error
+    assert place.server.stats()["steps"][step]["calls"] <= 6, "it went on although nothing could succeed"
+    with pytest.raises(NoGeneration):
+        place.graph()
+    place.server.misbehave()
+    report = await place.index(source)
+    assert report.published
+    assert place.server.stats()["repeated"] <= 6
+
+
+REFUSING: list[tuple[Rule, str]] = [
+    ({"kind": "overflow_openai"}, "smaller chunks"),
+    ({"kind": "overflow_vllm"}, "smaller chunks"),
+    ({"kind": "overflow_ollama"}, "smaller chunks"),
+    ({"kind": "truncated"}, "Raise max_tokens"),
+    ({"kind": "refusal"}, "a model that follows the form"),
+    ({"kind": "refusal_field"}, "Use another model for this text"),
+    ({"kind": "content_filter"}, "Use another model for this text"),
+    ({"kind": "malformed"}, "a model that follows the form"),
+    ({"kind": "empty"}, "a model that follows the form"),
+    ({"kind": "server_error"}, "Run again later"),
+    ({"kind": "rate_limit"}, "Lower rpm"),
+    ({"kind": "reset"}, "Check that its server runs"),
+]
+
+
+@pytest.mark.parametrize(("rule", "remedy"), REFUSING, ids=[named(rule) for rule, _ in REFUSING])
+async def test_one_passage_that_never_succeeds_is_a_dead_letter(
+    rule: Rule, remedy: str, place: Place, source: Path
+) -> None:
+    place.server.misbehave({"step": "extract", "text": "1903", **rule})
+    report = await place.index(source)
+    (letter,) = place.dead_letters()
+    assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
+    assert remedy in letter.remedy
+    assert letter.error
+    place.server.misbehave()
+    place.server.reset()
+    again = await place.index(source)
+    assert (again.dead_letters, again.published) == (0, True)
+    assert place.server.stats()["steps"]["extract"]["calls"] == 1
+
+
+@pytest.mark.parametrize("rule", [{"kind": "overflow_vllm"}, {"kind": "refusal"}, {"kind": "server_error"}], ids=named)
+async def test_too_many_failures_end_the_run_and_say_why(rule: Rule, place: Place, source: Path) -> None:
+    place.server.misbehave({"step": "extract", **rule})
+    with pytest.raises(FailureGate) as caught:
+        await place.index(source)
+    error = caught.value
+    assert "failed in step extract" in error.message
+    assert "Nothing was published" in error.message
+    assert "openai/m" in error.message or "m at http" in error.message
+    assert any(remedy in error.remedy for kind, remedy in REFUSING if kind == rule)
+    with pytest.raises(NoGeneration):
+        place.graph()
+
+
+@pytest.mark.parametrize(
+    ("step", "text", "kind"),
+    [("summarize", "name ## ]]\\nTomas Reyd", "entities"), ("report", "Ana Korb", "reports")],
+    ids=["summarize", "report"],
+)
+async def test_what_no_model_sums_up_is_quoted_and_a_dead_letter(
+    step: str, text: str, kind: str, undisturbed: tuple[Export, int], place: Place, source: Path
+) -> None:
+    graph, _ = undisturbed
+    place.server.misbehave({"step": step, "text": text, "kind": "refusal"})
+    report = await place.index(source)
+    (letter,) = place.dead_letters()
+    assert (letter.step, report.dead_letters, report.published) == (step, 1, True)
+    assert "a model that follows the form" in letter.remedy
+    found = place.graph()
+    assert len(found[kind]) == len(graph[kind])
+    assert sum(row not in graph[kind] for row in found[kind]) == 1
+    place.server.misbehave()
+    more = [*ROWS, {"id": "new", "title": "", "text": "so it was, and nobody spoke of it."}]
+    again = await place.index(write_rows(place.workspace.parent / "docs.jsonl", more))
+    assert (again.dead_letters, again.published) == (0, True)
+    assert all(row in place.graph()[kind] for row in graph[kind])

@@ -1,0 +1,41 @@
+"""Does docs/models.md say what the code does? Prices, settings, roles and providers are held together here."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flows.settings import Settings
+from prompts.engine.prices import LISTED, price_of
+from prompts.engine.providers import ModelChoice, check
+from prompts.engine.roles import ROLES
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "models.md").read_text(encoding="utf-8")
+PRICES = re.findall(r"^\| `([\w./-]+)` \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.M)
+
+
+def test_the_cost_table_is_the_one_that_counts() -> None:
+    assert f"as listed on {LISTED}" in PAGE
+    assert len(PRICES) > 20
+    for model, given, written in PRICES:
+        price = price_of(model)
+        assert price is not None, model
+        assert (price.input, price.output) == (float(given), float(written)), model
+
+
+@pytest.mark.parametrize("name", ["concurrency", "rpm", "tpm", "max_attempts", "timeout", "max_tokens", "gleanings"])
+def test_a_setting_of_calls_has_its_row_and_default(name: str) -> None:
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `TRELLIS_") and name.upper() in line)
+    default = Settings.model_fields[name].default
+    assert f"| {'no limit' if default is None else f'{default:g}'} |" in row
+
+
+def test_every_role_is_told() -> None:
+    rows = "".join(line for line in PAGE.splitlines() if line.startswith("| `") and "TRELLIS" not in line)
+    assert [role for role in ROLES if f"`{role}`" not in rows] == []
+
+
+def test_every_example_of_a_model_can_be_meant() -> None:
+    named = set(re.findall(r"TRELLIS_LM=((?:openai|ollama)/[\w.-]+)", PAGE)) | {model for model, _, _ in PRICES}
+    for model in named:
+        check(ModelChoice(model))
