@@ -131,7 +131,8 @@ def floor_of(job: Floor) -> float:
 async def _floor(job: Floor) -> float:
     import aiohttp
 
-    text = '[[ ## title ## ]]\nAda\n\n[[ ## passage ## ]]\nAda Korb met Bert Cold in Old Town.\n\n[[ ## kinds ## ]]\n["person"]'
+    passage = "Ada Korb met Bert Cold in Old Town."
+    text = f'[[ ## title ## ]]\nAda\n\n[[ ## passage ## ]]\n{passage}\n\n[[ ## kinds ## ]]\n["person"]'
     messages = [{"role": "system", "content": "Step: extract"}, {"role": "user", "content": text}]
     left = iter(range(job.calls))
     async with aiohttp.ClientSession() as session:

@@ -126,7 +126,10 @@ class Chunk(Record):
 
 
 class Mention(Record):
-    """An entity named at one place. `start` and `end` are document offsets; `text[start:end]` is `name` as written."""
+    """An entity named at one place; `text[start:end]` names it, apart from white space and capitals.
+
+    An empty span says that the chunk does not hold the name: the title does, or a model wrote another form of it.
+    """
 
     chunk: str
     name: str

@@ -228,7 +228,7 @@ class Client:
     def _cut(self, call: Call) -> EngineError:
         return AnswerTruncated(
             f"{self.transport.model} was cut in the step {call.step!r}, also with {2 * call.max_tokens} tokens.",
-            "Raise max_tokens, use smaller chunks, or use a model that writes more (or thinks less).",
+            "Raise max_tokens (TRELLIS_MAX_TOKENS), lower TRELLIS_CHUNK_TOKENS, or use a model that thinks less.",
         )
 
     def _withheld(self, call: Call) -> EngineError:

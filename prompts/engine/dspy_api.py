@@ -116,7 +116,7 @@ class DspyTransport:
             (
                 kinds.ContextWindowExceededError,
                 ContextOverflow,
-                "Use a model with a longer context, or smaller chunks.",
+                "Use a model with a longer context, or smaller chunks (TRELLIS_CHUNK_TOKENS).",
             ),
             (
                 (kinds.LMConfigurationError, kinds.LMUnsupportedFeatureError),

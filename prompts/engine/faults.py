@@ -70,7 +70,8 @@ def refused(name: str, address: str, status: int, said: str, retry_after: str | 
     shown = f"{name} at {address}: HTTP {status} {' '.join(said.split())[:_SHOWN]}"
     failure = _permanent(name, address, status, said, shown)
     if failure is None and (status in _RETRYABLE or status >= 500):
-        remedy = "Lower rpm, tpm or concurrency, or run again later." if status == 429 else "Run again later."
+        limits = "Lower TRELLIS_RPM, TRELLIS_TPM or TRELLIS_CONCURRENCY, or run again later."
+        remedy = limits if status == 429 else "Run again later."
         failure = Failure(ModelUnavailable(shown, remedy), retryable=True, wait=seconds_asked(retry_after))
     if failure is None:
         failure = Failure(ModelRefused(shown, "The server does not take this request: see its words."))
@@ -84,10 +85,10 @@ _Kind = Callable[[str, str], EngineError]
 def _permanent(name: str, address: str, status: int, said: str, shown: str) -> Failure | None:
     pull = f"Run `ollama pull {name.rpartition('/')[2]}`, or name" if "pull" in said else "Name"
     rules: tuple[tuple[bool, _Kind, str], ...] = (
-        (status == 402 or bool(_QUOTA.search(said)), QuotaExhausted, "Add credit, or use another model."),
+        (status == 402 or bool(_QUOTA.search(said)), QuotaExhausted, "Add credit, or use another model (TRELLIS_LM)."),
         (
             status in {400, 413, 422, 500} and bool(_OVERFLOW.search(said)), ContextOverflow,
-            "Use a model (or server setting) with a longer context, smaller chunks, or a lower max_tokens.",
+            "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), or a lower TRELLIS_MAX_TOKENS.",
         ),
         (
             status in {401, 403} or (status == 400 and bool(_BAD_KEY.search(said))), BadKey,
@@ -95,11 +96,11 @@ def _permanent(name: str, address: str, status: int, said: str, shown: str) -> F
         ),
         (
             status in {400, 404, 422, 500} and bool(_NO_MODEL.search(said)), UnknownModel,
-            f"{pull} a model that the server offers (see {address}/models).",
+            f"{pull} a model that the server offers (see {address}/models): TRELLIS_LM, or TRELLIS_LM_<ROLE>.",
         ),
         (
             status in {301, 302, 303, 307, 308, 404, 405}, ModelMisconfigured,
-            "Check the base URL: `/chat/completions` must be under it; mostly it ends in `/v1`.",
+            "Check TRELLIS_LM_BASE_URL: `/chat/completions` must be under it; mostly it ends in `/v1`.",
         ),
         (status in {400, 403} and bool(_WITHHELD.search(said)), AnswerWithheld, "Use another model for this text."),
         (

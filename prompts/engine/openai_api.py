@@ -201,7 +201,7 @@ class OpenAITransport:
             raise Failure(
                 ContextOverflow(
                     f"{self.model} at {self.address} read only {given} tokens of the request: it cuts long requests.",
-                    "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or use smaller chunks.",
+                    "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower TRELLIS_CHUNK_TOKENS.",
                 )
             )
 

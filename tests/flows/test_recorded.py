@@ -14,7 +14,7 @@ from storage.records import Answer, IndexReport
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
-STEPS = ["load", "chunk", "extract", "dedupe", "summarize", "detect-communities", "report", "embed"]
+STEPS = ["load", "chunk", "extract", "dedupe", "summarize", "detect-communities", "report"]
 WAIT = 15.0  # seconds: the server learns of task runs a moment later
 
 
@@ -48,7 +48,10 @@ async def test_an_index_run_is_its_steps_and_ends_in_words(source: Path, tmp_pat
     assert state.message.startswith("Published generation 1 (3 added;")
     report = await state.aresult()
     assert isinstance(report, IndexReport)
-    assert await task_runs(f"index {source} into {workspace}", len(STEPS)) == STEPS
+    names = await task_runs(f"index {source} into {workspace}", len(STEPS) + 1)
+    # Embedding goes on beside the extraction: which of them begins first says nothing.
+    assert [name for name in names if name != "embed"] == STEPS
+    assert names.index("embed") in {2, 3}
     assert "Generation 1" in await artifact("index-summary")
     assert "documents added" in await artifact("index-figures")
 

@@ -29,7 +29,7 @@ def passage(number: int) -> dict[str, object]:
     return {"id": f"d{number}", "title": place, "text": text}
 
 
-ROWS = [passage(number) for number in range(24)]
+ROWS: list[Mapping[str, object]] = [passage(number) for number in range(24)]
 Rule = Mapping[str, object]
 
 
@@ -108,8 +108,8 @@ async def test_every_step_rides_out_a_bad_hour(
 
 LASTING: list[tuple[Rule, type[EngineError], str]] = [
     ({"kind": "unauthorized"}, BadKey, "TRELLIS_LM_API_KEY"),
-    ({"kind": "quota"}, QuotaExhausted, "credit"),
-    ({"kind": "no_model"}, UnknownModel, "Name a model that the server offers"),
+    ({"kind": "quota"}, QuotaExhausted, "TRELLIS_LM"),
+    ({"kind": "no_model"}, UnknownModel, "Name a model that the server offers .*TRELLIS_LM"),
 ]
 
 
@@ -132,17 +132,17 @@ async def test_what_no_call_can_escape_ends_the_run_at_once(
 
 
 REFUSING: list[tuple[Rule, str]] = [
-    ({"kind": "overflow_openai"}, "smaller chunks"),
-    ({"kind": "overflow_vllm"}, "smaller chunks"),
-    ({"kind": "overflow_ollama"}, "smaller chunks"),
-    ({"kind": "truncated"}, "Raise max_tokens"),
+    ({"kind": "overflow_openai"}, "TRELLIS_CHUNK_TOKENS"),
+    ({"kind": "overflow_vllm"}, "TRELLIS_CHUNK_TOKENS"),
+    ({"kind": "overflow_ollama"}, "TRELLIS_CHUNK_TOKENS"),
+    ({"kind": "truncated"}, "TRELLIS_MAX_TOKENS"),
     ({"kind": "refusal"}, "a model that follows the form"),
     ({"kind": "refusal_field"}, "Use another model for this text"),
     ({"kind": "content_filter"}, "Use another model for this text"),
     ({"kind": "malformed"}, "a model that follows the form"),
     ({"kind": "empty"}, "a model that follows the form"),
     ({"kind": "server_error"}, "Run again later"),
-    ({"kind": "rate_limit"}, "Lower rpm"),
+    ({"kind": "rate_limit"}, "Lower TRELLIS_RPM"),
     ({"kind": "reset"}, "Check that its server runs"),
 ]
 
