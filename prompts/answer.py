@@ -23,6 +23,7 @@ from prompts.reading.lookup import look_up, look_up_all
 from prompts.reading.overview import about, connect, steps, summarise, themes
 from prompts.reading.sure import nearest
 
+MAX_ELEMENTS = 6  # of one piece of evidence
 EVIDENCE_TOKENS = 1400  # what a model reads of the evidence
 
 _MARKER = re.compile(r"\s*\[(\d+(?:\s*,\s*\d+)*)\]")
@@ -49,7 +50,7 @@ class AnswerQuestion(dspy.Signature):
 
     question: str = dspy.InputField()
     found: list[str] = dspy.InputField(desc="Answers to the sub-questions.")
-    evidence: list[str] = dspy.InputField()
+    evidence: list[str] = dspy.InputField(desc="Some end with what was read out of them, in braces.")
     written: AnswerWritten = dspy.OutputField()
 
 
@@ -72,11 +73,14 @@ class AnswerStep(Step):
         """`found` are (sub-question, answer) pairs."""
         if self.is_offline:
             return answer_offline(desk)
-        offered = _offered(desk)
+        offered, structure = _offered(desk), _structure(desk.elements)
         written = await self._written(
             question=desk.ask.text,
             found=[f"{question} {answer}" for question, answer in found],
-            evidence=[f"[{number}] {piece.title}: {piece.text}" for number, piece in sorted(offered.items())],
+            evidence=[
+                f"[{number}] {piece.title}: {piece.text}{structure.get(number, '')}"
+                for number, piece in sorted(offered.items())
+            ],
         )
         return read_written(written, set(offered), desk.ask)
 
@@ -105,6 +109,20 @@ def _offered(desk: Desk) -> dict[int, Evidence]:
     """What a model answers from, by number: the evidence nearest to the question and what the structure rests on."""
     pieces = {piece.number: piece for piece in [*desk.elements, *desk.evidence]}
     return {piece.number: piece for piece in nearest(list(pieces.values()), desk.relevance, EVIDENCE_TOKENS)}
+
+
+def _structure(elements: Sequence[Evidence]) -> dict[int, str]:
+    """What the structure makes of each piece of evidence: " {head -[relation]-> tail; row: cell}", by its number.
+
+    Rows and steps say themselves what they are; only what was read out of prose is added.
+    """
+    found: dict[int, list[str]] = {}
+    for element in elements:
+        if element.cells or not element.label or not element.value or element.value == element.text:
+            continue
+        relation = f" -[{element.attribute}]-> " if element.attribute and element.attribute != element.text else ": "
+        found.setdefault(element.number, []).append(f"{element.label}{relation}{element.value}")
+    return {number: f" {{{'; '.join(made[:MAX_ELEMENTS])}}}" for number, made in found.items()}
 
 
 def read_written(written: AnswerWritten, offered: set[int], ask: Ask) -> Reading:

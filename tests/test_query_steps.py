@@ -1,7 +1,8 @@
 """Do the steps of a question work on a model: typed outputs, refused references, prompts as agreed?"""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import dspy
 import pytest
@@ -155,3 +156,20 @@ def test_a_query_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
     messages = conversation(step.step, step.task, step.wire, (), ASKED[step.task])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert rendered == (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")
+
+
+async def test_what_the_structure_read_out_of_prose_reaches_the_answering_model() -> None:
+    triple = replace(PIECES[0], label="Orla Bridge", attribute="designed by", value="Tomas Reyd")
+    seen: list[str] = []
+
+    class Watched(AnswerStep):
+        async def _written(self, **inputs: object) -> AnswerWritten:
+            seen.extend(cast("list[str]", inputs["evidence"]))
+            return AnswerWritten(answer="Tomas Reyd [0].", answerable=True)
+
+    step = Watched(Models.offline())
+    step.lm = DummyLM([])
+    taken = ask(QUESTION)
+    await step.run(Desk(taken, PIECES, (triple,), Relevance(taken, {})), [])
+    assert seen[0].endswith("designed by Tomas Reyd. {Orla Bridge -[designed by]-> Tomas Reyd}")
+    assert not seen[1].endswith("}")
