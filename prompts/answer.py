@@ -44,9 +44,8 @@ class AnswerWritten(BaseModel):
 
 
 class AnswerQuestion(dspy.Signature):
-    """Answer from the numbered evidence alone, in the question's language, figures exactly as written. If it does
-    not say, do not
-    answer."""
+    """Answer from the numbered evidence alone, in the question's language, figures exactly as written. If it does not
+    say, do not answer."""
 
     question: str = dspy.InputField()
     found: list[str] = dspy.InputField(desc="Answers to the sub-questions.")
