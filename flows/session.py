@@ -6,6 +6,8 @@ from functools import cached_property
 from types import TracebackType
 
 from flows.runtime import Runtime
+from prompts.language.names_zh import tagged
+from prompts.language.words import is_han
 from storage.memory import MemoryEntry
 from storage.records import Document, Relation
 from storage.rooms import Generation
@@ -89,6 +91,13 @@ class Session:
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""
         return {document.id: document for document in self.generation.documents.documents(sorted(set(names)))}
+
+    def warm(self) -> None:
+        """Load all that questions may need, so that the opening is slow and no question after it."""
+        _ = self.index, self.facts
+        if any(is_han(chunk.text) for chunk in self.index.chunks):
+            tagged("预备")
+        self.dense(["warm"])
 
     def close(self) -> None:
         """Give the generation back."""

@@ -58,7 +58,7 @@ class Sessions:
         with self._lock:
             held = self._held.get(place)
             if held is None or held.settings != settings or self._outdated(held.session):
-                opened = _Held(settings, open_session(open_runtime(settings)))
+                opened = _Held(settings, _opened(settings))
                 if held is not None:
                     self._replace(held)
                 self._held[place] = held = opened
@@ -79,6 +79,17 @@ class Sessions:
         held.replaced = True
         if held.users == 0:
             held.session.close()
+
+
+def _opened(settings: Settings) -> Session:
+    """A session with everything loaded; given back at once where that fails."""
+    session = open_session(open_runtime(settings))
+    try:
+        session.warm()
+    except BaseException:
+        session.close()
+        raise
+    return session
 
 
 # One for the process: opened at the first question, never at import.
