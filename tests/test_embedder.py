@@ -20,7 +20,7 @@ from prompts.engine.embedder import (
     open_embedder,
     text_hash,
 )
-from prompts.engine.embedding_api import ApiEmbedder, _retry_after
+from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
 from prompts.engine.minilm import MiniLM, bundled_folder
 
@@ -295,13 +295,6 @@ def test_the_api_notices_another_dimension(server: Server) -> None:
 def test_the_api_says_when_nothing_listens() -> None:
     with pytest.raises(ModelUnavailable, match=r"m@127\.0\.0\.1:1"):
         ApiEmbedder("m", "http://user:pass@127.0.0.1:1/v1", sleep=lambda _: None).embed(["x"])
-
-
-def test_retry_after_is_seconds_or_a_date() -> None:
-    assert _retry_after("3", 9.0) == 3.0
-    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT", 9.0) == 0.0
-    assert _retry_after("soon", 9.0) == 9.0
-    assert _retry_after(None, 9.0) == 9.0
 
 
 def test_open_by_name(tmp_path: Path, server: Server) -> None:

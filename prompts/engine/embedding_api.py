@@ -1,10 +1,7 @@
 """How are vectors fetched from a server that speaks OpenAI's /v1/embeddings?"""
 
-import math
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from prompts.engine.embedder import CachingEmbedder, Floats, VectorCache
 from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
+from prompts.engine.faults import seconds_asked
 
 OPENAI_URL = "https://api.openai.com/v1"
 _BATCH = 64
@@ -106,7 +104,8 @@ class ApiEmbedder(CachingEmbedder):
                 failure = self._said(response)
                 if response.status_code != 429 and response.status_code < 500:
                     raise _refusal(response.status_code, failure, self.name)
-                wait = _retry_after(response.headers.get("retry-after"), wait)
+                asked = seconds_asked(response.headers.get("retry-after"))
+                wait = wait if asked is None else asked
             if wait > _LONGEST_WAIT or attempt == _ATTEMPTS - 1:
                 break
             self._sleep(wait)
@@ -128,17 +127,3 @@ def _refusal(status: int, said: str, name: str) -> ModelMisconfigured | ModelRef
             f"The server has no model or address for {name!r}: {said}", "Check the name and base URL."
         )
     return ModelRefused(f"The server of {name!r} refused the texts: {said}", "Check the model's limits.")
-
-
-def _retry_after(header: str | None, default: float) -> float:
-    """Seconds to wait by a Retry-After header (seconds or a date); `default` without a usable one."""
-    if header is None:
-        return default
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(header).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except ValueError:
-            return default
-    return max(seconds, 0.0) if math.isfinite(seconds) else default
