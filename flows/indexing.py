@@ -30,7 +30,7 @@ from flows.indexing_store import (
     unchanged,
 )
 from flows.runtime import Runtime, usage_rows
-from flows.side_by_side import meanwhile, side_by_side
+from flows.side_by_side import beside, in_thread, side_by_side
 from prompts.extract import Extract
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
@@ -48,7 +48,7 @@ from tasks.sync import SyncPlan
 
 BATCH = 64
 EMBED_BATCH = 256
-TERMS_BATCH = 16
+TERMS_BATCH = 256
 FAILURE_LIMIT = 0.1
 
 
@@ -76,19 +76,24 @@ async def build_index(sources: Sequence[str | Path], options: IndexOptions, runt
             carried = carried_over(loaded, options, runtime)
         chunks = await _chunk(carried.plan, staging, runtime)
         # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
-        async with meanwhile(_make_findable(chunks, staging, runtime)):
+        async with beside(_make_findable(chunks, staging, runtime)):
             extractions = await _extract(chunks, carried, staging, runtime)
         if only_failed_again(carried, staging, runtime):
             return summary_of(carried, runtime, started)
         graph = await dedupe(extractions, chunks)
-        described = await summarize(graph, Summarize(runtime.models))
+        async with beside(summarize(graph, Summarize(runtime.models, runtime.settings.tailoring))) as describing:
+            # While a model describes them; who belongs together depends on the relations alone.
+            communities = await detect_communities(graph.entities, graph.relations, runtime.settings.community_size)
+        described = describing.result()
         entities = described.entities
-        communities = await detect_communities(entities, graph.relations, runtime.settings.community_size)
         evidence = Evidence(
             entities=entities, relations=graph.relations, places=graph.relation_occurrences, chunks=tuple(chunks)
         )
-        reported = await report(communities, evidence, WriteReports(runtime.models), known_reports(staging))
-        store_graph(staging, graph, entities, communities, reported.reports)
+        known = known_reports(staging)
+        writer = WriteReports(runtime.models, runtime.settings.tailoring)
+        async with beside(in_thread(store_graph, staging, graph, entities)):
+            reported = await report(communities, evidence, writer, known)
+        staging.communities.replace_communities(communities, list(reported.reports))
         keep_letters(staging, "summarize", described.dead_letters, len(entities), FAILURE_LIMIT)
         keep_letters(staging, "report", reported.dead_letters, len(reported.reports), FAILURE_LIMIT)
         staging.meta.replace_usage(usage_rows(runtime.models.meter))
@@ -107,7 +112,7 @@ async def _chunk(plan: SyncPlan, staging: Staging, runtime: Runtime) -> list[Chu
 
 async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, runtime: Runtime) -> list[Extraction]:
     """Extract the chunks that no earlier run has, batch by batch; the extractions of the whole generation."""
-    extractor = Extract(runtime.models, runtime.settings.gleanings)
+    extractor = Extract(runtime.models, runtime.settings.gleanings, runtime.settings.tailoring)
     inputs = {part.id: extraction_inputs(part, runtime.extractor) for part in chunks}
     stored = {} if carried.full else staging.extractions.inputs()
     anew = {document.id for document in carried.plan.put}
@@ -126,8 +131,10 @@ async def _extract(chunks: Sequence[Chunk], carried: Carried, staging: Staging, 
     ahead = 1 if extractor.is_offline else 2 + runtime.settings.concurrency // BATCH
     async with aclosing(side_by_side(works, ahead)) as results:
         async for found in results:
-            staging.extractions.save_extractions(
-                list(found.extractions), {e.chunk: inputs[e.chunk] for e in found.extractions}
+            await in_thread(
+                staging.extractions.save_extractions,
+                list(found.extractions),
+                {e.chunk: inputs[e.chunk] for e in found.extractions},
             )
             failed += found.dead_letters
             done += len(found.extractions) + len(found.dead_letters)
@@ -155,7 +162,7 @@ async def _embed(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) ->
         else set()
     )
     new = [part for part in chunks if part.id not in have]
-    planned = await asyncio.to_thread(plan_windows, new, runtime.embedder, have=())
+    planned = await in_thread(plan_windows, new, runtime.embedder, have=())
     known = staging.vectors.have(runtime.embedder.name, list(planned.missing))
     texts = {key: text for key, text in planned.missing.items() if key not in known}
     keys = sorted(texts, key=lambda key: len(texts[key]))
@@ -166,3 +173,4 @@ async def _embed(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) ->
     if staging.vectors.model() not in (None, runtime.embedder.name):
         staging.vectors.remove_windows()
     staging.vectors.put_windows(runtime.embedder.name, list(planned.windows))
+    await in_thread(staging.build_index)

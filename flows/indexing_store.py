@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flows.runtime import Runtime, usage_of
+from flows.side_by_side import in_thread
 from storage.errors import FailureGate, NoGeneration
 from storage.records import (
     Chunk,
-    Community,
     DeadLetter,
     Entity,
     Extraction,
@@ -185,27 +185,26 @@ async def store_terms(staging: Staging, chunks: Sequence[Chunk], batch: int) -> 
     done = staging.postings.chunks_with_postings()
     todo = [chunk for chunk in chunks if chunk.id not in done]
     for start in range(0, len(todo), batch):
-        staging.postings.put_postings({c.id: dict(chunk_terms(c)) for c in todo[start : start + batch]})
-        await asyncio.sleep(0)
+        counts = {}
+        for one in todo[start : start + batch]:
+            counts[one.id] = dict(chunk_terms(one))
+            await asyncio.sleep(0)
+        await in_thread(staging.postings.put_postings, counts)
 
 
 def store_graph(
     staging: Staging,
     graph: Graph,
     entities: Sequence[Entity],
-    communities: Sequence[Community],
-    reports: Sequence[Report],
 ) -> None:
-    """The derived half of a generation, as a whole."""
-    with staging.transaction():
-        staging.graph.replace_graph(
-            list(entities),
-            list(graph.aliases),
-            list(graph.entity_occurrences),
-            list(graph.relations),
-            list(graph.relation_occurrences),
-        )
-        staging.communities.replace_communities(list(communities), list(reports))
+    """The graph, with its entities as they are described."""
+    staging.graph.replace_graph(
+        list(entities),
+        list(graph.aliases),
+        list(graph.entity_occurrences),
+        list(graph.relations),
+        list(graph.relation_occurrences),
+    )
 
 
 def store_vectors(staging: Staging, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:

@@ -1,10 +1,12 @@
 """How is work done side by side, without more of it begun than memory shall hold, and none left running behind?"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -30,21 +32,31 @@ async def side_by_side(works: Iterable[Callable[[], Awaitable[T]]], at_once: int
 
 
 @asynccontextmanager
-async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def beside(work: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]]:
     """Do `work` during the block, and wait for its end after it; an error in the block ends it, its own is raised."""
-    task = asyncio.create_task(work)
+    task = asyncio.ensure_future(work)
     try:
-        yield
+        yield task
         await task
     finally:
         await _ended([task])
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a function that runs in a thread. Whoever is cancelled waits for its end: nothing writes later."""
+    running = asyncio.get_running_loop().run_in_executor(None, partial(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
     left = [task for task in tasks if not task.done()]
     for task in left:
         task.cancel()

@@ -72,7 +72,8 @@ class Database:
         return database
 
     def close(self) -> None:
-        self._connection.close()
+        with self._turn:
+            self._connection.close()
 
     # --- writing ---
 

@@ -120,7 +120,7 @@ class Workspace:
             before = self._layout.index_folder(folder)
             target = self._layout.next_index_folder(folder)
             aside = self._layout.staging / target.name
-            count = build_index(aside, generation.vectors, None)
+            count = build_index(aside, generation.vectors, generation.vectors.windows(), None)
             if count:
                 sync_tree(aside)
                 aside.rename(target)

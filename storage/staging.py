@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
-from storage.chroma import build
+from storage.chroma import Window, build
 from storage.communities import CommunityWriter
 from storage.database import Database
 from storage.documents import DocumentWriter
@@ -37,6 +37,7 @@ class Staging:
         self._lock = lock
         self._keep = keep
         self._published = False
+        self._indexed: list[Window] = []
         pointer = layout.pointer()
         self.base_number = pointer.current
         self.number = pointer.last + 1
@@ -65,18 +66,25 @@ class Staging:
         """All writes inside happen together or not at all; it may be nested."""
         return self._db.transaction()
 
+    def build_index(self) -> None:
+        """Makes Chroma's folder of the windows as they are now; `publish` does it where windows have changed since."""
+        windows = self.vectors.windows()
+        if self._indexed == windows:
+            return
+        base, outdated = self._base_folder(), self._layout.index_folder(self._folder)
+        folder = self._layout.next_index_folder(self._folder)
+        build_index(folder, self.vectors, windows, self._layout.index_folder(base) if base else None)
+        if outdated is not None:
+            shutil.rmtree(outdated)
+        self._indexed = windows
+
     def publish(self) -> int:
         """Makes this the current generation; from then on it can only be read. Returns its number."""
         if self._published:
             raise StorageError(self._folder, "this generation is published already", "Begin another run.")
         counts = self.meta.counts()
         self._db.execute("CHECKPOINT")
-        base = self._base_folder()
-        build_index(
-            self._layout.next_index_folder(self._folder),
-            self.vectors,
-            self._layout.index_folder(base) if base else None,
-        )
+        self.build_index()
         self._db.close()
         created = datetime.now(UTC).isoformat(timespec="seconds")
         write_manifest(self._folder, Manifest(number=self.number, created=created, counts=counts))
@@ -104,9 +112,8 @@ class Staging:
         return None if self.base_number is None else self._layout.folder(self.base_number)
 
 
-def build_index(folder: Path, vectors: VectorReader, base: Path | None) -> int:
-    """Builds a Chroma folder of all windows; returns how many it holds (none: no folder is made)."""
-    windows = vectors.windows()
+def build_index(folder: Path, vectors: VectorReader, windows: list[Window], base: Path | None) -> int:
+    """Builds a Chroma folder of the windows; returns how many it holds (none: no folder is made)."""
     model = vectors.model()
     if model is None:
         return 0

@@ -5,6 +5,7 @@ unchanged, so that each level is a partition of all entities: exclusive and exha
 igraph's Leiden is used: equal modularity to cdlib's at a tenth of its time (docs/experiments.md).
 """
 
+import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -97,5 +98,5 @@ def modularity(entities: Sequence[Entity], relations: Sequence[Relation], partit
 async def detect_communities(
     entities: Sequence[Entity], relations: Sequence[Relation], max_size: int
 ) -> list[Community]:
-    """The community hierarchy of a graph."""
-    return detect(entities, relations, max_size)
+    """The community hierarchy of a graph; found in a thread, so that calls to models go on meanwhile."""
+    return await asyncio.to_thread(detect, entities, relations, max_size)

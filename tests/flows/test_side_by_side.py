@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from flows.side_by_side import meanwhile, side_by_side
+from flows.side_by_side import beside, side_by_side
 
 
 class Works:
@@ -64,18 +64,18 @@ async def test_an_error_ends_the_others() -> None:
     assert sorted(works.ended) == [0, 1]
 
 
-async def test_what_goes_on_meanwhile_is_awaited_or_ended_with_the_block() -> None:
+async def test_what_goes_on_beside_is_awaited_or_ended_with_the_block() -> None:
     works = Works(2)
 
     async def work(number: int) -> None:
         await works.one(number)
 
-    async with meanwhile(work(0)):
+    async with beside(work(0)):
         works.gates[0].set()
     assert works.ended == [0]
 
     async def broken() -> None:
-        async with meanwhile(work(1)):
+        async with beside(work(1)):
             await asyncio.sleep(0)
             raise KeyError
 
@@ -84,10 +84,10 @@ async def test_what_goes_on_meanwhile_is_awaited_or_ended_with_the_block() -> No
     assert works.ended == [0, 1]
 
 
-async def test_an_error_meanwhile_is_raised() -> None:
+async def test_an_error_beside_is_raised() -> None:
     async def fails() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        async with meanwhile(fails()):
+        async with beside(fails()):
             await asyncio.sleep(0)
