@@ -25,12 +25,13 @@ def edges_of(graph: "nx.Graph[int]") -> list[tuple[int, int]]:
     return [(int(one), int(two)) for one, two in graph.edges]
 
 
-def check(entities: list[Entity], found: list[Community]) -> None:
+def check(entities: list[Entity], found: list[Community], max_size: int) -> None:
     everyone = sorted(entity.id for entity in entities)
     by_id = {community.id: community for community in found}
     assert len(by_id) == len(found)
     levels = sorted({community.level for community in found})
     assert levels == list(range(len(levels)))
+    assert all(len(community.members) <= max_size for community in found if community.level == len(levels) - 1)
     for level in levels:
         here = [community for community in found if community.level == level]
         assert sorted(member for community in here for member in community.members) == everyone
@@ -61,7 +62,7 @@ def test_every_node_has_a_community_at_every_level(shape: str) -> None:
     entities, relations = graph_of(*SHAPES[shape])
     found = detect(entities, relations, max_size=5)
     assert bool(found) == bool(entities)
-    check(entities, found)
+    check(entities, found, max_size=5)
 
 
 def test_large_communities_are_split_further() -> None:
@@ -78,9 +79,33 @@ def test_any_graph_is_partitioned_the_same_way_whatever_the_order(
 ) -> None:
     entities, relations = graph_of(size, [pair for pair in pairs if max(pair) < size])
     found = detect(entities, relations, max_size)
-    check(entities, found)
+    check(entities, found, max_size)
     mixed = random.Random(1)  # noqa: S311 -- a shuffle, no secret
     assert found == detect(mixed.sample(entities, size), mixed.sample(relations, len(relations)), max_size)
+
+
+@pytest.mark.parametrize("shape", ["star", "clique"])
+def test_what_modularity_leaves_whole_is_cut_to_size(shape: str) -> None:
+    entities, relations = graph_of(*SHAPES[shape])
+    found = detect(entities, relations, max_size=7)
+    leaves = [c for c in found if c.level == max(community.level for community in found)]
+    sizes = sorted(len(community.members) for community in leaves)
+    assert 4 <= sizes[0] <= sizes[-1] <= 7
+
+
+def test_a_large_graph_with_a_hub_and_single_nodes() -> None:
+    """200,000 edges: a hub that reaches everything, dense groups, and nodes that nothing reaches."""
+    size, draw = 20_000, random.Random(3)  # noqa: S311 -- a graph, no secret
+    hub = [(0, n) for n in range(1, size - 500)]
+    inside = [(n, min(size - 501, n - n % 40 + draw.randrange(40))) for n in range(1, size - 500) for _ in range(9)]
+    entities = [Entity(id=f"ent_{n:05}", name=str(n), kind="thing") for n in range(size)]
+    relations = [
+        Relation(id=f"rel_{n}", source=f"ent_{a:05}", target=f"ent_{b:05}", predicate="p")
+        for n, (a, b) in enumerate([*hub, *inside])
+        if a != b
+    ]
+    assert len(relations) > 190_000
+    check(entities, detect(entities, relations), max_size=12)
 
 
 def test_the_global_random_state_is_left_alone() -> None:
