@@ -8,107 +8,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from prompts.engine.errors import ModelRefused
-from prompts.report import ReportWritten, StatementGiven, WriteReports, report_offline
-from storage.records import (
-    Chunk,
-    Community,
-    DeadLetter,
-    Entity,
-    Finding,
-    Occurrence,
-    Record,
-    Relation,
-    Report,
-    content_id,
-)
+from prompts.report import ReportWritten, WriteReports, report_offline
+from storage.records import Community, DeadLetter, Finding, Record, Report
+from tasks.report_context import Context, Desk, Evidence, Source
 from tasks.step import step
 from tasks.together import together
 
-MAX_STATEMENTS = 60
+__all__ = ["Evidence", "report"]
+
 # As inputs of a report that a model should have written: no later run takes it over.
 _NOT_AS_ASKED = ""
+REPORT_TOKENS = 3_000
 
 
-class Evidence(Record):
-    """What reports are written from."""
-
-    entities: tuple[Entity, ...]
-    relations: tuple[Relation, ...]
-    places: tuple[Occurrence, ...]
-    chunks: tuple[Chunk, ...]
-
-
-class _Source(Record):
-    """A statement with the place that says it."""
-
-    given: StatementGiven
-    document: str
-    start: int
-    end: int
-
-
-class _Brief(Record):
-    """What one report is written from, and the hash of it."""
-
-    members: tuple[tuple[str, str], ...]
-    sources: tuple[_Source, ...]
-    inputs: str
-
-    @property
-    def given(self) -> list[StatementGiven]:
-        return [source.given for source in self.sources]
-
-
-class _Desk:
-    """The evidence, indexed for looking up the statements inside a community."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.entities: Mapping[str, Entity] = {entity.id: entity for entity in evidence.entities}
-        self.chunks: Mapping[str, Chunk] = {chunk.id: chunk for chunk in evidence.chunks}
-        self.touching: dict[str, list[Relation]] = defaultdict(list)
-        for relation in evidence.relations:
-            self.touching[relation.source].append(relation)
-        self.places: dict[str, Occurrence] = {}
-        for place in evidence.places:
-            self.places.setdefault(place.item, place)
-
-    def brief(self, community: Community, model: str) -> _Brief:
-        """What `model` is to report on."""
-        members, sources = tuple(self.members(community)), tuple(self.statements(community))
-        inputs = content_id("inp", model, repr(list(members)), repr([source.model_dump() for source in sources]))
-        return _Brief(members=members, sources=sources, inputs=inputs)
-
-    def statements(self, community: Community) -> list[_Source]:
-        """The statements of the relations inside a community, by combined degree of their ends, descending."""
-        inside = set(community.members)
-        relations = [r for member in community.members for r in self.touching.get(member, ()) if r.target in inside]
-        relations.sort(key=lambda r: (-self._degree(r), r.id))
-        found: dict[tuple[str, int], _Source] = {}
-        for relation in relations:
-            place = self.places[relation.id]
-            chunk = self.chunks[place.chunk]
-            if (chunk.document, place.start) not in found and len(found) < MAX_STATEMENTS:
-                found[chunk.document, place.start] = self._source(relation, place, chunk, len(found) + 1)
-        return list(found.values())
-
-    def _degree(self, relation: Relation) -> int:
-        return self.entities[relation.source].degree + self.entities[relation.target].degree
-
-    def _source(self, relation: Relation, place: Occurrence, chunk: Chunk, number: int) -> _Source:
-        text = " ".join(chunk.text[place.start - chunk.start : place.end - chunk.start].split())
-        names = (self.entities[relation.source].name, self.entities[relation.target].name)
-        given = StatementGiven(number=number, text=text, entities=names, degree=self._degree(relation))
-        return _Source(given=given, document=chunk.document, start=place.start, end=place.end)
-
-    def members(self, community: Community) -> list[tuple[str, str]]:
-        """Name and description of the members, most connected first."""
-        entities = sorted(
-            (self.entities[member] for member in community.members), key=lambda e: (-e.degree, -e.mentions, e.name)
-        )
-        return [(entity.name, entity.description) for entity in entities]
-
-
-def _finish(community: Community, written: ReportWritten, sources: Sequence[_Source], inputs: str) -> Report:
+def _finish(community: Community, written: ReportWritten, sources: Sequence[Source], inputs: str) -> Report:
     """Bind findings to places; a number that was not given is dropped, and a finding left without any with it."""
     by_number = {source.given.number: source for source in sources}
     findings = []
@@ -145,45 +58,76 @@ class Reported(Record):
 
 @step("report")
 async def report(
-    communities: Sequence[Community], evidence: Evidence, writer: WriteReports, known: Mapping[str, Report]
+    communities: Sequence[Community],
+    evidence: Evidence,
+    writer: WriteReports,
+    known: Mapping[str, Report],
+    limit: int = REPORT_TOKENS,
 ) -> Reported:
     """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
 
-    Where a model gives no usable answer the statements are quoted instead, until the next run asks again.
+    What is written from fits into `limit` tokens. All that fit as they are go out at once; the others wait for the
+    reports of the level below. Where a model gives no usable answer the statements are quoted instead, until the next
+    run asks again.
     """
-    desk = _Desk(evidence)
-    by_id = {community.id: community for community in communities}
-    model = writer.models.name(writer.role)
-    reports: dict[str, Report] = {}
-    asked: list[tuple[Community, _Brief]] = []
-    for community in communities:
-        parent = by_id.get(community.parent or "")
-        if len(community.members) < 2 or (parent is not None and parent.members == community.members):
-            continue
-        brief = desk.brief(community, model)
-        if not brief.sources:
-            continue
-        if brief.inputs in known:
-            kept = {"community": community.id, "level": community.level}
-            reports[community.id] = known[brief.inputs].model_copy(update=kept)
-        elif (written := writer.sure(brief.members, brief.given)) is not None:
-            reports[community.id] = _finish(community, written, brief.sources, brief.inputs)
+    desk = Desk(evidence, communities, limit)
+    writing = _Writing(desk, writer, known)
+    large: dict[int, list[Community]] = defaultdict(list)
+    small: list[tuple[Community, Context]] = []
+    for community in _of_their_own(communities):
+        context = desk.whole(community, writer.author)
+        if context is None:
+            large[community.level].append(community)
         else:
-            asked.append((community, brief))
-    # All levels at once, a task for each call: no report is written from another.
-    answers = await together(_written(community, brief, writer) for community, brief in asked)
-    reports |= {made.community: made for made, _ in answers}
+            small.append((community, context))
+    await writing.write(small)
+    for level in sorted(large, reverse=True):
+        await writing.write([(community, desk.shortened(community, writer.author)) for community in large[level]])
     return Reported(
-        reports=tuple(reports[community.id] for community in communities if community.id in reports),
-        dead_letters=tuple(letter for _, letter in answers if letter),
+        reports=tuple(desk.reports[one.id] for one in communities if one.id in desk.reports),
+        dead_letters=tuple(writing.dead_letters),
     )
 
 
-async def _written(community: Community, brief: _Brief, writer: WriteReports) -> tuple[Report, DeadLetter | None]:
-    try:
-        written = await writer.run(brief.members, brief.given)
-    except ModelRefused as error:
-        quoted = report_offline(brief.members, brief.given)
-        letter = DeadLetter(item=community.id, step="report", error=error.message, remedy=error.remedy)
-        return _finish(community, quoted, brief.sources, _NOT_AS_ASKED), letter
-    return _finish(community, written, brief.sources, brief.inputs), None
+def _of_their_own(communities: Sequence[Community]) -> list[Community]:
+    """Those of several entities that differ from the community above."""
+    members = {community.id: community.members for community in communities}
+    return [one for one in communities if len(one.members) > 1 and members.get(one.parent or "") != one.members]
+
+
+class _Writing:
+    """Reports on their way: taken over, quoted, or asked of a model side by side."""
+
+    def __init__(self, desk: Desk, writer: WriteReports, known: Mapping[str, Report]) -> None:
+        self.desk = desk
+        self.writer = writer
+        self.known = known
+        self.dead_letters: list[DeadLetter] = []
+
+    async def write(self, contexts: Sequence[tuple[Community, Context]]) -> None:
+        """Put the reports of these communities on the desk."""
+        asked: list[tuple[Community, Context]] = []
+        for community, context in contexts:
+            if not context.sources:
+                continue
+            if context.inputs in self.known:
+                kept = {"community": community.id, "level": community.level}
+                self.desk.reports[community.id] = self.known[context.inputs].model_copy(update=kept)
+            elif (written := self.writer.sure(context.members, context.given)) is not None:
+                self.desk.reports[community.id] = _finish(community, written, context.sources, context.inputs)
+            else:
+                asked.append((community, context))
+        # A task for each call, not for each community: a graph has ten times as many.
+        for made, letter in await together(self._ask(community, context) for community, context in asked):
+            self.desk.reports[made.community] = made
+            if letter is not None:
+                self.dead_letters.append(letter)
+
+    async def _ask(self, community: Community, context: Context) -> tuple[Report, DeadLetter | None]:
+        try:
+            written = await self.writer.run(context.members, context.given)
+        except ModelRefused as error:
+            quoted = report_offline(context.members, context.given)
+            letter = DeadLetter(item=community.id, step="report", error=error.message, remedy=error.remedy)
+            return _finish(community, quoted, context.sources, _NOT_AS_ASKED), letter
+        return _finish(community, written, context.sources, context.inputs), None
