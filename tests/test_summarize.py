@@ -4,6 +4,7 @@ import dspy
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
+from prompts.language.tokens import count_tokens
 from prompts.summarize import (
     MAX_LENGTH,
     MAX_SENTENCES,
@@ -14,7 +15,7 @@ from prompts.summarize import (
 )
 from storage.records import Entity
 from tasks.dedupe import Graph
-from tasks.summarize import summarize
+from tasks.summarize import STATEMENTS_TOKENS, packs, summarize
 
 
 def graph_of(**evidence: tuple[str, ...]) -> Graph:
@@ -57,3 +58,22 @@ async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> 
     found = (await summarize(graph, summarizer)).entities
     assert [entity.description for entity in found] == ["One.", "b is three. Two.", "All.", "Long.", ""]
     assert len(model.history) == 2
+
+
+async def test_more_statements_than_fit_are_summarised_in_groups_and_the_summaries_again() -> None:
+    summarizer = Summarize(Models.offline())
+    model = DummyLM([{"description": f"Part {n}."} for n in range(20)], adapter=dspy.JSONAdapter())
+    summarizer.lm = model
+    said = tuple(f"Statement {n} says " + "so much more " * 100 for n in range(30))
+    (found,) = (await summarize(graph_of(a=said), summarizer)).entities
+    sent = [str(call["messages"][-1]["content"]) for call in model.history]
+    *parts, last = sent
+    assert 1 < len(parts) < 20
+    assert all(count <= 1.1 * STATEMENTS_TOKENS for count in count_tokens(sent))
+    assert all(sum(f"Statement {n} says" in text for text in parts) == 1 for n in range(30))
+    assert all(f"Part {n}." in last for n in range(len(parts)))
+    assert found.description == f"Part {len(parts)}."
+
+
+def test_a_statement_longer_than_the_limit_is_a_group_of_its_own() -> None:
+    assert packs(("a b", "c d e f", "g", "h"), 3) == [("a b",), ("c d e f",), ("g", "h")]
