@@ -71,14 +71,14 @@ class Bench:
             corpus=corpus, workspace=self.folder / workspace, base_url=self.server.base_url,
             control=self.server.url, latency_ms=latency,
         )  # fmt: skip
-        measured = _apart(index_once, job)
+        measured = apart(index_once, job)
         return measured, Called.of(self.server)
 
     def floor(self, called: Called, latency: float) -> float:
         job = Floor(
             calls=called.sum("calls"), base_url=self.server.base_url, control=self.server.url, latency_ms=latency
         )
-        return _apart(floor_of, job)
+        return apart(floor_of, job)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.data.is_file():
         print(f"There is no file {options.data}. Name one with a passage a line: --data FILE.jsonl.", file=sys.stderr)
         return 2
-    rows = _rows(options.data, most)
+    rows = read_rows(options.data, most)
     if len(rows) < most:
         print(
             f"{options.data} has {len(rows)} passages, not {most}. Ask for fewer: --passages, --base.", file=sys.stderr
@@ -143,7 +143,7 @@ def _more(bench: Bench, base: int, each: int) -> None:
         questions=questions, workspace=bench.folder / workspace, base_url=bench.server.base_url,
         control=bench.server.url, latency_ms=50,
     )  # fmt: skip
-    asked = _apart(ask_all, job)
+    asked = apart(ask_all, job)
     print(f"\nask, auto, at {job.latency_ms:g} ms: medians of {each} questions a class")
     for name in dict.fromkeys(one.kind for one in asked):
         print(_asked_line(name, [one for one in asked if one.kind == name]))
@@ -169,13 +169,14 @@ def _asked_line(name: str, asked: Sequence[Asked]) -> str:
     )
 
 
-def _apart(function: Callable[[J], T], job: J) -> T:
+def apart(function: Callable[[J], T], job: J) -> T:
     """The result of a function in a process of its own: its processor time and peak memory are its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, job).result()
 
 
-def _rows(path: Path, count: int) -> list[dict[str, str]]:
+def read_rows(path: Path, count: int) -> list[dict[str, str]]:
+    """The first rows of a file of passages, each with an id, a title and a text."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in itertools.islice(file, count)]

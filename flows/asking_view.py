@@ -1,10 +1,12 @@
 """How do the steps of one question see the session? Judges, memory, searches and documents as plain values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from flows.session import Session
+from prompts.engine.drafts import Show
+from prompts.engine.embedder import Embedder
 from prompts.language.asked import Ask
 from prompts.language.concepts import concept_terms, members
 from prompts.language.question import ask
@@ -37,7 +39,8 @@ MODES: dict[Mode, StructureType | None] = {
 class AskOptions:
     """How a question is answered; `documents` restricts the evidence to those ids, `history` holds earlier turns.
 
-    `on_text` gets pieces of the draft while a model writes it; the answer itself may read otherwise.
+    `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do not hold; the answer
+    itself may read otherwise.
 
     Raises SettingsError for a mode that this version does not have.
     """
@@ -47,7 +50,7 @@ class AskOptions:
     k: int = 8
     documents: tuple[str, ...] | None = None
     history: tuple[str, ...] = ()
-    on_text: Callable[[str], None] | None = None
+    on_text: Show | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -61,11 +64,12 @@ class AskOptions:
 
 @dataclass(frozen=True)
 class View:
-    """A session as one question sees it; `question` is the rewritten one."""
+    """A session as one question sees it; `question` is the rewritten one, `embedder` has the question's ledger."""
 
     session: Session
     options: AskOptions
     question: str
+    embedder: Embedder
 
     @cached_property
     def taken(self) -> Ask:
@@ -85,7 +89,7 @@ class View:
 
     def _similarity(self, query: str, titles: Sequence[str]) -> list[float]:
         """Cosine of titles where the embedder reads them and the query, else likeness of words."""
-        embedder = self.session.runtime.embedder
+        embedder = self.embedder
         likeness = overlap(query, titles)
         readable = [title for title in titles if embedder.reads(title)]
         if not readable or not embedder.reads(query):
@@ -115,7 +119,7 @@ class View:
     async def _search(self, queries: Sequence[str], k: int) -> list[Passage]:
         documents = self.options.documents
         index = self.session.index if self.options.mode != "naive" else self.session.index.without_graph()
-        return await retrieve(index, queries, self.session.dense(queries, documents), k, documents)
+        return await retrieve(index, queries, self.session.dense(queries, documents, self.embedder), k, documents)
 
     def pool(self, passages: Sequence[Passage]) -> Pool:
         """The quotable units of passages."""

@@ -1,19 +1,30 @@
-"""How is an index run recorded? As the Prefect flow `index`: a named run with steps, a summary and an end in words."""
+"""How is an index run recorded? As the Prefect flow `index`: a named run with steps, pages and an end in words."""
 
+import asyncio
+import logging
 from collections.abc import Sequence
+from typing import Annotated
 
+from pydantic import Field
+
+from flows.early_end import told_by
+from flows.garbage import rare_collection
 from flows.history import index_run
 from flows.indexing import IndexOptions
-from flows.recording import acreate_markdown_artifact, acreate_table_artifact, done, failed, flow, flow_run, plain
-from flows.runtime import open_runtime, usage_rows
+from flows.published import announce
+from flows.recording import begin, done, failed, flow, flow_run
+from flows.runtime import Runtime, open_runtime, usage_rows
 from flows.settings import load_settings
-from flows.usage import ledger
+from flows.shown.artifacts import Page, Progress, Table, put
+from flows.shown.run import Seen, documents_now, in_words, look, reports_page, summary
+from flows.usage import cost_rows
 from prompts.engine.errors import EngineError
-from storage.errors import TrellisError
+from storage.errors import BudgetReached, TrellisError
 from storage.meta import UsageRow
 from storage.records import IndexReport
+from tasks.redact import redact
 
-SHOWN_SKIPPED = 50
+logger = logging.getLogger(__name__)
 
 
 def _run_name() -> str:
@@ -25,54 +36,81 @@ def _run_name() -> str:
     return f"index {', '.join(sources[:3])}{more}{into}"
 
 
-@flow(name="index", flow_run_name=_run_name, persist_result=False)
+@flow(name="index", flow_run_name=_run_name, persist_result=False, **told_by("index"))
 async def index(
-    source: list[str] | str, workspace: str | None = None, full: bool = False, allow_removals: bool = False
+    source: Annotated[list[str], Field(min_length=1)] | Annotated[str, Field(min_length=1)],
+    workspace: str | None = None,
+    full: bool = False,
+    allow_removals: bool = False,
+    minutes: Annotated[float, Field(gt=0)] | None = None,
 ) -> IndexReport:
     """Bring a workspace up to date with its sources and publish the next generation.
 
     Only the sources named are synchronised. Where nothing has changed, nothing is published. Whatever goes wrong, the
-    current generation stays as it was.
+    current generation stays as it was, and the next run goes on from the answers that models have given.
 
     Args:
         source: Files, folders or glob patterns: one, or a list of them.
         workspace: The folder of state; without it the one of the settings (./.trellis).
         full: Extract everything again instead of what has changed.
         allow_removals: Go on where more than 30% of the documents would be removed.
+        minutes: Give up after so long; without it a run may take the time that it needs.
     """
     sources = [source] if isinstance(source, str) else source
+    progress = Progress()
     try:
-        runtime = open_runtime(load_settings({"workspace": workspace}))
-        report = await index_run(sources, IndexOptions(full=full, allow_removals=allow_removals), runtime)
+        settings = load_settings({"workspace": workspace})
+        begin(settings)
+        runtime = open_runtime(settings, progress.tell)
+        logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
+        before = documents_now(runtime)
+        async with progress:
+            report = await _within(minutes, sources, IndexOptions(full=full, allow_removals=allow_removals), runtime)
     except (TrellisError, EngineError) as error:
         return failed(error, IndexReport)
-    await _show(report, sources, usage_rows(runtime.models.meter))
+    except Exception as error:
+        redact(error)  # Prefect tells the server its words
+        raise
+    with rare_collection():
+        seen = look(report, sources, before, runtime)
+        if report.published:
+            announce(seen, settings.workspace)
+        await _show(seen, runtime)
     return done(in_words(report), report)
 
 
-def in_words(report: IndexReport) -> str:
-    """The outcome as one sentence."""
-    counts = report.documents
-    if not report.published:
-        return f"Nothing has changed: generation {report.generation} stays, with {counts.unchanged} documents."
-    changes = ", ".join(f"{number} {name}" for name, number in counts.model_dump().items() if number) or "none changed"
-    return (
-        f"Published generation {report.generation} ({changes}; {report.chunks} chunks, {report.entities} entities, "
-        f"{report.relations} relations) in {report.seconds:.1f} s."
-    )
+async def _within(
+    minutes: float | None, sources: Sequence[str], options: IndexOptions, runtime: Runtime
+) -> IndexReport:
+    """The run. Raises BudgetReached where it takes longer."""
+    if minutes is None:
+        return await index_run(sources, options, runtime)
+    try:
+        async with asyncio.timeout(minutes * 60) as limit:
+            return await index_run(sources, options, runtime)
+    except TimeoutError:
+        if limit.expired():
+            raise BudgetReached(minutes, minutes, "minutes") from None
+        raise
 
 
-async def _show(report: IndexReport, sources: list[str], used: Sequence[UsageRow]) -> None:
-    """The summary and the table of figures in the UI."""
-    lines = [f"# Generation {report.generation}", in_words(report), f"Sources: {plain(', '.join(sources))}"]
-    if report.dead_letters:
-        lines.append(f"{report.dead_letters} items failed and are kept as dead letters.")
-    if report.skipped:
-        lines.append(f"## Skipped ({len(report.skipped)})")
-        lines.append("\n".join(f"- {plain(one.path)}: {plain(one.reason)}" for one in report.skipped[:SHOWN_SKIPPED]))
-    lines.append(ledger(used))
-    await acreate_markdown_artifact(key="index-summary", markdown="\n\n".join(lines), description=in_words(report))
+async def _show(seen: Seen, runtime: Runtime) -> None:
+    """The pages of the run in the user interface."""
+    report, used = seen.report, usage_rows(runtime.models.meter)
+    said = in_words(report)
+    logger.info(said)
+    about = f"The reports of the largest communities of generation {report.generation}"
+    pages = [Page(key="index-reports", markdown=reports_page(seen.themes), description=about)] if seen.themes else []
+    addresses = await put(*pages, *_tables(report, used))
+    reports_at = addresses[0] if pages else None
+    await put(Page(key="index-summary", markdown=summary(seen, used, reports_at), description=said))
+
+
+def _tables(report: IndexReport, used: Sequence[UsageRow]) -> list[Table]:
     figures = report.model_dump(exclude={"documents", "skipped", "usage", "published"})
     rows = [{"what": f"documents {name}", "count": number} for name, number in report.documents.model_dump().items()]
     rows += [{"what": name.replace("_", " "), "count": value} for name, value in figures.items()]
-    await acreate_table_artifact(key="index-figures", table=rows, description="What the run found and made")
+    tables = [Table(key="index-figures", rows=tuple(rows), description="What the run found and made")]
+    if used:
+        tables.append(Table(key="index-cost", rows=tuple(cost_rows(used)), description="What the models cost, by step"))
+    return tables

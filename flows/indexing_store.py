@@ -151,23 +151,30 @@ def _moved(extraction: Extraction, chunk: str, shift: int) -> Extraction:
         r.model_copy(update={"chunk": chunk, "start": r.start + shift, "end": r.end + shift})
         for r in extraction.relations
     )
-    return Extraction(chunk=chunk, mentions=tuple(mentions), relations=tuple(relations))
+    claims = (
+        c.model_copy(update={"chunk": chunk, "start": c.start + shift, "end": c.end + shift}) for c in extraction.claims
+    )
+    return Extraction(chunk=chunk, mentions=tuple(mentions), relations=tuple(relations), claims=tuple(claims))
 
 
-def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> FailureGate:
-    """The error of a run in which too much failed, with the most frequent reason: nothing else of the run stays."""
+def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> None:
+    """Raise FailureGate, with the most frequent reason, where more failed than the limit: nothing of the run stays.
+
+    One alone never ends a run, unless the limit is 0.
+    """
+    if len(failed) <= max(1 if limit else 0, limit * total):
+        return
     (reason, remedy), times = Counter((letter.error, letter.remedy) for letter in failed).most_common(1)[0]
     error = FailureGate(step, len(failed), total, limit)
     error.message += f" {times} of them: {reason}"
     error.remedy = remedy or error.remedy
     error.args = (error.message, error.remedy)
-    return error
+    raise error
 
 
 def keep_letters(staging: Staging, step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> None:
     """The dead letters of a derived step in place of its earlier ones; FailureGate where there are too many."""
-    if len(failed) > max(1, limit * total):
-        raise gate(step, failed, total, limit)
+    gate(step, failed, total, limit)
     staging.extractions.remove_dead_letters(step=step)
     staging.extractions.put_dead_letters(failed)
 
@@ -204,6 +211,7 @@ def store_graph(
         list(graph.entity_occurrences),
         list(graph.relations),
         list(graph.relation_occurrences),
+        list(graph.claims),
     )
 
 
@@ -231,7 +239,7 @@ def summary_of(carried: Carried, runtime: Runtime, started: float, published: in
         chunks=counts["chunks"],
         entities=counts["entities"],
         relations=counts["relations"],
-        claims=0,
+        claims=counts["claims"],
         communities=counts["communities"],
         reports=counts["reports"],
         dead_letters=counts["dead_letters"],

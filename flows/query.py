@@ -1,30 +1,47 @@
 """How is a question asked from Python? `ask` and `aask` answer; the Prefect flow `query` also records how."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from flows.asking import AskOptions, answer_question
-from flows.recording import acreate_markdown_artifact, done, failed, flow, flow_run, plain
+from flows.asking_view import MODES
+from flows.recording import begin, done, failed, flow, flow_run
 from flows.sessions import SESSIONS
 from flows.settings import load_settings
-from flows.usage import ledger, rows_of
+from flows.shown.answer import in_words, page
+from flows.shown.artifacts import Page, put
+from flows.shown.picture import walked
+from flows.shown.text import plain, short
+from flows.usage import rows_of
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
 from storage.records import Answer, Mode, StructureType
+from tasks.redact import redact
 
-SHOWN_CHARACTERS = 70
+logger = logging.getLogger(__name__)
+
+# What the form offers: the modes that this version has, of all that the contract names.
+OfferedMode = Annotated[Mode, Field(json_schema_extra={"enum": list(MODES)})]
 
 
 def _run_name() -> str:
-    question = " ".join(str(flow_run.parameters.get("question", "")).split())
-    return question if len(question) <= SHOWN_CHARACTERS else question[: SHOWN_CHARACTERS - 1] + "…"
+    return short(str(flow_run.parameters.get("question", "")), 70)
 
 
 @flow(name="query", flow_run_name=_run_name, persist_result=False)
 async def query(
-    question: str, workspace: str | None = None, mode: Mode = "auto", structure: StructureType | None = None, k: int = 8
+    question: Annotated[str, Field(min_length=1)],
+    workspace: str | None = None,
+    mode: OfferedMode = "auto",
+    structure: StructureType | None = None,
+    k: Annotated[int, Field(ge=1, le=100)] = 8,
+    documents: list[str] | None = None,
 ) -> Answer:
     """Answer one question from the current generation, with a record of how.
 
@@ -33,17 +50,28 @@ async def query(
         workspace: The folder of state; without it the one of the settings (./.trellis).
         mode: How to retrieve and answer; auto decides by the question.
         structure: The structure to bring the evidence into, instead of the router's choice.
-        k: How many passages to retrieve.
+        k: How many passages to retrieve, 1 to 100.
+        documents: Look only into the documents with these ids; without it into all.
     """
+    only = None if documents is None else tuple(documents)
     try:
-        answer = await aask(question, workspace=workspace, mode=mode, structure=structure, k=k)
+        settings = load_settings({"workspace": workspace})
+        begin(settings)
+        async with SESSIONS.use(workspace) as session:
+            options = AskOptions(mode=mode, structure=structure, k=k, documents=only)
+            answer = await answer_question(question, options, session)
+            way = walked(answer, session)
     except (TrellisError, EngineError) as error:
         return failed(error, Answer)
-    choices = load_settings({"workspace": workspace}).model_choices()
-    used = rows_of(answer.usage, {role: choice.name for role, choice in choices.items() if choice})
-    markdown = f"{_markdown(answer)}\n\n{ledger(used)}"
-    await acreate_markdown_artifact(key="answer", markdown=markdown, description=plain(question))
-    return done(_in_words(answer), answer)
+    except Exception as error:
+        redact(error)  # Prefect tells the server its words
+        raise
+    said = in_words(answer)
+    logger.info(said)
+    models: dict[str, str] = {role: choice.name for role, choice in settings.model_choices().items() if choice}
+    shown = page(answer, way, rows_of(answer.usage, models))
+    await put(Page(key="answer", markdown=shown, description=plain(question)))
+    return done(said, answer)
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
@@ -98,38 +126,3 @@ class _Loop:
 
 
 _LOOP = _Loop()
-
-
-def _in_words(answer: Answer) -> str:
-    """How the question ended, as one sentence."""
-    cited = len({citation.document for citation in answer.citations})
-    sources = "1 document" if cited == 1 else f"{cited} documents"
-    ends = {
-        "none": f"Answered from {sources}",
-        "partial": f"Answered in part, from {sources}",
-        "ungrounded": "Answered by the model alone: no document supports it",
-        "abstained": "Not answered: the documents do not say",
-    }
-    return f"{ends[answer.fallback]} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
-
-
-def _markdown(answer: Answer) -> str:
-    """The answer, its sources and the decisions behind it."""
-    trace = answer.trace
-    lines = [f"# {plain(answer.question)}", plain(answer.answer), _in_words(answer)]
-    if answer.citations:
-        lines.append("## Sources")
-    for citation in answer.citations:
-        page = f", p. {citation.page}" if citation.page else ""
-        lines.append(f"{plain(citation.marker)} {plain(citation.title)} ({plain(citation.document)}{page})")
-        lines.append(f"> {plain(citation.quote)}")
-    route = trace.route
-    lines.append("## Decisions")
-    lines.append(
-        f"- mode {trace.mode}, question type {plain(trace.question_type)}\n"
-        f"- route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}\n"
-        f"- structure used: {plain(trace.structure)}\n"
-        f"- searched for: {plain('; '.join(trace.queries))}"
-    )
-    lines += [f"- {plain(step.question)} → {plain(step.answer)}" for step in trace.subquestions]
-    return "\n\n".join(lines)

@@ -2,36 +2,84 @@
 
 Prefect reports its use to its makers, the client when it is imported and the server while it runs, unless the
 environment says otherwise. So the environment is settled here, before the one place where flows import Prefect.
+
+Every run opens three clients, and each reads the certificates of all authorities, 25 ms a time, also where its server
+is reached over plain HTTP and none is ever looked at. There it reads one that has signed nothing: a recorded question
+takes half the time.
 """
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TypeVar, cast
+from urllib.parse import parse_qsl, urlsplit
 
 # Not ours to decide where the person has decided.
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+# The server that Prefect starts where none is configured takes longer than its 20 s on a busy machine.
+os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
 from prefect import flow
-from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.context import refresh_global_settings_context
 from prefect.runtime import flow_run
+from prefect.settings import get_current_settings
 from prefect.states import Completed, Failed
 
-__all__ = ["acreate_markdown_artifact", "acreate_table_artifact", "done", "failed", "flow", "flow_run", "plain"]
+from flows.recording_logs import show_logs
+from flows.settings import Settings
+from tasks.redact import keep_secret, redact, redacted
+
+__all__ = ["begin", "done", "failed", "flow", "flow_run"]
 
 R = TypeVar("R")
 
-_MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
+_CERTIFICATES = "PREFECT_API_SSL_CERT_FILE"
+_NO_AUTHORITY = str(Path(__file__).with_name("no_authority.pem"))
 
 
-def plain(text: str) -> str:
-    """Text for a Markdown artifact that stays text: no link, no picture, no heading comes out of a document."""
-    return " ".join(text.translate(_MARKUP).split())
+def spare_certificates() -> None:
+    """Read no authorities' certificates for a server that is reached over plain HTTP; for any other, read them.
+
+    Where the person has named a file of certificates, it stays.
+    """
+    api = get_current_settings().api
+    if api.url is not None and urlsplit(api.url).scheme != "http":
+        if os.environ.get(_CERTIFICATES) != _NO_AUTHORITY:
+            return
+        del os.environ[_CERTIFICATES]
+    elif api.ssl_cert_file in {None, os.environ.get("SSL_CERT_FILE")}:
+        os.environ[_CERTIFICATES] = _NO_AUTHORITY
+    refresh_global_settings_context()
+
+
+spare_certificates()
+
+
+def begin(settings: Settings) -> None:
+    """To be called as soon as a run knows its settings: their keys are hidden, and our loggers reach its page."""
+    keep_secret(_secrets(settings))
+    show_logs()
+
+
+def _secrets(settings: Settings) -> Iterator[str]:
+    """The keys in force, those that providers look for in the environment, and what addresses carry."""
+    yield settings.embedding_key() or ""
+    choices = [choice for choice in settings.model_choices().values() if choice is not None]
+    for choice in choices:
+        yield choice.api_key or ""
+    for address in {settings.embedding_base_url, *(choice.base_url for choice in choices)}:
+        parts = urlsplit(address or "")
+        yield from (parts.password or "", *(value for _, value in parse_qsl(parts.query)))
+    for name, value in os.environ.items():
+        if name.endswith(("_API_KEY", "_API_AUTH_STRING", "_TOKEN", "_SECRET")):
+            yield value
 
 
 def done(message: str, result: R) -> R:
     """What a flow returns so that its run ends with a message for people; whoever called the flow gets `result`."""
     # Prefect takes a state in place of a result, and gives the result out of it to the caller.
-    return cast(R, Completed(message=message, data=result))
+    return cast(R, Completed(message=redacted(message), data=result))
 
 
 def failed(error: Exception, kind: type[R]) -> R:
@@ -39,4 +87,5 @@ def failed(error: Exception, kind: type[R]) -> R:
 
     For errors raised on purpose: Prefect's own way would put a traceback between a person and the message.
     """
+    redact(error)
     return cast(R, Failed(message=str(error), data=error))  # `kind` only says what the flow promised

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flows.settings import Settings
+from flows.shared_limits import budgets
 from prompts.engine.embedder import Embedder, VectorCache, open_embedder
 from prompts.engine.meter import Meter, Spent
 from prompts.engine.models import Models
+from prompts.tailoring.step import author
+from prompts.tailoring.values import Tailoring
 from storage.generations import Workspace
 from storage.meta import UsageRow
 from storage.records import StepUsage, Usage
@@ -34,9 +37,16 @@ class Runtime:
 
     @property
     def extractor(self) -> str:
-        """What extracts: the model, and how often it is asked what it has missed. Offline there is nothing to ask."""
-        model, rounds = self.models.name("extract"), self.settings.gleanings
-        return f"{model}, {rounds} gleanings" if rounds and not self.models.is_offline("extract") else model
+        """What extracts: the model, what it is asked for and how often, and what it is told of the domain.
+
+        Offline there is nobody to ask, and of a tailoring only the kinds count.
+        """
+        offline, rounds = self.models.is_offline("extract"), self.settings.gleanings
+        values = ("entity_types",) if offline else tuple(Tailoring.model_fields)
+        told = self.settings.tailoring.digest(*values)
+        asked = f", {rounds} gleanings" if rounds and not offline else ""
+        asked += ", claims" if self.settings.claims and not offline else ""
+        return self.models.name("extract") + asked + (f", tailored {told}" if told else "")
 
     @property
     def fingerprint(self) -> str:
@@ -47,21 +57,25 @@ class Runtime:
             settings.chunk_tokens,
             settings.chunk_overlap,
             settings.community_size,
+            settings.report_tokens,
             self.embedder.name,
             self.extractor,
-            self.models.name("summarize"),
-            self.models.name("report"),
+            self.models.name("resolve"),
+            author(self.models, "summarize", settings.tailoring),
+            author(self.models, "report", settings.tailoring),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used."""
-    workspace = Workspace(settings.workspace, settings.keep_generations)
+    workspace = Workspace(settings.workspace, settings.keep_generations, settings.chroma_url)
     caches = SideStore(settings.cache_dir / "caches.sqlite") if settings.cache_dir else workspace.side
     embedder = open_embedding(settings, caches.embeddings)
-    models = Models(settings.model_choices(), Meter(), settings.call_settings(), caches.model_answers)
-    return Runtime(settings, workspace, models, embedder, progress)
+    shared = budgets(settings, settings.cache_dir or settings.workspace)
+    choices, calls = settings.model_choices(), settings.call_settings()
+    models = Models(choices, Meter(), calls, caches.model_answers, budget_of=shared)
+    return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
 
 
 def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:

@@ -6,6 +6,7 @@ from functools import cached_property
 from types import TracebackType
 
 from flows.runtime import Runtime
+from prompts.engine.embedder import Embedder
 from prompts.language.names_zh import tagged
 from prompts.language.words import is_han
 from storage.memory import MemoryEntry
@@ -52,9 +53,14 @@ class Session:
         graph = self.generation.graph
         return GraphFacts(graph.entities(), graph.relations(), graph.occurrences("relation"))
 
-    def dense(self, queries: Sequence[str], documents: Sequence[str] | None = None) -> list[Mapping[str, float]]:
-        """For each query the nearest chunks with their cosines; empty where the embedder cannot read the query."""
-        embedder = self.runtime.embedder
+    def dense(
+        self, queries: Sequence[str], documents: Sequence[str] | None = None, embedder: Embedder | None = None
+    ) -> list[Mapping[str, float]]:
+        """For each query the nearest chunks with their cosines; empty where the embedder cannot read the query.
+
+        `embedder` is the runtime's own with another ledger.
+        """
+        embedder = embedder or self.runtime.embedder
         readable = [query for query in queries if embedder.reads(query)]
         if not readable or self.generation.vectors.model() != embedder.name:
             return [{} for _ in queries]

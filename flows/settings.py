@@ -5,17 +5,31 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from prompts.engine.models import OFFLINE, CallSettings, ModelChoice
 from prompts.engine.roles import ROLES, Role
+from prompts.tailoring.toml import from_toml
+from prompts.tailoring.values import (
+    UNTAILORED,
+    EntityType,
+    Example,
+    ExampleEntity,
+    ExampleRelation,
+    Tailoring,
+    Unfit,
+)
 from storage.errors import SettingsError
 
 PREFIX = "TRELLIS_"
 DEFAULT_CONFIG = "trellis.toml"
 DEFAULT_OVERLAP = 100
+# In the workspace: what was found out about its documents. Every other place overrides it, value by value.
+TAILORING_FILE = "tailoring.toml"
+# Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
+_TAILORING_VARIABLES = {f"{PREFIX}TAILORING_{name.upper()}": name for name in ("persona", "language", "entity_types")}
 
 
 class RoleSettings(BaseModel):
@@ -44,6 +58,8 @@ class Settings(BaseModel):
     chunk_tokens: int = Field(default=600, ge=20)
     chunk_overlap: int = Field(default=DEFAULT_OVERLAP, ge=0)
     gleanings: int = Field(default=0, ge=0, le=10)
+    # Whether a model is asked for them, for a third more tokens; the offline reader finds them in any case.
+    claims: bool = False
     concurrency: int = Field(default=16, ge=1)
     rpm: int | None = Field(default=None, ge=1)
     tpm: int | None = Field(default=None, ge=1)
@@ -52,9 +68,19 @@ class Settings(BaseModel):
     max_tokens: int = Field(default=4096, ge=16)
     cache_dir: Path | None = None
     keep_generations: int = Field(default=5, ge=1)
+    # Of the passages, entities or reports of a run; where more fail, nothing is published.
+    failure_limit: float = Field(default=0.1, ge=0, le=1)
     tau: float = Field(default=0.8, ge=0, le=1)
     theta: int = Field(default=3, ge=1)
     community_size: int = Field(default=12, ge=2)
+    report_tokens: int = Field(default=3000, ge=200)
+    # docs/scaling.md
+    limits: Literal["process", "machine"] = "machine"
+    runner: Literal["local", "processes", "dask", "ray"] = "local"
+    runner_address: str | None = None
+    runner_workers: int | None = Field(default=None, ge=1)
+    chroma_url: str | None = None
+    tailoring: Tailoring = UNTAILORED
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:
         """The model of each role; None is offline."""
@@ -91,8 +117,9 @@ def load_settings(
     Raises SettingsError, with the value and the choices, for an unknown name or a value that is not of the type.
     """
     environ = os.environ if environment is None else environment
-    given = {name: value for name, value in (parameters or {}).items() if value is not None}
+    given = {name: _plain(value) for name, value in (parameters or {}).items() if value is not None}
     values = _merge(_merge(_from_file(environ), _from_environment(environ)), given)
+    values = _merge(_from_workspace(values), values)
     if "chunk_overlap" not in values and str(values.get("chunk_tokens", "")).isdecimal():
         # Whoever asks for small chunks has not asked for an overlap of most of them.
         values["chunk_overlap"] = min(DEFAULT_OVERLAP, int(str(values["chunk_tokens"])) // 6)
@@ -106,12 +133,33 @@ def load_settings(
 
 
 def _merge(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
-    """High over low; the roles' settings one by one."""
+    """High over low; the roles' settings and a tailoring's values one by one."""
     roles = {name: dict(values) for name, values in dict(low.get("roles", {})).items()}
     for name, values in dict(high.get("roles", {})).items():
         roles[name] = roles.get(name, {}) | dict(values)
     merged = {**low, **high}
+    tailorings = low.get("tailoring"), high.get("tailoring")
+    if isinstance(tailorings[0], Mapping) and isinstance(tailorings[1], Mapping):
+        merged["tailoring"] = {**tailorings[0], **tailorings[1]}
     return {**merged, "roles": roles} if roles else merged
+
+
+def _plain(value: object) -> object:
+    """A tailoring as the values that are set in it."""
+    return value.model_dump(exclude_unset=True) if isinstance(value, Tailoring) else value
+
+
+def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The tailoring that is kept with the workspace of these values."""
+    path = Path(str(values.get("workspace", Settings.model_fields["workspace"].default))) / TAILORING_FILE
+    if not path.is_file():
+        return {}
+    try:
+        return {"tailoring": _plain(from_toml(path.read_text(encoding="utf-8")))}
+    except ValidationError as error:
+        raise _explain(error, f"{path}: ", Tailoring) from error
+    except ValueError as error:
+        raise SettingsError(str(path), str(error), "valid TOML with the table [tailoring]") from error
 
 
 def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -130,7 +178,8 @@ def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     roles: dict[str, dict[str, str]] = {}
-    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields if name != "roles"}
+    tailoring: dict[str, str | list[str]] = {}
+    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields if name not in _TABLES}
     by_role = {f"{PREFIX}LM_{role.upper()}": role for role in ROLES}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable == f"{PREFIX}CONFIG" or value == "":
@@ -140,25 +189,49 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         for suffix, name in (("_BASE_URL", "base_url"), ("_API_KEY", "api_key")):
             if variable.endswith(suffix):
                 base, field = variable.removesuffix(suffix), name
-        if variable in known:
+        if variable in _TAILORING_VARIABLES:
+            name = _TAILORING_VARIABLES[variable]
+            tailoring[name] = value.split(";") if name == "entity_types" else value
+        elif variable in known:
             values[known[variable]] = value
         elif base in by_role:
             roles.setdefault(by_role[base], {})[field] = value
         else:
-            near = difflib.get_close_matches(variable, [*known, *by_role, f"{PREFIX}CONFIG"], n=3)
+            near = difflib.get_close_matches(
+                variable, [*known, *by_role, *_TAILORING_VARIABLES, f"{PREFIX}CONFIG"], n=3
+            )
             raise SettingsError(
                 variable, value, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}"
             )
-    return {**values, "roles": roles} if roles else values
+    tables = {"roles": roles, "tailoring": tailoring}
+    return values | {name: table for name, table in tables.items() if table}
 
 
-def _explain(error: ValidationError) -> SettingsError:
+# The tables of a settings file, by the key under which each stands.
+_TABLES: dict[str, type[BaseModel]] = {
+    "roles": RoleSettings,
+    "tailoring": Tailoring,
+    "entity_types": EntityType,
+    "examples": Example,
+    "entities": ExampleEntity,
+    "relations": ExampleRelation,
+}
+
+
+def _explain(error: ValidationError, place: str = "", model: type[BaseModel] = Settings) -> SettingsError:
     first = error.errors(include_url=False, include_input=True)[0]
     name = ".".join(str(part) for part in first["loc"])
-    shown = "(hidden)" if "key" in name else first.get("input")
+    cause, given = first.get("ctx", {}).get("error"), first.get("input")
+    if isinstance(cause, Unfit):
+        return SettingsError(place + name, cause.value[:80], cause.expected)
+    shown = "(hidden)" if "key" in name else given if isinstance(given, int | float) else str(given)[:80]
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, Settings.model_fields, n=3) or sorted(Settings.model_fields)
-        return SettingsError(name, shown, f"a setting that exists: {', '.join(near)}")
+        *outer, last = map(str, first["loc"])
+        fields = next((_TABLES[part] for part in reversed(outer) if part in _TABLES), model).model_fields
+        near = difflib.get_close_matches(last, fields, n=3) or sorted(fields)
+        return SettingsError(place + name, shown, f"a setting that exists: {', '.join(near)}")
+    if first["type"] == "missing":
+        return SettingsError(place + name, "", "a value: it cannot be left out")
     if "roles" in name:
         return SettingsError(name, shown, f"one of the roles: {', '.join(ROLES)}")
-    return SettingsError(name, shown, first["msg"])
+    return SettingsError(place + name, shown, first["msg"])

@@ -1,17 +1,17 @@
 """What is the answer, and which evidence shows each part of it?
 
 On a model: written from numbered evidence, each sentence with its markers. Offline: read from the evidence by the
-question's
-form, in the words of the source; nothing is added.
+question's form, in the words of the source; nothing is added.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
 
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.errors import AnswerMalformed, AnswerTruncated, ModelUnavailable
+from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.language.asked import Ask, Form
@@ -22,6 +22,7 @@ from prompts.reading.evidence import Evidence
 from prompts.reading.lookup import look_up, look_up_all
 from prompts.reading.overview import about, connect, steps, summarise, themes
 from prompts.reading.sure import nearest
+from prompts.tailoring.step import instructed
 
 MAX_ELEMENTS = 6  # of one piece of evidence
 EVIDENCE_TOKENS = 1400  # what a model reads of the evidence
@@ -56,7 +57,8 @@ class AnswerQuestion(dspy.Signature):
 class AnswerStep(Step):
     """A question and its evidence → an answer whose claims name their evidence.
 
-    `on_text` gets the draft in pieces while a model writes it. A draft is for the screen: what it cites is unchecked.
+    `on_text` gets the draft in pieces while a model writes it, and Withdrawn where another one begins. A draft is for
+    the screen: what it cites is unchecked. `language` is another one than the question's.
     """
 
     step = "answer"
@@ -64,8 +66,9 @@ class AnswerStep(Step):
     task = AnswerQuestion
     streams = "answer"
 
-    def __init__(self, models: Models, on_text: Callable[[str], None] | None = None) -> None:
+    def __init__(self, models: Models, on_text: Show | None = None, language: str = "") -> None:
         super().__init__(models)
+        self.signature = instructed(self.task, "the question's language", "", language)
         self.on_text = on_text
 
     async def run(self, desk: Desk, found: Sequence[tuple[str, str]]) -> Reading:
@@ -85,23 +88,16 @@ class AnswerStep(Step):
 
     async def _written(self, **inputs: object) -> AnswerWritten:
         """The whole answer; its draft goes to `on_text` where somebody watches."""
-        drafted = await self._drafted(self.on_text, inputs) if self.on_text else None
-        if drafted is not None:
-            return drafted
+        if self.on_text is not None:
+            async with aclosing(self.stream(**inputs)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, str | Withdrawn):
+                        self.on_text(piece)
+                    else:
+                        drafted: AnswerWritten = piece.written
+                        return drafted
         written: AnswerWritten = (await self.acall(**inputs)).written
         return written
-
-    async def _drafted(self, on_text: Callable[[str], None], inputs: Mapping[str, object]) -> AnswerWritten | None:
-        """The answer by way of its draft; None where the draft broke off or cannot be read: to be asked for anew."""
-        try:
-            async for piece in self.stream(**inputs):
-                if not isinstance(piece, str):
-                    written: AnswerWritten = piece.written
-                    return written
-                on_text(piece)
-        except (AnswerMalformed, AnswerTruncated, ModelUnavailable):
-            pass  # what a stream has begun it cannot repair or try again
-        return None
 
 
 def _offered(desk: Desk) -> dict[int, Evidence]:

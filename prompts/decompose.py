@@ -25,7 +25,7 @@ class Parts(BaseModel):
 
 class DecomposeQuestion(dspy.Signature):
     """Split the question into the fewest sub-questions, in its language, that the described knowledge can answer one
-    by one. Write {1} where the first answer is needed. A simple question stays as it is."""
+    by one. Write {1} where the first answer is needed, {2} for the second. A simple question stays as it is."""
 
     question: str = dspy.InputField()
     knowledge: list[str] = dspy.InputField(desc="One description for each document.")

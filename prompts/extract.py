@@ -1,60 +1,54 @@
-"""Which entities does a passage name, and which relations between them does it state?
+"""Which entities does a passage name, which relations between them does it state, and what does it claim of them?
 
-Source: GraphRAG (arXiv 2404.16130, section 2.2: also the further rounds that ask what was missed), LightRAG's `Recog`.
-Offline: capitalised or noun-run names, cells of tables, and relations typed by the words that connect two names, or by
-the column.
+Source: GraphRAG (arXiv 2404.16130, section 2.2: also claims, and the further rounds that ask what was missed),
+LightRAG's `Recog`. Offline: capitalised or noun-run names, cells of tables, relations typed by the words that connect
+two names, or by the column, and sentences with a verb that tells of a claim.
 """
 
-from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import dspy
-from pydantic import BaseModel, Field
 
+from prompts.engine.guard import neutralised
+from prompts.engine.messages import NotAsAsked
 from prompts.engine.models import Models
 from prompts.engine.records_wire import RecordsWire
-from prompts.engine.step import Step
-from prompts.language.aliases import stated_aliases
-from prompts.language.names import NameSpan, name_spans
-from prompts.language.names_zh import name_spans_zh
-from prompts.language.relations import Statement, statements
-from prompts.language.segment import units
-from prompts.language.story import actors
-from prompts.language.tables import table_facts
-from prompts.language.words import is_han
+from prompts.reading.found import (
+    ALIAS_PREDICATE,
+    ClaimFound,
+    EntityFound,
+    Extracted,
+    RelationFound,
+    known,
+    merge,
+)
+from prompts.reading.overlooked import overlooked
+from prompts.reading.passage import extract_offline, names_in, topic_of
+from prompts.tailoring.step import TailoredStep
+from prompts.tailoring.values import UNTAILORED, Example, Tailoring
 
-# What a text says when two names mean the same; entity resolution joins them.
-ALIAS_PREDICATE = "also known as"
-DEFAULT_KINDS = ("person", "organisation", "place", "event", "work", "method", "product", "concept")
-
-
-class EntityFound(BaseModel):
-    """An entity that the passage names."""
-
-    name: str = Field(description="Exactly as written.")
-    kind: str = Field(description="One of the kinds.")
-    description: str = Field(default="", description="What the passage says of it: one sentence, in its language.")
-
-
-class RelationFound(BaseModel):
-    """A directed statement between two of the entities."""
-
-    source: str = Field(description="A listed entity.")
-    target: str = Field(description="Another one.")
-    predicate: str = Field(description="A verb phrase of two to five words.")
-    description: str = Field(default="", description="The statement in one sentence.")
-    strength: float = Field(default=1.0, ge=0, description="How firm, 1 to 10.")
-    keys: tuple[str, ...] = Field(default=(), description="Up to three themes.")
-
-
-class Extracted(BaseModel):
-    """All that a passage yields."""
-
-    entities: list[EntityFound] = Field(default_factory=list)
-    relations: list[RelationFound] = Field(default_factory=list)
+__all__ = [
+    "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractClaims", "ExtractGraph", "ExtractWithClaims",
+    "Extracted", "Glean", "GleanClaims", "GleanGraph", "GleanWithClaims", "RelationFound", "extract_offline",
+    "extractor", "known", "merge", "names_in", "topic_of",
+]  # fmt: skip
 
 
 class ExtractGraph(dspy.Signature):
-    """List every entity that the passage names, then every relation that it states between two of them. Infer none."""
+    """List every entity that the passage names, then every relation that it states between two of them. Infer none,
+    resolve pronouns, write in the passage's language."""
+
+    title: str = dspy.InputField()
+    passage: str = dspy.InputField()
+    kinds: list[str] = dspy.InputField()
+    found: Extracted = dspy.OutputField()
+
+
+class ExtractClaims(dspy.Signature):
+    """List every entity that the passage names, then every relation that it states between two of them, then every
+    claim about one of them that could be dated, checked or disputed: who is accused of, punished for, denies, decides
+    or announces what. Infer none, resolve pronouns, write in the passage's language."""
 
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
@@ -63,36 +57,67 @@ class ExtractGraph(dspy.Signature):
 
 
 class GleanGraph(dspy.Signature):
-    """Another reader listed the known entities of the passage. List the entities that the passage names and that the
-    list lacks, then every relation that the passage states and that has one of them. If none was missed, list none."""
+    """Another reader of the passage has listed what is known. List what that list lacks: the entities that the passage
+    names, then the relations that it states between two entities, known or new. Infer none, repeat none, resolve
+    pronouns, write in the passage's language. Where nothing was missed, list nothing."""
 
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
     kinds: list[str] = dspy.InputField()
-    known: list[str] = dspy.InputField(desc="The entities that are listed already.")
+    known: list[str] = dspy.InputField(desc="Entities, then relations as source -[predicate]-> target.")
     found: Extracted = dspy.OutputField()
 
 
-class Glean(Step):
+class GleanClaims(dspy.Signature):
+    """Another reader of the passage has listed what is known. List what that list lacks: the entities that the passage
+    names, then the relations that it states between two entities, then the claims about one entity that could be dated,
+    checked or disputed. Infer none, repeat none, resolve pronouns, write in the passage's language. Where nothing was
+    missed, list nothing."""
+
+    title: str = dspy.InputField()
+    passage: str = dspy.InputField()
+    kinds: list[str] = dspy.InputField()
+    known: list[str] = dspy.InputField(
+        desc="Entities, then relations as source -[predicate]-> target, then claims as subject: claim."
+    )
+    found: Extracted = dspy.OutputField()
+
+
+class Glean(TailoredStep):
     """One passage and what was found in it → what was missed."""
 
     step = "glean"
     role = "extract"
     task = GleanGraph
     wire = RecordsWire(E="entities", R="relations")
+    own_language = "the passage's language"
+
+    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
+        super().__init__(models, tailoring)
+        self.demos = [_missed(example) for example in tailoring.examples]
 
 
-class Extract(Step):
+class GleanWithClaims(Glean):
+    """The same with what was missed of claims."""
+
+    task = GleanClaims
+    wire = RecordsWire(E="entities", R="relations", C="claims")
+
+
+class Extract(TailoredStep):
     """One passage → its entities and relations; a model is asked up to `gleanings` times more what it has missed."""
 
     step = "extract"
     role = "extract"
     task = ExtractGraph
     wire = RecordsWire(E="entities", R="relations")
+    own_language = "the passage's language"
+    further: ClassVar[type[Glean]] = Glean
 
-    def __init__(self, models: Models, gleanings: int = 0) -> None:
-        super().__init__(models)
+    def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
+        super().__init__(models, tailoring)
         self.gleanings = gleanings
+        self.demos = [_shown(example) for example in tailoring.examples]
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Extract":
         copied = super().__deepcopy__(memo)
@@ -100,118 +125,76 @@ class Extract(Step):
         copied.gleanings = self.gleanings
         return copied
 
-    async def run(self, title: str, passage: str, kinds: tuple[str, ...] = DEFAULT_KINDS) -> Extracted:
+    async def run(self, title: str, passage: str) -> Extracted:
+        """Of the configured kinds; what is of none of them is kept as a "thing"."""
         if self.is_offline:
-            return extract_offline(title, passage)
-        prediction = await self.acall(title=title, passage=passage, kinds=list(kinds))
-        found: Extracted = prediction.found
-        return await self._gleaned(found, title, passage, kinds) if self.gleanings else found
+            found = extract_offline(title, passage)
+            return _of_kinds(found, [self.tailoring.kind_offline(one.name, one.kind) for one in found.entities])
+        asked = {"title": title, "passage": passage, "kinds": list(self.tailoring.kinds)}
+        found = (await self.acall(**asked)).found
+        if self.gleanings:
+            found = await self._gleaned(found, asked)
+        return _of_kinds(found, [self.tailoring.kind(one.kind) for one in found.entities])
 
-    async def _gleaned(self, found: Extracted, title: str, passage: str, kinds: tuple[str, ...]) -> Extracted:
+    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """An answer without an entity is refused where the passage has names: see `prompts.reading.overlooked`."""
+        found = outputs["found"]
+        if isinstance(found, Extracted) and not found.entities:
+            names = overlooked(str(inputs["title"]), str(inputs["passage"]))
+            if names:
+                raise NotAsAsked(f"it lists no entity, but the passage names {', '.join(names)}.")
+
+    async def _gleaned(self, found: Extracted, asked: Mapping[str, object]) -> Extracted:
         """With what further rounds add; a round that adds nothing is the last."""
-        more = Glean(self.models)
+        more = self.further(self.models, self.tailoring)
         more.lm = self.lm
         for _ in range(self.gleanings):
-            known = list(dict.fromkeys(entity.name for entity in found.entities))
-            prediction = await more.acall(title=title, passage=passage, kinds=list(kinds), known=known)
-            merged = merge(found, prediction.found)
+            merged = merge(found, (await more.acall(**asked, known=known(found))).found)
             if merged == found:
                 break
             found = merged
         return found
 
 
-def merge(first: Extracted, more: Extracted) -> Extracted:
-    """The first, and of `more` the names and the statements (ends and predicate) that it lacks."""
-    names = {entity.name for entity in first.entities}
-    said = {(one.source, one.target, one.predicate) for one in first.relations}
-    return Extracted(
-        entities=[*first.entities, *(entity for entity in more.entities if entity.name not in names)],
-        relations=[
-            *first.relations,
-            *(one for one in more.relations if (one.source, one.target, one.predicate) not in said),
-        ],
-    )
+class ExtractWithClaims(Extract):
+    """The same with the passage's claims, for which a model is asked in the same call."""
+
+    task = ExtractClaims
+    wire = RecordsWire(E="entities", R="relations", C="claims")
+    further = GleanWithClaims
 
 
-def topic_of(title: str) -> str:
-    """The thing that a title names: the title without a bracketed qualifier kept apart from its name."""
-    return " ".join(title.split())[:100]
+def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool) -> Extract:
+    """The step that extracts. `claims` asks a model for them too; the offline reader finds them in any case."""
+    return (ExtractWithClaims if claims else Extract)(models, gleanings, tailoring)
 
 
-def extract_offline(title: str, passage: str) -> Extracted:
-    """Names and stated relations of a passage; the title's thing is the subject of a sentence with a pronoun."""
-    lines = units(passage)
-    cells, facts = table_facts(passage, [(unit.start, unit.end) for unit in lines if unit.kind == "row"])
-    spans = [(unit.start, unit.end) for unit in lines if unit.kind != "code"]
-    names = _without_overlaps(cells, names_in(passage, spans, title))
-    topic = _topic_name(title, names)
-    tabled = {fact.start for fact in facts}
-    said = [*facts]
-    described: dict[str, str] = {}
-    following = 0
-    for start, end in spans:
-        first = following
-        while following < len(names) and names[following].start < end:
-            following += 1
-        inside = names[first:following]
-        for name in inside:
-            described.setdefault(name.text, _one_line(passage[start:end]))
-        if start not in tabled:
-            said += statements(passage, start, end, inside, topic)
-    kinds: dict[str, str] = {}
-    for span in [*names, *actors(passage)]:
-        if kinds.get(span.text, "thing") == "thing":
-            kinds[span.text] = span.kind
-    entities = [EntityFound(name=name, kind=kind, description=described.get(name, "")) for name, kind in kinds.items()]
-    return Extracted(entities=entities, relations=_relations(passage, said, names, topic))
+def _of_kinds(found: Extracted, kinds: Sequence[str]) -> Extracted:
+    """The same with these kinds of its entities."""
+    entities = [
+        one if one.kind == kind else one.model_copy(update={"kind": kind})
+        for one, kind in zip(found.entities, kinds, strict=True)
+    ]
+    return found.model_copy(update={"entities": entities})
 
 
-def _relations(passage: str, said: list[Statement], names: list[NameSpan], topic: str) -> list[RelationFound]:
-    """Each statement once, quoted by the first sentence that makes it, and the aliases that the passage states."""
-    found: dict[tuple[str, str, str], RelationFound] = {}
-    for one in said:
-        found.setdefault(
-            (one.source, one.target, one.predicate),
-            RelationFound(
-                source=one.source,
-                target=one.target,
-                predicate=one.predicate,
-                description=_one_line(passage[one.start : one.end]),
-            ),
-        )
-    for name, alias, words in stated_aliases(passage, names, topic):
-        found[name, alias, ALIAS_PREDICATE] = RelationFound(
-            source=name, target=alias, predicate=ALIAS_PREDICATE, description=_one_line(words)
-        )
-    return list(found.values())
+def _shown(example: Example) -> dspy.Example:
+    """A user's example as a demonstration; the kinds are those of the passage that is asked about."""
+    given = {"title": example.title} if example.title else {}
+    return dspy.Example(**given, passage=example.passage, found=_found(example)).with_inputs("title", "passage")
 
 
-def names_in(passage: str, spans: list[tuple[int, int]], title: str = "") -> list[NameSpan]:
-    """Names by the passage's script, in order; words of `title` are known to be written with a capital on purpose."""
-    return name_spans_zh(passage) if is_han(passage) else name_spans(passage, spans, title)
+def _missed(example: Example) -> dspy.Example:
+    """The example with its last entity missed by the first reader, and the relations of that entity with it."""
+    found = _found(example)
+    last = found.entities[-1:]
+    names = {one.name for one in last}
+    missed = [one for one in found.relations if {one.source, one.target} & names]
+    listed = Extracted(entities=found.entities[:-1], relations=[one for one in found.relations if one not in missed])
+    shown = _shown(example).copy(known=known(listed), found=Extracted(entities=last, relations=missed))
+    return shown.with_inputs("title", "passage", "known")
 
 
-def _without_overlaps(first: list[NameSpan], others: list[NameSpan]) -> list[NameSpan]:
-    """Both lists in order; where two overlap, that of the first list stays."""
-    if not first:
-        return others
-    starts = [span.start for span in first]
-    kept = list(first)
-    for span in others:
-        place = bisect_right(starts, span.start)
-        before_free = place == 0 or first[place - 1].end <= span.start
-        if before_free and (place == len(first) or first[place].start >= span.end):
-            kept.append(span)
-    return sorted(kept, key=lambda span: span.start)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _topic_name(title: str, names: list[NameSpan]) -> str:
-    """The title, in the form in which the passage names it where it does."""
-    topic = topic_of(title)
-    bare = topic.partition(" (")[0].casefold()
-    return next((name.text for name in names if name.text.casefold() == bare), topic)
+def _found(example: Example) -> Extracted:
+    """What the example shows, as a model writes it; signs that structure a prompt are broken as in any input."""
+    return Extracted.model_validate(neutralised(example.model_dump(include={"entities", "relations"})))

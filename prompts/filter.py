@@ -53,8 +53,7 @@ class Judgements(BaseModel):
 
 class FilterKnowledge(dspy.Signature):
     """Judge each passage against the hypothesis: entailment if it supports it, contradiction if it denies what the
-    other passages
-    say on the matter, else neutral. Explain in a few words first."""
+    other passages say on the matter, else neutral. Explain in a few words first."""
 
     question: str = dspy.InputField()
     hypothesis: str = dspy.InputField()

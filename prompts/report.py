@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.step import Step
 from prompts.language.words import is_han
+from prompts.tailoring.step import TailoredStep
 
 MAX_FINDINGS = 6
 # What is quoted as a whole instead of reported on by a model: so few statements, or so few entities and findings.
@@ -33,8 +33,8 @@ class StatementGiven(BaseModel):
 class FindingWritten(BaseModel):
     """One insight and the statements that show it."""
 
-    summary: str
-    explanation: str
+    summary: str = Field(description="One sentence.")
+    explanation: str = Field(description="One to three sentences.")
     statements: list[int] = Field(min_length=1, description="Numbers of the statements that show it.")
 
 
@@ -42,14 +42,15 @@ class ReportWritten(BaseModel):
     """A report on a community."""
 
     title: str = Field(description="Short, names the main entities.")
-    summary: str
-    rating: float = Field(ge=0, le=10, description="How much the community matters to a reader of the documents.")
-    rating_reason: str
+    summary: str = Field(description="Two or three sentences.")
+    rating: float = Field(ge=0, le=10, description="How much the group matters to a reader of the documents.")
+    rating_reason: str = Field(description="One sentence.")
     findings: list[FindingWritten]
 
 
 class WriteReport(dspy.Signature):
-    """Report on a group of related entities from numbered statements alone, in the statements' language."""
+    """Report on a group of related entities from numbered statements alone, in the statements' language, in at most six
+    findings."""
 
     entities: list[str] = dspy.InputField(
         desc="Name, or name: description where the statements lack it; most connected first."
@@ -58,12 +59,13 @@ class WriteReport(dspy.Signature):
     report: ReportWritten = dspy.OutputField()
 
 
-class WriteReports(Step):
+class WriteReports(TailoredStep):
     """A community's entities and statements → its report."""
 
     step = "report"
     role = "report"
     task = WriteReport
+    own_language = "the statements' language"
 
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
         """The report that needs no model; None where one is to be asked."""

@@ -28,8 +28,7 @@ class Rewriting(BaseModel):
 
 class RewriteQuestion(dspy.Signature):
     """Rewrite the question so that it stands on its own, with what the history says put in place of pronouns, in its
-    own
-    language. Add search queries for different aspects only where one query cannot find everything."""
+    own language. Add search queries for different aspects only where one query cannot find everything."""
 
     question: str = dspy.InputField()
     history: list[str] = dspy.InputField(desc="Earlier questions and answers, oldest first.")
@@ -54,8 +53,7 @@ class Rewrite(Step):
 
 def rewrite_offline(question: str, history: Sequence[str] = ()) -> Rewriting:
     """White space folded; a pronoun without any name in the question takes the last name of the history; one further
-    query
-    for each thing compared and for the innermost part of a chain."""
+    query for each thing compared and for the innermost part of a chain."""
     text = _resolved(" ".join(question.split()), history)
     taken = ask(text)
     queries = [text]

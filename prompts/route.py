@@ -19,8 +19,8 @@ class Routed(BaseModel):
 
     structure: StructureName
     confidence: float = Field(ge=0, le=1)
-    margin: float = Field(ge=0, le=1)
-    reason: str
+    margin: float = Field(ge=0, le=1, description="Lead over the next best structure.")
+    reason: str = Field(description="A few words.")
 
 
 class RouteQuestion(dspy.Signature):

@@ -1,8 +1,7 @@
 """What does a document say, in the structure that the question needs? (StructRAG, section 2.3)
 
 A table of figures, a graph of triples, an algorithm of steps, a catalogue of headed lines, or plain chunks. Every
-element
-quotes its source; a document with nothing to say gives no element and says so.
+element quotes its source; a document with nothing to say gives no element and says so.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +42,7 @@ class Element(BaseModel):
 class StructureBuilt(BaseModel):
     """A document's elements and one sentence on what they cover."""
 
-    description: str
+    description: str = Field(description="One sentence on what they cover.")
     elements: list[Element]
 
 

@@ -8,33 +8,34 @@ import re
 import dspy
 
 from prompts.engine.calls import rough_tokens
-from prompts.engine.step import Step
 from prompts.language.words import fold
+from prompts.tailoring.step import TailoredStep
 
 MAX_SENTENCES = 3
 MAX_LENGTH = 500
 # What is joined instead of summarised: a summary may have four sentences as well, and would be no shorter.
 MOST_JOINED = 4
 MOST_JOINED_TOKENS = 120
+# What follows a name where a statement says what it is.
+_DEFINES = re.compile(r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|were|是|为)(?![a-z])")
 
 
 class SummarizeEntity(dspy.Signature):
-    """Say what the entity is, from the statements alone, in their language.
-
-    Keep every figure and date; name contradictions.
-    """
+    """Say what the entity is, from the statements alone, in the statements' language. Keep every figure and date; name
+    contradictions."""
 
     name: str = dspy.InputField()
     statements: list[str] = dspy.InputField()
     description: str = dspy.OutputField(desc="At most four sentences that stand on their own.")
 
 
-class Summarize(Step):
+class Summarize(TailoredStep):
     """The statements about an entity → one description."""
 
     step = "summarize"
     role = "summarize"
     task = SummarizeEntity
+    own_language = "the statements' language"
 
     def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
         """The description that needs no model; None where one is to be asked."""
@@ -57,14 +58,14 @@ def is_short(statements: tuple[str, ...]) -> bool:
 def ranked(name: str, statements: tuple[str, ...]) -> list[str]:
     """Statements by how much they say about the entity: those that define it, then those that open with its name."""
 
+    bare = fold(name.split(" (", maxsplit=1)[0])
+
     def rank(item: tuple[int, str]) -> tuple[int, int]:
         place, statement = item
-        text, bare = fold(statement).lstrip("#*-> \"'"), fold(name.split(" (", maxsplit=1)[0])
-        defines = (
-            re.match(re.escape(bare) + r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|were|是|为)(?![a-z])", text)
-            is not None
-        )
-        return -(2 * defines + text.startswith(bare)), place
+        text = fold(statement).lstrip("#*-> \"'")
+        opens = text.startswith(bare)
+        defines = opens and _DEFINES.match(text, len(bare)) is not None
+        return -(2 * defines + opens), place
 
     return [statement for _, statement in sorted(enumerate(statements), key=rank)]
 

@@ -133,6 +133,11 @@ class ModelAnswerCache:
             )
         self._bounded.wrote(size)
 
+    def remove(self, key: str) -> None:
+        """Removes an answer where there is one."""
+        with self._bounded.db.transaction() as connection:
+            connection.execute("DELETE FROM model_answers WHERE key = ?", (key,))
+
 
 class EmbeddingCache:
     """Vectors by model and text hash, at most `limit` bytes, the longest unused going first."""

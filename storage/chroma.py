@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,9 @@ _PAGE = 5_000  # Chroma takes at most 5,461 rows in one call
 _FEW = 1_000
 _FEW_AT_ONCE = 128
 _PROBE = 10
+REBUILD = "It is built anew from the database by the next index run, or by `Workspace.rebuild_vectors`."
 # Chroma counts the users of an opened path without a lock: two threads that open one path at once lose a count.
-_OPENING = threading.Lock()
+OPENING = threading.Lock()
 
 logger = logging.getLogger(__name__)
 
@@ -60,36 +61,18 @@ class Hit(Record):
     cosine: float
 
 
-class ChromaIndex:
-    """An open Chroma folder."""
+class VectorIndex:
+    """An open collection of Chroma's, in a folder or on a server; `place` names it in errors."""
 
-    def __init__(self, folder: Path, create: bool = False) -> None:
-        # Chroma would make an empty index at a path that does not exist.
-        if not create and not (folder / _DATABASE).is_file():
-            raise StorageError(folder, "the vector index is missing", _REBUILD)
-        import chromadb
-        from chromadb.config import Settings
-        from chromadb.errors import ChromaError
+    def __init__(
+        self, place: str | Path, client: "Client", collection: "ChromaCollection", errors: tuple[type[Exception], ...]
+    ) -> None:
+        self.place = place
+        self._client = client
+        self._collection = collection
+        self._errors = errors
 
-        self.folder = folder
-        self._error: type[Exception] = ChromaError
-        with _OPENING, self._reported():
-            # Declared as an interface that lacks `close`.
-            client = chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
-            self._client = cast("Client", client)
-            try:
-                self._collection: ChromaCollection = (
-                    self._client.create_collection(
-                        _COLLECTION, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
-                    )
-                    if create
-                    else self._client.get_collection(_COLLECTION, embedding_function=None)
-                )
-            except ChromaError:
-                self._client.close()
-                raise
-
-    def __enter__(self) -> "ChromaIndex":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -98,13 +81,13 @@ class ChromaIndex:
         self.close()
 
     def close(self) -> None:
-        with _OPENING:
+        with OPENING:
             self._client.close()
 
     def query(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
         """The nearest `count` windows (fewer where there are fewer), of these documents (None: of all)."""
         where = None if documents is None else {"document": {"$in": sorted(documents)}}
-        with self._reported():
+        with reported(self.place, self._errors):
             found = self._collection.query(
                 query_embeddings=[vector.tolist()],
                 n_results=count,
@@ -113,14 +96,14 @@ class ChromaIndex:
             )
         metadatas, distances = found["metadatas"], found["distances"]
         if metadatas is None or distances is None:
-            raise StorageError(self.folder, "the vector index answered without distances", _REBUILD)
+            raise StorageError(self.place, "the vector index answered without distances", REBUILD)
         rows = zip(found["ids"][0], metadatas[0], distances[0], strict=True)
         return [Hit(window=i, chunk=str(m["chunk"]), cosine=1.0 - d) for i, m, d in rows]
 
     def windows(self) -> dict[str, Window]:
         """All windows of the index by id."""
         windows: dict[str, Window] = {}
-        with self._reported():
+        with reported(self.place, self._errors):
             for offset in range(0, self._collection.count(), _PAGE):
                 page = self._collection.get(limit=_PAGE, offset=offset, include=["metadatas"])
                 for i, m in zip(page["ids"], page["metadatas"] or (), strict=True):
@@ -130,13 +113,13 @@ class ChromaIndex:
         return windows
 
     def remove(self, ids: Sequence[str]) -> None:
-        with self._reported():
+        with reported(self.place, self._errors):
             for page in _pages(ids):
                 self._collection.delete(ids=list(page))
 
     def put(self, windows: Sequence[Window], fetch: FetchVectors) -> None:
         """Adds or replaces windows; `fetch` gives the vectors of text hashes."""
-        with self._reported():
+        with reported(self.place, self._errors):
             for page in _pages(windows, _FEW_AT_ONCE if len(windows) < _FEW else _PAGE):
                 vectors = fetch([w.text_hash for w in page])
                 self._collection.upsert(
@@ -150,22 +133,54 @@ class ChromaIndex:
 
         Counting is not enough: with its graph files lost, Chroma still counts every window but finds hardly any.
         """
-        with self._reported():
+        with reported(self.place, self._errors):
             count = self._collection.count()
         probe = windows[0].text_hash
         found = self.query(fetch([probe])[probe], min(_PROBE, len(windows)), None)
         if count != len(windows) or len(found) < min(_PROBE, len(windows)):
-            raise StorageError(self.folder, f"the vector index holds {count} of {len(windows)} windows", _REBUILD)
-
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        try:
-            yield
-        except self._error as error:
-            raise StorageError(self.folder, f"the vector index is damaged ({error})", _REBUILD) from error
+            raise StorageError(self.place, f"the vector index holds {count} of {len(windows)} windows", REBUILD)
 
 
-_REBUILD = "It is built anew from the database by the next index run, or by `Workspace.rebuild_vectors`."
+class ChromaIndex(VectorIndex):
+    """An open Chroma folder."""
+
+    def __init__(self, folder: Path, create: bool = False) -> None:
+        # Chroma would make an empty index at a path that does not exist.
+        if not create and not (folder / _DATABASE).is_file():
+            raise StorageError(folder, "the vector index is missing", REBUILD)
+        import chromadb
+        from chromadb.config import Settings
+        from chromadb.errors import ChromaError
+
+        with OPENING, reported(folder, (ChromaError,)):
+            # Declared as an interface that lacks `close`.
+            client = cast(
+                "Client", chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
+            )
+            try:
+                collection = (
+                    new_collection(client, _COLLECTION)
+                    if create
+                    else client.get_collection(_COLLECTION, embedding_function=None)
+                )
+            except ChromaError:
+                client.close()
+                raise
+        super().__init__(folder, client, collection, (ChromaError,))
+
+
+def new_collection(client: "Client", name: str) -> "ChromaCollection":
+    """An empty collection for unit vectors."""
+    return client.create_collection(name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}})
+
+
+@contextmanager
+def reported(place: str | Path, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Chroma's errors as a StorageError about this place."""
+    try:
+        yield
+    except errors as error:
+        raise StorageError(place, f"the vector index cannot be used ({error})", REBUILD) from error
 
 
 def build(folder: Path, base: Path | None, windows: Sequence[Window], fetch: FetchVectors) -> None:

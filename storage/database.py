@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.records import Record
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 R = TypeVar("R", bound=Record)
 Row = tuple[object, ...]

@@ -15,7 +15,7 @@ _PART_COLUMNS = (
     "document, ordinal, source, path, kind, title, hash, start_at, end_at, own_text, triples, metadata, pages"
 )
 _CHUNK_COLUMNS = "id, document, ordinal, start_at, end_at, text, tokens, language, title, heading, kind"
-_OF_A_CHUNK = ("postings", "extractions", "mentions", "relation_mentions", "windows")
+_OF_A_CHUNK = ("postings", "extractions", "mentions", "relation_mentions", "claim_mentions", "windows")
 
 
 class PartSummary(Record):

@@ -22,11 +22,13 @@ def export(generation: Rooms) -> Export:
         "chunks": [c.model_dump(mode="json") for c in generation.documents.chunks()],
         "mentions": [m.model_dump(mode="json") for e in extractions for m in e.mentions],
         "relation_mentions": [r.model_dump(mode="json") for e in extractions for r in e.relations],
+        "claim_mentions": [c.model_dump(mode="json") for e in extractions for c in e.claims],
         "entities": [e.model_dump(mode="json") for e in graph.entities()],
         "aliases": [a.model_dump(mode="json") for a in graph.aliases()],
         "entity_occurrences": [o.model_dump(mode="json") for o in graph.occurrences("entity")],
         "relations": [r.model_dump(mode="json") for r in graph.relations()],
         "relation_occurrences": [o.model_dump(mode="json") for o in graph.occurrences("relation")],
+        "claims": [c.model_dump(mode="json") for c in graph.claims()],
         "communities": [c.model_dump(mode="json") for c in communities.communities()],
         "reports": [r.model_dump(mode="json") for r in communities.reports()],
     }

@@ -5,10 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from storage.database import Database, selection
 from storage.errors import StorageError
-from storage.records import DeadLetter, Extraction, Mention, RelationMention
+from storage.records import ClaimMention, DeadLetter, Extraction, Mention, RelationMention
 
 _MENTION = "chunk, name, kind, start_at, end_at, description"
 _RELATION = "chunk, source, target, predicate, start_at, end_at, description, weight, keys"
+
+_CLAIM = "chunk, subject, object, kind, status, since, until, start_at, end_at, description"
 
 
 class ExtractionReader:
@@ -32,8 +34,18 @@ class ExtractionReader:
             parameters,
         ):
             relations[relation.chunk].append(relation)
+        claims: dict[str, list[ClaimMention]] = defaultdict(list)
+        for claim in self._db.records(
+            ClaimMention, f"SELECT {_CLAIM} FROM claim_mentions WHERE {where} ORDER BY chunk, ordinal", parameters
+        ):
+            claims[claim.chunk].append(claim)
         extracted = self._db.strings(f"SELECT chunk FROM extractions WHERE {where} ORDER BY chunk", parameters)
-        return [Extraction(chunk=c, mentions=tuple(mentions[c]), relations=tuple(relations[c])) for c in extracted]
+        return [
+            Extraction(
+                chunk=c, mentions=tuple(mentions[c]), relations=tuple(relations[c]), claims=tuple(claims[c])
+            )
+            for c in extracted
+        ]  # fmt: skip
 
     def inputs(self) -> dict[str, str]:
         """For every extracted chunk, the hash of what its extraction was made from."""
@@ -55,11 +67,12 @@ class ExtractionWriter(ExtractionReader):
             problem = f"chunk {without[0]} has no input hash" if without else "a chunk comes twice in one call"
             raise StorageError("extractions", problem, "Pass one extraction and one input hash for each chunk.")
         with self._db.transaction():
-            for table in ("extractions", "mentions", "relation_mentions"):
+            for table in ("extractions", "mentions", "relation_mentions", "claim_mentions"):
                 self._db.delete(table, "chunk", chunks)
             self._db.insert("extractions", {"chunk": chunks, "inputs": [inputs[c] for c in chunks]})
             self._insert("mentions", [e.mentions for e in extractions], tuple(Mention.model_fields))
             self._insert("relation_mentions", [e.relations for e in extractions], tuple(RelationMention.model_fields))
+            self._insert("claim_mentions", [e.claims for e in extractions], tuple(ClaimMention.model_fields))
 
     def put_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Keeps failed work; the same item and step replaces."""
@@ -76,7 +89,10 @@ class ExtractionWriter(ExtractionReader):
         self._db.execute(f"DELETE FROM dead_letters WHERE {by_item} AND {by_step}", first + second)
 
     def _insert(
-        self, table: str, groups: Sequence[Sequence[Mention] | Sequence[RelationMention]], fields: Sequence[str]
+        self,
+        table: str,
+        groups: Sequence[Sequence[Mention] | Sequence[RelationMention] | Sequence[ClaimMention]],
+        fields: Sequence[str],
     ) -> None:
         records = [record for group in groups for record in group]
         ordinals = [ordinal for group in groups for ordinal in range(len(group))]

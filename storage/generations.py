@@ -8,8 +8,11 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from storage.chroma import ChromaIndex, build
+from storage.chroma_server import ChromaServer
 from storage.database import Database
 from storage.errors import NoGeneration, StorageError, UnknownGeneration
 from storage.layout import DATABASE, LEASE, Layout, empty, read_manifest, size_of, sync, sync_tree
@@ -35,14 +38,18 @@ class GenerationInfo(Record):
 
 
 class Workspace:
-    """A folder of state. Nothing is created before the first write."""
+    """A folder of state. Nothing is created before the first write.
 
-    def __init__(self, root: Path, keep_generations: int = 5) -> None:
+    `chroma_url`: the Chroma server that serves the vectors; without it a folder of Chroma's in each generation does.
+    """
+
+    def __init__(self, root: Path, keep_generations: int = 5, chroma_url: str | None = None) -> None:
         if keep_generations < 1:
             raise StorageError(root, f"cannot keep {keep_generations} generations", "Keep at least one.")
         self.root = root
         self.keep_generations = keep_generations
         self._layout = Layout(root)
+        self._server = ChromaServer(chroma_url, self._layout.identity_file) if chroma_url else None
         self.side = SideStore(self._layout.side_file)
 
     def current(self) -> int | None:
@@ -91,7 +98,10 @@ class Workspace:
         """Begins the next generation from a copy of the current one; WorkspaceLocked while another run writes."""
         lock = WriterLock(self._layout.lock_file)
         try:
-            return Staging(self._layout, lock, self.keep_generations)
+            if self._server is not None:
+                # Now, not after an hour of work.
+                self._server.begin()
+            return Staging(self._layout, lock, self.keep_generations, self._server)
         except BaseException:
             lock.release()
             raise
@@ -107,20 +117,26 @@ class Workspace:
         """Removes the generations beyond `keep_generations` that nobody reads; returns their numbers."""
         with self._locked():
             empty(self._layout.staging)
-            return remove_old(self._layout, self.keep_generations)
+            removed = remove_old(self._layout, self.keep_generations)
+            if self._server is not None:
+                self._server.keep_only(self._layout.numbers())
+            return removed
 
     def rebuild_vectors(self, number: int | None = None) -> int:
-        """Builds a generation's Chroma folder anew from its database; returns how many windows it holds.
+        """Builds a generation's Chroma folder (or collection) anew from its database; returns how many windows it has.
 
         Readers that are open go on with what they have.
         """
         with self._locked(), self.read(number) as generation:
+            if self._server is not None:
+                self._server.begin()
+                return build_index(partial(self._server.build, generation.number), generation.vectors)
             folder = self._layout.folder(generation.number)
             empty(self._layout.staging)
             before = self._layout.index_folder(folder)
             target = self._layout.next_index_folder(folder)
             aside = self._layout.staging / target.name
-            count = build_index(aside, generation.vectors, generation.vectors.windows(), None)
+            count = build_index(partial(build, aside, None), generation.vectors)
             if count:
                 sync_tree(aside)
                 aside.rename(target)
@@ -143,7 +159,10 @@ class Workspace:
             lease.release()
             raise
         index = self._layout.index_folder(folder) or self._layout.next_index_folder(folder)
-        return Generation(number, database, index, lease)
+        server = self._server
+        return Generation(
+            number, database, partial(ChromaIndex, index) if server is None else partial(server.open, number), lease
+        )
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

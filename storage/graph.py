@@ -1,4 +1,4 @@
-"""Which entities does a generation know, how are they related, and where in the text do they stand?"""
+"""Which entities does a generation know, how are they related, what is claimed of them, and where in the text?"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.database import Database, selection
-from storage.records import Alias, Entity, Occurrence, Relation
+from storage.records import Alias, Claim, Entity, Occurrence, Relation
 
 OccurrenceKind = Literal["entity", "relation"]
 
 _TABLE_OF: dict[OccurrenceKind, str] = {"entity": "entity_occurrences", "relation": "relation_occurrences"}
 _ENTITY_COLUMNS = "id, name, kind, description, mentions, degree"
+_CLAIM_COLUMNS = "id, subject, object, kind, status, since, until, description, chunk, start_at, end_at"
 _RELATION_COLUMNS = "id, source, target, predicate, description, weight, count, keys"
 
 
@@ -30,7 +31,7 @@ class EntityChunkPairs:
 
 
 class GraphReader:
-    """Entities, aliases, relations, and their occurrences."""
+    """Entities, aliases, relations, their occurrences, and claims."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -56,6 +57,13 @@ class GraphReader:
         """The relations that start or end at this entity, by id."""
         sql = f"SELECT {_RELATION_COLUMNS} FROM relations WHERE source = ? OR target = ? ORDER BY id"
         return self._db.records(Relation, sql, [entity, entity])
+
+    def claims(self, entities: Collection[str] | None = None) -> list[Claim]:
+        """By id; those whose subject or object is one of the entities (None: all)."""
+        by_subject, first = selection("subject", entities)
+        by_object, second = selection("object", entities)
+        sql = f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE {by_subject} OR {by_object} ORDER BY id"
+        return self._db.records(Claim, sql, first + second)
 
     def occurrences(self, kind: OccurrenceKind, items: Collection[str] | None = None) -> list[Occurrence]:
         """By item, chunk and start."""
@@ -94,6 +102,7 @@ class GraphWriter(GraphReader):
         entity_occurrences: Sequence[Occurrence],
         relations: Sequence[Relation],
         relation_occurrences: Sequence[Occurrence],
+        claims: Sequence[Claim] = (),
     ) -> None:
         """Replaces all of the graph but communities and reports, in one transaction."""
         with self._db.transaction():
@@ -101,6 +110,7 @@ class GraphWriter(GraphReader):
                 ("entities", entities, Entity),
                 ("aliases", aliases, Alias),
                 ("relations", relations, Relation),
+                ("claims", claims, Claim),
                 ("entity_occurrences", entity_occurrences, Occurrence),
                 ("relation_occurrences", relation_occurrences, Occurrence),
             ):

@@ -5,6 +5,7 @@ LOCK                        held by the one process that writes
 generations/000007/         an immutable generation: generation.duckdb, chroma-1/, manifest.json, LEASE
 staging/                    what a run is building; nothing here survives the run
 side.sqlite                 what outlives generations
+IDENTITY                    the workspace's name on a Chroma server, where one serves it
 """
 
 import json
@@ -46,6 +47,7 @@ class Layout:
         self.pointer_file = root / "CURRENT"
         self.lock_file = root / "LOCK"
         self.side_file = root / "side.sqlite"
+        self.identity_file = root / "IDENTITY"
         self.staging = root / "staging"
         self.generations = root / "generations"
 

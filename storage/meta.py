@@ -10,8 +10,8 @@ from storage.errors import StorageError
 from storage.records import StepUsage
 
 _COUNTED = (
-    "documents", "chunks", "mentions", "entities", "aliases", "relations", "communities", "reports", "windows",
-    "dead_letters",
+    "documents", "chunks", "mentions", "entities", "aliases", "relations", "claims", "communities", "reports",
+    "windows", "dead_letters",
 )  # fmt: skip
 _OURS = "schema_version"
 

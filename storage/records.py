@@ -1,7 +1,8 @@
 """What travels through Trellis: the frozen records that steps take and return, and that storage keeps.
 
 Offsets (`start`, `end`) count code points in the stored text of a document, end exclusive, so that
-`document.text[start:end]` is the quoted string. Ids are content hashes with a prefix (`chk_`, `ent_`, `rel_`, `com_`).
+`document.text[start:end]` is the quoted string. Ids are content hashes with a prefix (`chk_`, `ent_`, `rel_`, `clm_`,
+`com_`).
 """
 
 import hashlib
@@ -13,6 +14,7 @@ Scalar = str | int | float | bool | None
 
 StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
+ClaimStatus = Literal["true", "false", "suspected"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
 Mode = Literal[
     "auto", "direct", "naive", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse",
@@ -153,12 +155,33 @@ class RelationMention(Record):
     keys: tuple[str, ...] = ()
 
 
+class ClaimMention(Record):
+    """What one place asserts of a name, with the text's own word on it: a claim (GraphRAG, section 2.2: covariates).
+
+    `status` is that of the matter. `since` and `until` are its first and last day as far as the text tells, as
+    2024-05-31, 2024-05 or 2024 (another wording only from a model). The span is the quoted source text; an empty one
+    says that the chunk does not hold it.
+    """
+
+    chunk: str
+    subject: str
+    object: str | None = None
+    kind: str
+    status: ClaimStatus
+    since: str | None = None
+    until: str | None = None
+    start: int
+    end: int
+    description: str = ""
+
+
 class Extraction(Record):
     """All that one chunk yields (GraphRAG, section 2.2; LightRAG, `Recog`)."""
 
     chunk: str
     mentions: tuple[Mention, ...] = ()
     relations: tuple[RelationMention, ...] = ()
+    claims: tuple[ClaimMention, ...] = ()
 
 
 class Alias(Record):
@@ -191,6 +214,22 @@ class Relation(Record):
     weight: float = 1.0
     count: int = 1
     keys: tuple[str, ...] = ()
+
+
+class Claim(Record):
+    """A claim about an entity; `subject` and `object` are entities, all else is as its `ClaimMention` has it."""
+
+    id: str
+    subject: str
+    object: str | None
+    kind: str
+    status: ClaimStatus
+    since: str | None
+    until: str | None
+    description: str
+    chunk: str
+    start: int
+    end: int
 
 
 class Occurrence(Record):

@@ -1,14 +1,17 @@
 """What can be read from an open generation?"""
 
-from pathlib import Path
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol
 
+from storage.chroma import VectorIndex
 from storage.communities import CommunityReader
 from storage.database import Database
 from storage.documents import DocumentReader
+from storage.edits import EditReader
 from storage.extractions import ExtractionReader
 from storage.graph import GraphReader
+from storage.graph_export import TableReader
 from storage.locks import Lease
 from storage.meta import MetaReader
 from storage.postings import PostingReader
@@ -37,7 +40,7 @@ class Rooms(Protocol):
 class Generation:
     """A published generation, open for reading from any thread. It stays as it is, and stays, until `close`."""
 
-    def __init__(self, number: int, database: Database, index_folder: Path | None, lease: Lease) -> None:
+    def __init__(self, number: int, database: Database, open_index: Callable[[], VectorIndex], lease: Lease) -> None:
         self.number = number
         self._db = database
         self._lease = lease
@@ -46,8 +49,10 @@ class Generation:
         self.postings = PostingReader(database)
         self.graph = GraphReader(database)
         self.communities = CommunityReader(database)
-        self.vectors = VectorReader(database, index_folder)
+        self.vectors = VectorReader(database, open_index)
         self.meta = MetaReader(database)
+        self.edits = EditReader(database)
+        self.tables = TableReader(database)
 
     def __enter__(self) -> "Generation":
         return self

@@ -36,6 +36,11 @@ CREATE TABLE relation_mentions (
     chunk VARCHAR NOT NULL, ordinal INTEGER NOT NULL, source VARCHAR NOT NULL, target VARCHAR NOT NULL, predicate VARCHAR NOT NULL,
     start_at INTEGER NOT NULL, end_at INTEGER NOT NULL, description VARCHAR NOT NULL, weight DOUBLE NOT NULL, keys VARCHAR[] NOT NULL
 );
+CREATE TABLE claim_mentions (
+    chunk VARCHAR NOT NULL, ordinal INTEGER NOT NULL, subject VARCHAR NOT NULL, object VARCHAR, kind VARCHAR NOT NULL,
+    status VARCHAR NOT NULL, since VARCHAR, until VARCHAR, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL,
+    description VARCHAR NOT NULL
+);
 CREATE TABLE dead_letters (item VARCHAR NOT NULL, step VARCHAR NOT NULL, error VARCHAR NOT NULL, remedy VARCHAR NOT NULL);
 
 -- the graph
@@ -48,6 +53,11 @@ CREATE TABLE relations (
     id VARCHAR NOT NULL, source VARCHAR NOT NULL, target VARCHAR NOT NULL, predicate VARCHAR NOT NULL,
     description VARCHAR NOT NULL, weight DOUBLE NOT NULL, count INTEGER NOT NULL, keys VARCHAR[] NOT NULL
 );
+CREATE TABLE claims (
+    id VARCHAR NOT NULL, subject VARCHAR NOT NULL, object VARCHAR, kind VARCHAR NOT NULL, status VARCHAR NOT NULL,
+    since VARCHAR, until VARCHAR, description VARCHAR NOT NULL, chunk VARCHAR NOT NULL,
+    start_at INTEGER NOT NULL, end_at INTEGER NOT NULL
+);
 CREATE TABLE entity_occurrences (item VARCHAR NOT NULL, chunk VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL);
 CREATE TABLE relation_occurrences (item VARCHAR NOT NULL, chunk VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL);
 CREATE TABLE communities (id VARCHAR NOT NULL, level INTEGER NOT NULL, parent VARCHAR, members VARCHAR[] NOT NULL);
@@ -59,6 +69,9 @@ CREATE TABLE findings (
     community VARCHAR NOT NULL, ordinal INTEGER NOT NULL, summary VARCHAR NOT NULL, explanation VARCHAR NOT NULL,
     document VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL
 );
+
+-- what people changed by hand: it is carried over from generation to generation
+CREATE TABLE edits (id INTEGER NOT NULL, edit VARCHAR NOT NULL);  -- `edit` is JSON text
 
 -- vectors: the truth from which Chroma is built
 CREATE TABLE vectors (model VARCHAR NOT NULL, text_hash VARCHAR NOT NULL, vector FLOAT[] NOT NULL);

@@ -26,8 +26,9 @@ _WAIT = 30.0  # seconds
 class SideDatabase:
     """The file is opened, and made where it is missing, at the first use; each thread has its own connection."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, schema: str = "side.sql") -> None:
         self.path = path
+        self._schema = schema
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._closing = threading.Lock()
@@ -59,7 +60,7 @@ class SideDatabase:
     def _connection(self) -> sqlite3.Connection:
         # A connection must not be carried into a forked process.
         if getattr(self._local, "pid", None) != os.getpid():
-            connection = _open(self.path)
+            connection = _open(self.path, self._schema)
             self._local.connection, self._local.pid = connection, os.getpid()
             with self._closing:
                 self._all.append(connection)
@@ -67,7 +68,7 @@ class SideDatabase:
         return opened
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, schema: str) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Closing from another thread is all that happens across threads.
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
@@ -75,7 +76,7 @@ def _open(path: Path) -> sqlite3.Connection:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # safe after kill -9; a power cut may lose the last rows
         connection.execute("PRAGMA foreign_keys = ON")
-        _prepare(connection, path)
+        _prepare(connection, path, schema)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise StorageError(
@@ -101,11 +102,11 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             return
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, schema: str) -> None:
     if _version(connection) == 0:
         connection.execute("BEGIN IMMEDIATE")
         if _version(connection) == 0:  # another process may have been first
-            for statement in files("storage").joinpath("side.sql").read_text("utf-8").split(";\n"):
+            for statement in files("storage").joinpath(schema).read_text("utf-8").split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SIDE_VERSION}")
         connection.commit()

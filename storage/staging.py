@@ -2,16 +2,20 @@
 
 import logging
 import shutil
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
-from storage.chroma import Window, build
+from storage.chroma import FetchVectors, Window, build
+from storage.chroma_server import ChromaServer
 from storage.communities import CommunityWriter
 from storage.database import Database
 from storage.documents import DocumentWriter
+from storage.edits import EditWriter
 from storage.errors import StorageError
 from storage.extractions import ExtractionWriter
 from storage.graph import GraphWriter
@@ -32,10 +36,11 @@ class Staging:
     Leaving without `publish` discards it.
     """
 
-    def __init__(self, layout: Layout, lock: WriterLock, keep: int) -> None:
+    def __init__(self, layout: Layout, lock: WriterLock, keep: int, server: ChromaServer | None = None) -> None:
         self._layout = layout
         self._lock = lock
         self._keep = keep
+        self._server = server
         self._published = False
         self._indexed: list[Window] = []
         pointer = layout.pointer()
@@ -53,6 +58,7 @@ class Staging:
         self.communities = CommunityWriter(self._db)
         self.vectors = VectorWriter(self._db)
         self.meta = MetaWriter(self._db)
+        self.edits = EditWriter(self._db)
 
     def __enter__(self) -> "Staging":
         return self
@@ -67,13 +73,23 @@ class Staging:
         return self._db.transaction()
 
     def build_index(self) -> None:
-        """Makes Chroma's folder of the windows as they are now; `publish` does it where windows have changed since."""
+        """Makes Chroma's folder of the windows as they are now; `publish` does it where windows have changed since.
+
+        With a server it is a collection there; one that cannot be made is a warning: searches then go to the database.
+        """
         windows = self.vectors.windows()
         if self._indexed == windows:
             return
+        if self._server is not None:
+            try:
+                build_index(partial(self._server.build, self.number), self.vectors)
+            except StorageError as error:
+                logger.warning("Vectors will be searched in the database, slower: %s", error)
+            self._indexed = windows
+            return
         base, outdated = self._base_folder(), self._layout.index_folder(self._folder)
         folder = self._layout.next_index_folder(self._folder)
-        build_index(folder, self.vectors, windows, self._layout.index_folder(base) if base else None)
+        build_index(partial(build, folder, self._layout.index_folder(base) if base else None), self.vectors)
         if outdated is not None:
             shutil.rmtree(outdated)
         self._indexed = windows
@@ -97,7 +113,9 @@ class Staging:
         self._published = True
         try:
             remove_old(self._layout, self._keep)
-        except OSError as error:
+            if self._server is not None:
+                self._server.keep_only(self._layout.numbers())
+        except (OSError, StorageError) as error:
             # The run did succeed; the next one, or `Workspace.clean`, tries again.
             logger.warning("Old generations could not be removed: %s", error)
         return self.number
@@ -112,12 +130,13 @@ class Staging:
         return None if self.base_number is None else self._layout.folder(self.base_number)
 
 
-def build_index(folder: Path, vectors: VectorReader, windows: list[Window], base: Path | None) -> int:
-    """Builds a Chroma folder of the windows; returns how many it holds (none: no folder is made)."""
+def build_index(make: Callable[[Sequence[Window], FetchVectors], None], vectors: VectorReader) -> int:
+    """Has Chroma's copy of all windows made; returns how many it holds (none: it is not made)."""
+    windows = vectors.windows()
     model = vectors.model()
     if model is None:
         return 0
-    build(folder, base, windows, lambda hashes: vectors.get(model, hashes))
+    make(windows, lambda hashes: vectors.get(model, hashes))
     return len(windows)
 
 

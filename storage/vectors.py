@@ -6,12 +6,11 @@ copy of it; where that copy is missing or damaged, the database answers, slower 
 
 import logging
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from storage.chroma import ChromaIndex, Hit, Vector, Window
+from storage.chroma import REBUILD, Hit, Vector, VectorIndex, Window
 from storage.database import Column, Database, selection
 from storage.errors import StorageError
 
@@ -25,12 +24,12 @@ logger = logging.getLogger(__name__)
 
 
 class VectorReader:
-    """Vectors, windows and search. `index_folder` is the Chroma folder that serves the windows, if there is one."""
+    """Vectors, windows and search. `open_index` opens what serves the windows, if there is anything."""
 
-    def __init__(self, database: Database, index_folder: Path | None = None) -> None:
+    def __init__(self, database: Database, open_index: Callable[[], VectorIndex] | None = None) -> None:
         self._db = database
-        self._folder = index_folder
-        self._index: ChromaIndex | None = None
+        self._open_index = open_index
+        self._index: VectorIndex | None = None
         self._opening = threading.Lock()
 
     def model(self) -> str | None:
@@ -112,14 +111,14 @@ class VectorReader:
         return total
 
     def _search_index(
-        self, index: ChromaIndex, vector: Vector, k: int, documents: Collection[str] | None, total: int
+        self, index: VectorIndex, vector: Vector, k: int, documents: Collection[str] | None, total: int
     ) -> list[ChunkScore]:
         count = min(2 * k, total)
         while True:
             hits = index.query(vector, count, documents)
             if len(hits) < count:
                 problem = f"the vector index found {len(hits)} of {count} windows"
-                raise StorageError(index.folder, problem, "Call `Workspace.rebuild_vectors`.")
+                raise StorageError(index.place, problem, REBUILD)
             best = _best_by_chunk(hits)
             # Equals of the last one may lie beyond what was asked for: the order among equals is by id.
             complete = len(best) >= k and best[k - 1][1] > round(hits[-1].cosine, _DECIMALS)
@@ -127,20 +126,20 @@ class VectorReader:
                 return best[:k]
             count = min(count * _WIDENING, total)
 
-    def _served(self) -> ChromaIndex | None:
+    def _served(self) -> VectorIndex | None:
         with self._opening:
-            if self._index is None and self._folder is not None:
+            if self._index is None and self._open_index is not None:
                 try:
-                    self._index = ChromaIndex(self._folder)
+                    self._index = self._open_index()
                 except StorageError as error:
-                    self._folder = None
+                    self._open_index = None
                     logger.warning("Vectors are searched in the database instead, slower: %s", error)
             return self._index
 
     def _set_aside(self, error: StorageError) -> None:
         logger.warning("Vectors are searched in the database instead, slower: %s", error)
         self.close()
-        self._folder = None
+        self._open_index = None
 
 
 class VectorWriter(VectorReader):

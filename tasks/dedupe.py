@@ -1,7 +1,7 @@
 """What is one thing, and what one statement? From raw mentions to entities and relations (LightRAG `Dedupe`).
 
-A pure function of the mentions: no order, no history, so that an incremental run and a full one agree. Which names mean
-the same is decided in `tasks.resolve`.
+A pure function of the mentions, of the decisions on similar names and of what people edited: no order, no history, so
+that an incremental run and a full one agree. Which names mean the same is decided in `tasks.resolve`.
 """
 
 import gc
@@ -13,10 +13,15 @@ from math import fsum
 
 from pydantic import TypeAdapter
 
+from prompts.engine.errors import ModelRefused
 from prompts.language.words import fold, stem
+from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
+from storage.edits import Edit
 from storage.records import (
     Alias,
     Chunk,
+    Claim,
+    DeadLetter,
     Entity,
     Extraction,
     Mention,
@@ -26,8 +31,12 @@ from storage.records import (
     RelationMention,
     content_id,
 )
-from tasks.resolve import Resolved, main_kind, name_key, qualifier_of, resolve
-from tasks.step import step
+from tasks.claims import claims_of
+from tasks.resolve.edits import Given, edited
+from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
+from tasks.resolve.rules import Prepared, prepare, resolve
+from tasks.step import PATIENT, step
+from tasks.together import together
 
 __all__ = ["Graph", "build_graph", "dedupe", "name_key", "predicate_key"]
 
@@ -38,9 +47,10 @@ _Placed = tuple[Mention, str]  # a mention and its document
 
 
 class Graph(Record):
-    """Entities and relations with every place that names them, and why names were joined.
+    """Entities and relations with every place that names them, why names were joined, and what is claimed.
 
-    `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents.
+    `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents. An entity
+    has a description already where somebody wrote one; `dead_letters` are decisions that a model refused.
     """
 
     entities: tuple[Entity, ...]
@@ -49,6 +59,8 @@ class Graph(Record):
     relations: tuple[Relation, ...]
     relation_occurrences: tuple[Occurrence, ...]
     evidence: dict[str, tuple[str, ...]]
+    dead_letters: tuple[DeadLetter, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
 
 @contextmanager
@@ -64,15 +76,30 @@ def _no_collection() -> Iterator[None]:
 
 
 @_no_collection()
-def build_graph(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) -> Graph:
+def build_graph(
+    extractions: Sequence[Extraction],
+    chunks: Mapping[str, Chunk],
+    decided: Mapping[Pair, Decided] | None = None,
+    edits: Sequence[Edit] = (),
+) -> Graph:
     """Group mentions into entities and statements into relations.
 
-    `chunks` maps chunk ids to chunks, for every chunk that occurs. Relation weights are counts divided by the largest
-    count (GraphRAG, section 2.3), so 0 < weight ≤ 1.
+    `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
+    rule. Relation weights are counts divided by the largest count (GraphRAG, section 2.3), so 0 < weight ≤ 1.
     """
+    return _graph(extractions, _prepared(extractions, chunks), decided or {}, edits)
+
+
+def _prepared(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) -> Prepared:
     documents = {chunk.id: chunk.document for chunk in chunks.values()}
-    titles = {chunk.document: chunk.title for chunk in chunks.values()}
-    resolved = resolve(extractions, documents, titles)
+    return prepare(extractions, documents, {chunk.document: chunk.title for chunk in chunks.values()})
+
+
+def _graph(
+    extractions: Sequence[Extraction], prepared: Prepared, decided: Mapping[Pair, Decided], edits: Sequence[Edit]
+) -> Graph:
+    documents = prepared.documents
+    resolved, given = edited(resolve(prepared, decided), edits)
     groups: dict[str, list[_Placed]] = defaultdict(list)
     for extraction in extractions:
         document = documents[extraction.chunk]
@@ -84,7 +111,7 @@ def build_graph(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) 
     for relation in relations:
         degree[relation.source] += 1
         degree[relation.target] += 1
-    entities = [_entity(ids[key], mentions, degree[ids[key]]) for key, mentions in groups.items()]
+    entities = [_entity(ids[key], mentions, degree[ids[key]], given.get(key)) for key, mentions in groups.items()]
     places = {(ids[key], one.chunk, one.start, one.end) for key, mentions in groups.items() for one, _ in mentions}
     return Graph(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
@@ -93,6 +120,7 @@ def build_graph(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) 
         relations=relations,
         relation_occurrences=relation_places,
         evidence={ids[key]: _evidence(mentions) for key, mentions in groups.items()},
+        claims=claims_of(extractions, documents, lambda document, name: ids[resolved.keys[document, name_key(name)]]),
     )
 
 
@@ -114,31 +142,45 @@ def _many_occurrences() -> TypeAdapter[tuple[Occurrence, ...]]:
     return TypeAdapter(tuple[Occurrence, ...])
 
 
-def _entity(entity: str, mentions: Sequence[_Placed], degree: int) -> Entity:
+def _entity(entity: str, mentions: Sequence[_Placed], degree: int, given: Given | None) -> Entity:
     if len(mentions) == 1:
-        only = mentions[0][0]
-        return Entity(id=entity, name=only.name, kind=only.kind, mentions=1, degree=degree)
-    names = Counter(mention.name for mention, _ in mentions)
-    name = max(
-        names, key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name)
+        name, kind = mentions[0][0].name, mentions[0][0].kind
+    else:
+        names = Counter(mention.name for mention, _ in mentions)
+        name = max(
+            names,
+            key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name),
+        )
+        kind = main_kind(Counter(mention.kind for mention, _ in mentions))
+    said = given or Given()
+    return Entity(
+        id=entity,
+        name=said.name or name,
+        kind=said.kind or kind,
+        description=said.description or "",
+        mentions=len(mentions),
+        degree=degree,
     )
-    kind = main_kind(Counter(mention.kind for mention, _ in mentions))
-    return Entity(id=entity, name=name, kind=kind, mentions=len(mentions), degree=degree)
 
 
 def _aliases(
     groups: Mapping[str, Sequence[_Placed]], ids: Mapping[str, str], entities: Sequence[Entity], resolved: Resolved
 ) -> tuple[Alias, ...]:
     shown = {entity.id: entity.name for entity in entities}
-    found: dict[tuple[str, str], str] = {}
+    found: list[Alias] = []
     for key, mentions in groups.items():
-        # One mention has the entity's name, whatever it is.
-        for mention, document in mentions if len(mentions) > 1 else ():
-            if mention.name != shown[ids[key]]:
-                reason = resolved.reasons.get((document, name_key(mention.name)), "the same name, written differently")
-                place = ids[key], mention.name
-                found[place] = min(reason, found.get(place, reason))
-    return tuple(Alias(entity=entity, name=name, reason=found[entity, name]) for entity, name in sorted(found))
+        entity, name = ids[key], shown[ids[key]]
+        told: dict[str, set[str]] = {}
+        for mention, document in mentions:
+            reasons = told.setdefault(mention.name, set())
+            if reason := resolved.reasons.get((document, name_key(mention.name))):
+                reasons.add(reason)
+        # Of two names that were joined the reason may stand with the one that is shown.
+        of_shown = told.pop(name, set())
+        for other, reasons in told.items():
+            reason = "" if name_key(other) == name_key(name) else min(reasons or of_shown, default="")
+            found.append(Alias(entity=entity, name=other, reason=reason or "the same name, written differently"))
+    return tuple(sorted(found, key=lambda alias: (alias.entity, alias.name)))
 
 
 @lru_cache(maxsize=100_000)
@@ -185,7 +227,26 @@ def _relation(place: tuple[str, str, str], group: Sequence[RelationMention], wei
     )
 
 
-@step("dedupe")
-async def dedupe(extractions: Sequence[Extraction], chunks: Sequence[Chunk]) -> Graph:
-    """Resolve all mentions of a generation into its graph."""
-    return build_graph(extractions, {chunk.id: chunk for chunk in chunks})
+@step("dedupe", PATIENT)
+async def dedupe(
+    extractions: Sequence[Extraction], chunks: Sequence[Chunk], resolver: Resolve, edits: Sequence[Edit] = ()
+) -> Graph:
+    """Resolve all mentions of a generation into its graph; `resolver` decides on similar names."""
+    with _no_collection():
+        prepared = _prepared(extractions, {chunk.id: chunk for chunk in chunks})
+    pairs = [one.pair for one in prepared.open]
+    asked = [pairs[start : start + PAIRS_IN_ONE_CALL] for start in range(0, len(pairs), PAIRS_IN_ONE_CALL)]
+    answers = await together([_decide(batch, resolver) for batch in asked])
+    decided = {pair: said for found, _ in answers for pair, said in found.items()}
+    with _no_collection():
+        graph = _graph(extractions, prepared, decided, edits)
+    return graph.model_copy(update={"dead_letters": tuple(letter for _, letter in answers if letter)})
+
+
+async def _decide(pairs: Sequence[Pair], resolver: Resolve) -> tuple[dict[Pair, Decided], DeadLetter | None]:
+    """The decisions; none, which leaves them to the rule, and a dead letter where the model refuses."""
+    try:
+        return dict(zip(pairs, await resolver.run(pairs), strict=True)), None
+    except ModelRefused as error:
+        item = content_id("prs", *(one.model_dump_json() for one in pairs))
+        return {}, DeadLetter(item=item, step="resolve", error=error.message, remedy=error.remedy)

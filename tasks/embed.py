@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from prompts.engine.embedder import Embedder, Floats, text_hash
 from storage.chroma import Window
 from storage.records import Chunk, Record
-from tasks.step import step
+from tasks.step import PATIENT, step
 
 
 class Windows(Record):
@@ -46,7 +46,7 @@ def plan_windows(chunks: Sequence[Chunk], embedder: Embedder, have: Collection[s
     )
 
 
-@step("embed")
+@step("embed", PATIENT)
 async def embed(texts: dict[str, str], embedder: Embedder) -> dict[str, Floats]:
     """The vector of each text, by its hash; made in a thread, so that calls to models go on meanwhile."""
     vectors = await asyncio.to_thread(embedder.embed, list(texts.values()))

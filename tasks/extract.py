@@ -1,20 +1,39 @@
-"""What does each chunk say? Entities and relations with the places that name them (GraphRAG 2.2, LightRAG `Recog`)."""
+"""What does each chunk say? Entities, relations and claims with their places (GraphRAG 2.2, LightRAG `Recog`)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from prompts.engine.errors import EngineError, ModelMisconfigured
-from prompts.extract import EntityFound, Extract, Extracted, RelationFound, topic_of
+from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
 from prompts.language.segment import sentences
-from storage.records import Chunk, DeadLetter, Extraction, Mention, Record, RelationMention, Triple, content_id
+from prompts.language.words import content_terms
+from storage.records import (
+    Chunk,
+    ClaimMention,
+    DeadLetter,
+    Extraction,
+    Mention,
+    Record,
+    RelationMention,
+    Triple,
+    content_id,
+)
 from tasks.step import step
 from tasks.together import together
 
-EXTRACTOR_VERSION = "2"
+EXTRACTOR_VERSION = "3"
 _APOSTROPHE = re.compile("['’]")
 _WORD = re.compile(r"\w+")
-_TRIPLE_LINE = re.compile(r"^(?P<s>.+?) -\[(?P<p>[^\[\]]*)\]-> (?P<o>.+)$", re.M)
+_AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."
+# So much of what a claim says must stand in a sentence for it to be the one that says it.
+_SAYS_IT = 0.5
+_LINE = re.compile(".+")
+# A predicate may hold brackets; where both readings are possible, those in a name are likelier.
+_TRIPLE_LINES = (
+    re.compile(r"(?P<s>.+?) -\[(?P<p>[^\[\]]*)\]-> (?P<o>.+)"),
+    re.compile(r"(?P<s>.+?) -\[(?P<p>.*?)\]-> (?P<o>.+)"),
+)
 
 
 class Extracts(Record):
@@ -67,41 +86,64 @@ def to_extraction(chunk: Chunk, found: Extracted, *, literal: bool = False) -> E
     """Bind what was found to the text: a mention for each record, nothing is lost.
 
     A name that the chunk does not hold has an empty span at the chunk's start: the document's title, a name that a
-    model spells out or makes up, an end of a relation that it did not list (of the kind "thing"). `literal`: names
+    model spells out or makes up, an end of a relation or claim that it did not list (of the kind "thing"). So has a
+    claim that no sentence of the chunk makes, in its own words or in others. `literal`: names
     other than the title that the chunk does not hold are dropped, with relations that need them.
     """
     if literal:
         found = _literal(chunk, found)
-    mentions: list[Mention] = []
-    # As relations write names, to the form in which an entity was listed.
-    listed: dict[str, str] = {}
+    names = _Names(chunk)
     for entity in found.entities:
-        if entity.name.strip():
-            mentions.append(_mention(chunk, entity))
-            listed.setdefault(_folded(entity.name), entity.name)
-    topic = topic_of(chunk.title)
-    if topic and chunk.ordinal == 0 and topic not in listed.values():
-        mentions.append(Mention(chunk=chunk.id, name=topic, kind="thing", start=chunk.start, end=chunk.start))
-        listed.setdefault(_folded(topic), topic)
+        names.add(entity)
+    names.add_topic()
     places = _Sentences(chunk)
     relations = []
     for relation in found.relations:
         ends = (relation.source, relation.target)
-        if not all(end.strip() for end in ends) or _folded(ends[0]) == _folded(ends[1]):
-            continue
-        for end in ends:
-            if _folded(end) not in listed:
-                listed[_folded(end)] = end
-                mentions.append(_mention(chunk, EntityFound(name=end, kind="thing")))
-        relations.append(places.bind(relation, listed[_folded(ends[0])], listed[_folded(ends[1])]))
-    return Extraction(chunk=chunk.id, mentions=tuple(mentions), relations=tuple(relations))
+        if all(end.strip() for end in ends) and _folded(ends[0]) != _folded(ends[1]):
+            relations.append(places.bind(relation, names.listed(ends[0]), names.listed(ends[1])))
+    claims = []
+    for claim in found.claims:
+        other = names.listed(claim.object) if claim.object.strip() else None
+        claims.append(places.bind_claim(claim, names.listed(claim.subject), other))
+    return Extraction(
+        chunk=chunk.id, mentions=tuple(names.mentions), relations=tuple(relations), claims=tuple(claims)
+    )  # fmt: skip
+
+
+class _Names:
+    """The mentions of a chunk, and the form in which each name was listed."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+        self.mentions: list[Mention] = []
+        self._forms: dict[str, str] = {}
+
+    def add(self, entity: EntityFound) -> None:
+        if entity.name.strip():
+            self.mentions.append(_mention(self.chunk, entity))
+            self._forms.setdefault(_folded(entity.name), entity.name)
+
+    def add_topic(self) -> None:
+        """A document's first chunk mentions its title."""
+        topic, start = topic_of(self.chunk.title), self.chunk.start
+        if topic and self.chunk.ordinal == 0 and topic not in self._forms.values():
+            self.mentions.append(Mention(chunk=self.chunk.id, name=topic, kind="thing", start=start, end=start))
+            self._forms.setdefault(_folded(topic), topic)
+
+    def listed(self, name: str) -> str:
+        """The listed form of a name that a relation or claim needs; one that was not listed is from now on."""
+        if _folded(name) not in self._forms:
+            self.add(EntityFound(name=name, kind="thing"))
+        return self._forms[_folded(name)]
 
 
 def _literal(chunk: Chunk, found: Extracted) -> Extracted:
     entities = [entity for entity in found.entities if find_name(chunk.text, entity.name)]
     known = {entity.name for entity in entities} | {topic_of(chunk.title)}
     relations = [one for one in found.relations if one.source in known and one.target in known]
-    return Extracted(entities=entities, relations=relations)
+    claims = [one for one in found.claims if one.subject in known and (one.object in known or not one.object)]
+    return Extracted(entities=entities, relations=relations, claims=claims)
 
 
 def _mention(chunk: Chunk, entity: EntityFound) -> Mention:
@@ -152,6 +194,28 @@ class _Sentences:
             keys=tuple(relation.keys),
         )
 
+    def bind_claim(self, claim: ClaimFound, subject: str, other: str | None) -> ClaimMention:
+        """The claim about a listed name, with the words that are quoted, else the sentence that says them."""
+        start, end = self._quote(claim.quote) or self._saying(f"{claim.quote} {claim.description}") or (0, 0)
+        return ClaimMention(
+            chunk=self.chunk.id, subject=subject, object=None if other == subject else other, kind=claim.kind,
+            status=claim.status, since=claim.since or None, until=claim.until or None,
+            start=self.chunk.start + start, end=self.chunk.start + end, description=claim.description,
+        )  # fmt: skip
+
+    def _quote(self, quote: str) -> tuple[int, int] | None:
+        index = self.quoted.get(" ".join(quote.split()))
+        if index is not None:
+            return self.spans[index]
+        return find_name(self.chunk.text, quote) or find_name(self.chunk.text, quote.strip(_AROUND_A_QUOTE))
+
+    def _saying(self, text: str) -> tuple[int, int] | None:
+        """The sentence that holds most of the text's words; None where none holds enough of them."""
+        words = set(content_terms(text))
+        shared = [len(words & set(content_terms(spoken))) for spoken, _, _ in self.said]
+        best = max(shared)
+        return self.spans[shared.index(best)] if best and best >= _SAYS_IT * len(words) else None
+
     def _nearest(self, relation: RelationFound) -> int:
         """Where no sentence is quoted: the one with both names, else the target, else the source; as they are written,
         else in other capitals; of several the one that shares most words."""
@@ -168,11 +232,19 @@ class _Sentences:
         return ranks.index(max(ranks))
 
 
+def _triple_lines(text: str) -> Iterator[re.Match[str]]:
+    """The lines that are rendered triples, taken apart."""
+    for line in _LINE.finditer(text):
+        found = (pattern.fullmatch(text, *line.span()) for pattern in _TRIPLE_LINES)
+        if match := next(filter(None, found), None):
+            yield match
+
+
 def extract_triples(chunk: Chunk, weights: Mapping[tuple[str, str], float]) -> Extraction:
     """The triples of a chunk of rendered triples, each bound to its line; `weights`: by document and line."""
     mentions: dict[str, Mention] = {}
     relations = []
-    for match in _TRIPLE_LINE.finditer(chunk.text):
+    for match in _triple_lines(chunk.text):
         triple = Triple(s=match["s"], p=match["p"], o=match["o"])
         for group in ("s", "o"):
             name, at = match[group], chunk.start + match.start(group)

@@ -5,13 +5,13 @@ report whose inputs did not change is taken over from the last generation.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from prompts.engine.errors import ModelRefused
 from prompts.report import ReportWritten, WriteReports, report_offline
 from storage.records import Community, DeadLetter, Finding, Record, Report
 from tasks.report_context import Context, Desk, Evidence, Source
-from tasks.step import step
+from tasks.step import PATIENT, step
 from tasks.together import together
 
 __all__ = ["Evidence", "report"]
@@ -19,6 +19,8 @@ __all__ = ["Evidence", "report"]
 # As inputs of a report that a model should have written: no later run takes it over.
 _NOT_AS_ASKED = ""
 REPORT_TOKENS = 3_000
+# Hears that so many of so many are done.
+Told = Callable[[int, int], None]
 
 
 def _finish(community: Community, written: ReportWritten, sources: Sequence[Source], inputs: str) -> Report:
@@ -56,19 +58,24 @@ class Reported(Record):
     dead_letters: tuple[DeadLetter, ...]
 
 
-@step("report")
+def _nobody(_done: int, _total: int) -> None:
+    """Nobody asks how far it is."""
+
+
+@step("report", PATIENT)
 async def report(
     communities: Sequence[Community],
     evidence: Evidence,
     writer: WriteReports,
     known: Mapping[str, Report],
     limit: int = REPORT_TOKENS,
+    told: Told = _nobody,
 ) -> Reported:
     """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
 
     What is written from fits into `limit` tokens. All that fit as they are go out at once; the others wait for the
-    reports of the level below. Where a model gives no usable answer the statements are quoted instead, until the next
-    run asks again.
+    reports of the level below; `told` hears after each round how many of how many are there. Where a model gives no
+    usable answer the statements are quoted instead, until the next run asks again.
     """
     desk = Desk(evidence, communities, limit)
     writing = _Writing(desk, writer, known)
@@ -81,8 +88,12 @@ async def report(
         else:
             small.append((community, context))
     await writing.write(small)
+    done, total = len(small), len(small) + sum(map(len, large.values()))
+    told(done, total)
     for level in sorted(large, reverse=True):
         await writing.write([(community, desk.shortened(community, writer.author)) for community in large[level]])
+        done += len(large[level])
+        told(done, total)
     return Reported(
         reports=tuple(desk.reports[one.id] for one in communities if one.id in desk.reports),
         dead_letters=tuple(writing.dead_letters),

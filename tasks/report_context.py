@@ -1,17 +1,17 @@
 """What is a community's report written from, within a limit of tokens? (GraphRAG, section 2.5)
 
-All of its edges where they fit: by the combined degree of their ends, each with the two entities that it ties. Where
-they do not fit, sub-communities give way to their own reports, the one with the longest element summaries first, until
-the rest fits. What then still is too much is cut at the end of that order.
+All of its edges where they fit: by the combined degree of their ends, each with the two entities that it ties, and what
+is claimed of these. Where they do not fit, sub-communities give way to their own reports, the one with the longest
+element summaries first, until the rest fits. What then still is too much is cut at the end of that order.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prompts.language.tokens import count_tokens
 from prompts.report import StatementGiven
-from storage.records import Chunk, Community, Entity, Occurrence, Record, Relation, Report, content_id
+from storage.records import Chunk, Claim, Community, Entity, Occurrence, Record, Relation, Report, content_id
 
 _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 
@@ -23,6 +23,7 @@ class Evidence(Record):
     relations: tuple[Relation, ...]
     places: tuple[Occurrence, ...]
     chunks: tuple[Chunk, ...]
+    claims: tuple[Claim, ...] = ()
 
 
 class Source(Record):
@@ -38,15 +39,16 @@ class Context(Record):
     """What one report is written from, and the hash of it.
 
     `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities
-    (`replaced`, by id). `tokens_before` is the size of all element summaries, `tokens` that of what is given.
+    (`replaced`, by id). Where not everything fits, `tokens_before` is the size of all element summaries and `tokens`
+    that of what is given; elsewhere they are not counted (0).
     """
 
     members: tuple[tuple[str, str], ...]
     sources: tuple[Source, ...]
-    replaced: tuple[str, ...]
-    tokens_before: int
-    tokens: int
     inputs: str
+    replaced: tuple[str, ...] = ()
+    tokens_before: int = 0
+    tokens: int = 0
 
     @property
     def given(self) -> list[StatementGiven]:
@@ -55,7 +57,8 @@ class Context(Record):
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """A statement and the entities at its ends; of a sub-community's finding the report's title instead."""
+    """A statement and the entities at its ends, a claim and whom it is about, or a sub-community's finding, which has
+    the report's title instead."""
 
     text: str
     ends: tuple[str, ...]
@@ -87,6 +90,9 @@ class Desk:
         self._touching: dict[str, list[Relation]] = defaultdict(list)
         for relation in evidence.relations:
             self._touching[relation.source].append(relation)
+        self._claims: dict[str, list[Claim]] = defaultdict(list)
+        for claim in evidence.claims:
+            self._claims[claim.subject].append(claim)
         self._places: dict[str, Occurrence] = {}
         for place in evidence.places:
             self._places.setdefault(place.item, place)
@@ -97,8 +103,11 @@ class Desk:
     def whole(self, community: Community, model: str) -> Context | None:
         """All element summaries as the context of what `model` writes; None where they do not fit."""
         elements = self._elements(community.members)
-        size = self._size(elements)
-        return self._context(elements, model, size) if size <= self.limit else None
+        texts = self._texts(elements)
+        # No text has more tokens than bytes, and counting takes longer than all else here.
+        at_most = sum(len(text.encode()) + _BETWEEN for text in texts)
+        fits = at_most <= self.limit or self._tokens(texts) <= self.limit
+        return self._context(elements, model) if fits else None
 
     def shortened(self, community: Community, model: str) -> Context:
         """The context where not everything fits. The reports of the sub-communities must be there already."""
@@ -113,7 +122,9 @@ class Desk:
                 break
         if self._size(elements) > self.limit:
             elements = self._cut(elements)
-        return self._context(elements, model, before, tuple(part.id for part in replaced))
+        context = self._context(elements, model)
+        stand_in = {"replaced": tuple(part.id for part in replaced)}
+        return context.model_copy(update=stand_in | {"tokens_before": before, "tokens": self._size(elements)})
 
     # --- elements ----------------------------------------------------------------------------------------------------
 
@@ -125,7 +136,31 @@ class Desk:
         for relation in relations:
             edge = self._edge(relation)
             edges.setdefault((edge.text, edge.document, edge.start), edge)
-        return _Elements(self._by_rank(inside), list(edges.values()))
+        return _Elements(self._by_rank(inside), self._with_claims(list(edges.values()), self._by_rank(inside)))
+
+    def _with_claims(self, edges: Sequence[_Edge], members: Sequence[str]) -> list[_Edge]:
+        """Before each edge the claims about its ends; at last those about members without an edge.
+
+        What an edge says already is not said again.
+        """
+        said = {(edge.text, edge.document, edge.start) for edge in edges}
+        left = {member: [self._claim(one, members) for one in self._claims.get(member, ())] for member in members}
+        ordered: list[_Edge] = []
+        for edge in [*edges, _Edge("", tuple(members), 0, "", 0, 0)]:
+            for claim in (claim for end in edge.ends for claim in left.pop(end, ())):
+                if (claim.text, claim.document, claim.start) not in said:
+                    said.add((claim.text, claim.document, claim.start))
+                    ordered.append(replace(claim, degree=edge.degree))
+            ordered += [edge] if edge.text else []
+        return ordered
+
+    def _claim(self, claim: Claim, members: Sequence[str]) -> _Edge:
+        chunk = self._chunks[claim.chunk]
+        quoted = " ".join(chunk.text[claim.start - chunk.start : claim.end - chunk.start].split())
+        # The source's own words tell how sure they are; a description may not.
+        doubted = f" ({claim.status})" if claim.status != "true" and claim.description != quoted else ""
+        ends = tuple(end for end in (claim.subject, claim.object or "") if end in members)
+        return _Edge(claim.description + doubted, ends, 0, chunk.document, claim.start, claim.end)
 
     def _by_rank(self, ids: Iterable[str]) -> list[str]:
         """Most connected first."""
@@ -163,7 +198,7 @@ class Desk:
         home = {member: part.id for part in replaced for member in part.members}
         return _Elements(
             [member for member in everything.members if member not in home],
-            [edge for edge in everything.edges if len({home.get(end, end) for end in edge.ends}) > 1],
+            [edge for edge in everything.edges if not _is_within(edge, home)],
             [self.reports[part.id] for part in replaced],
         )
 
@@ -189,16 +224,19 @@ class Desk:
     # --- context -----------------------------------------------------------------------------------------------------
 
     def _size(self, elements: _Elements) -> int:
+        return self._tokens(self._texts(elements))
+
+    def _texts(self, elements: _Elements) -> list[str]:
         texts = [edge.text for edge in elements.edges] + [self._said_of(member) for member in elements.members]
         for report in elements.reports:
             texts += [report.title, report.summary, *(finding.explanation for finding in report.findings)]
-        return self._tokens(texts)
+        return texts
 
     def _said_of(self, member: str) -> str:
         entity = self._entities[member]
         return f"{entity.name}: {entity.description}"
 
-    def _context(self, elements: _Elements, model: str, before: int, replaced: tuple[str, ...] = ()) -> Context:
+    def _context(self, elements: _Elements, model: str) -> Context:
         members = [(report.title, report.summary) for report in elements.reports]
         members += [(self._entities[one].name, self._entities[one].description) for one in elements.members]
         edges = [
@@ -207,11 +245,9 @@ class Desk:
             for finding in report.findings
         ]
         sources = tuple(self._source(edge, number) for number, edge in enumerate([*edges, *elements.edges], 1))
-        return Context(
-            members=tuple(members), sources=sources, replaced=replaced, tokens_before=before,
-            tokens=self._size(elements),
-            inputs=content_id("inp", model, repr(members), repr([source.model_dump() for source in sources])),
-        )  # fmt: skip
+        said = [(s.given.text, s.given.entities, s.given.degree, s.document, s.start, s.end) for s in sources]
+        inputs = content_id("inp", model, repr(members), repr(said))
+        return Context(members=tuple(members), sources=sources, inputs=inputs)
 
     def _source(self, edge: _Edge, number: int) -> Source:
         names = (edge.report,) if edge.report else tuple(self._entities[end].name for end in edge.ends)
@@ -222,3 +258,8 @@ class Desk:
         new = [text for text in dict.fromkeys(texts) if text not in self._counted]
         self._counted.update(zip(new, count_tokens(new), strict=True))
         return sum(self._counted[text] + _BETWEEN for text in texts)
+
+
+def _is_within(edge: _Edge, home: Mapping[str, str]) -> bool:
+    """Whether one sub-community holds all that an edge or claim is about; `home`: by member."""
+    return len({home.get(end) for end in edge.ends}) == 1 and edge.ends[0] in home

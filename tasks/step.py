@@ -5,13 +5,16 @@ Outside a flow run nothing is paid: Prefect is not even imported.
 
 import functools
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Seconds that an index run, which nobody waits for, gives a model to come back.
+PATIENT = (30.0, 120.0)
 
 # Told the name of a step, and whether it begins or ends.
 Watcher = Callable[[str, bool], None]
@@ -37,11 +40,15 @@ def _in_flow_run() -> bool:
     return FlowRunContext.get() is not None
 
 
-def step(name: str, retries: int = 0) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
+def step(name: str, waits: Sequence[float] = ()) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
     """Mark an async function as a step called `name`.
 
     Inside a Prefect flow run each call is a task run of that name; its arguments are neither hashed nor searched for
     futures, and its result is not persisted (records are large, and storage keeps what must last).
+
+    There, where nobody waits, the step is tried again after each of `waits` (seconds) for as long as a model cannot be
+    reached. That is the one error that time mends, after the tries that each call makes: what a server has answered
+    comes from the cache. Whatever else fails has failed for good.
     """
 
     def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
@@ -53,7 +60,7 @@ def step(name: str, retries: int = 0) -> Callable[[Callable[P, Awaitable[R]]], C
             try:
                 if not _in_flow_run():
                     return await function(*args, **kwargs)
-                return await _as_task(name, retries, function)(*args, **kwargs)
+                return await _as_task(name, waits, function)(*args, **kwargs)
             finally:
                 if watcher is not None:
                     watcher(name, False)
@@ -63,16 +70,40 @@ def step(name: str, retries: int = 0) -> Callable[[Callable[P, Awaitable[R]]], C
     return decorate
 
 
-def _as_task(name: str, retries: int, function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+class _Boxed(Generic[R]):
+    """A result that Prefect hands on without a look inside: it would walk through every record for states.
+
+    A plain class on purpose: of a data class it would walk through the fields.
+    """
+
+    def __init__(self, content: R) -> None:
+        self.content = content
+
+
+def _as_task(name: str, waits: Sequence[float], function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     from prefect import task
     from prefect.cache_policies import NO_CACHE
+    from prefect.client.schemas.objects import State
+
+    from prompts.engine.errors import ModelUnavailable
+    from tasks.redact import redact
+
+    def may_pass(_task: object, _run: object, state: State[R]) -> bool:
+        return isinstance(state.data, ModelUnavailable)
 
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
         # The arguments travel in the closure: Prefect would walk through every record to look for futures.
-        async def body() -> R:
-            return await function(*args, **kwargs)
+        async def body() -> _Boxed[R]:
+            try:
+                return _Boxed(await function(*args, **kwargs))
+            except Exception as error:
+                redact(error)  # Prefect tells the server its words
+                raise
 
-        made = task(name=name, task_run_name=name, retries=retries, cache_policy=NO_CACHE, persist_result=False)(body)
-        return await made()
+        made = task(
+            name=name, task_run_name=name, cache_policy=NO_CACHE, persist_result=False, retries=len(waits),
+            retry_delay_seconds=list(waits), retry_jitter_factor=0.5 if waits else None, retry_condition_fn=may_pass,
+        )(body)  # fmt: skip
+        return (await made()).content
 
     return call

@@ -11,7 +11,7 @@ from prompts.language.tokens import count_tokens
 from prompts.summarize import Summarize, summarize_offline
 from storage.records import DeadLetter, Entity, Record
 from tasks.dedupe import Graph
-from tasks.step import step
+from tasks.step import PATIENT, step
 from tasks.together import together
 
 STATEMENTS_TOKENS = 3_000  # in one request
@@ -24,7 +24,7 @@ class Described(Record):
     dead_letters: tuple[DeadLetter, ...]
 
 
-@step("summarize")
+@step("summarize", PATIENT)
 async def summarize(graph: Graph, summarizer: Summarize) -> Described:
     """Describe all entities. Where a model gives no usable answer the statements are quoted instead."""
 
@@ -39,6 +39,9 @@ async def summarize(graph: Graph, summarizer: Summarize) -> Described:
     described: dict[str, str] = {}
     asked: list[Entity] = []
     for entity in graph.entities:
+        if entity.description:  # somebody wrote it
+            described[entity.id] = entity.description
+            continue
         said = graph.evidence.get(entity.id, ())
         text = summarizer.sure(entity.name, said) if len(said) > 1 else "".join(said)
         if text is None:

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,8 +23,12 @@ from prompts.engine.embedder import (
     text_hash,
 )
 from prompts.engine.embedding_api import ApiEmbedder
-from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
+from prompts.engine.errors import BadKey, ModelMisconfigured, ModelRefused, ModelUnavailable, QuotaExhausted
+from prompts.engine.meter import Meter
 from prompts.engine.minilm import MiniLM, bundled_folder
+from prompts.engine.providers import Endpoint, ModelChoice, embedding_endpoint
+from tests.server.client import Server as ModelServer
+from tests.server.client import serving
 
 LONG = " ".join(f"In {1900 + n}, the river Aire rose over bridge no. {n}; nobody knew why (yet)." for n in range(90))
 TEXTS = [
@@ -242,6 +248,12 @@ class Server:
         self._http.server_close()
 
 
+@pytest.fixture(scope="module")
+def model_server() -> Iterator[ModelServer]:
+    with serving() as served:
+        yield served
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     made = Server()
@@ -249,10 +261,14 @@ def server() -> Iterator[Server]:
     made.close()
 
 
+def served(url: str, key: str | None = None, sleep: Callable[[float], None] = time.sleep) -> ApiEmbedder:
+    return ApiEmbedder(Endpoint("m", "m", url, key, "text", listed=False), sleep=sleep)
+
+
 def test_the_api_retries_when_told_to_wait_and_keeps_the_order(server: Server) -> None:
     waits: list[float] = []
     server.script = [(429, {"retry-after": "7"}, 0), (503, {}, 0), (200, {}, 3)]
-    embedder = ApiEmbedder("m", server.url, "secret", sleep=waits.append)
+    embedder = served(server.url, "secret", waits.append)
     texts = ["x" * n for n in range(1, 101)]
     vectors = embedder.embed(texts)
     assert waits == [7.0, 1.0]
@@ -266,7 +282,7 @@ def test_the_api_retries_when_told_to_wait_and_keeps_the_order(server: Server) -
 def test_the_api_gives_up_after_five_attempts(server: Server) -> None:
     server.script = [(500, {}, 0)]
     with pytest.raises(ModelUnavailable, match="500"):
-        ApiEmbedder("m", server.url, sleep=lambda _: None).embed(["x"])
+        served(server.url, sleep=lambda _: None).embed(["x"])
     assert len(server.requests) == 5
 
 
@@ -278,7 +294,7 @@ def test_the_api_does_not_retry_a_refusal_and_hides_the_key(
 ) -> None:
     server.script = [(status, {}, 0)]
     with pytest.raises(error, match=str(status)) as caught:
-        ApiEmbedder("m", server.url, "secret").embed(["x"])
+        served(server.url, "secret").embed(["x"])
     assert "secret" not in str(caught.value)
     assert caught.value.remedy  # type: ignore[attr-defined]
     assert len(server.requests) == 1
@@ -286,15 +302,87 @@ def test_the_api_does_not_retry_a_refusal_and_hides_the_key(
 
 def test_the_api_notices_another_dimension(server: Server) -> None:
     server.script = [(200, {}, 3), (200, {}, 4)]
-    embedder = ApiEmbedder("m", server.url)
+    embedder = served(server.url)
     assert embedder.embed(["x"]).shape == (1, 3)
     with pytest.raises(ModelRefused, match="4"):
         embedder.embed(["y"])
 
 
+def test_calls_tokens_and_cost_are_entered_and_a_cached_text_costs_nothing(server: Server) -> None:
+    meter = Meter()
+    where = Endpoint("openai/text-embedding-3-small", "text-embedding-3-small", server.url, "k", "text", listed=True)
+    texts = ["x" * 40 * n for n in range(1, 101)]
+    view = ApiEmbedder(where, Memory()).metered(meter)
+    view.embed(texts)
+    view.embed(texts)
+    view.embed(texts[:1])
+    view.embed([*texts[:70], "new", "newer"])
+    ((step, model, spent),) = meter.rows()
+    assert (step, model) == ("embed", view.name)
+    assert (spent.calls, spent.cached_calls) == (3, 2 + 1 + 1)
+    assert spent.calls == len(server.requests)
+    tokens = sum(len(text) // 4 + 1 for _, _, sent in server.requests for text in sent)
+    assert spent.input_tokens == tokens, "this server counts none"
+    assert spent.cost_usd == pytest.approx(tokens * 0.02 / 1e6)
+    assert served(server.url).metered(meter).embed(["y"]).shape == (1, 3)
+    assert [row[2].cost_usd for row in meter.rows() if row[1].startswith("m@")] == [None], "an own server has no price"
+
+
+def test_views_with_ledgers_of_their_own_share_what_was_learnt(server: Server) -> None:
+    embedder, one, two = served(server.url), Meter(), Meter()
+    assert embedder.metered(one).dimension == embedder.metered(two).dimension == 3
+    assert (len(one.rows()), len(two.rows())) == (1, 0)
+
+
+def test_an_exhausted_quota_is_not_tried_again(model_server: ModelServer) -> None:
+    model_server.misbehave({"kind": "quota", "step": "embeddings"})
+    with pytest.raises(QuotaExhausted, match="credit"):
+        served(model_server.base_url).embed(["x"])
+    assert model_server.stats()["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "key"),
+    [
+        ("openai/e", None, "of-openai"),
+        ("mistral/mistral-embed", None, "of-mistral"),
+        ("openai/e", "https://api.openai.com/v1", "of-openai"),
+        ("openai/e", "http://127.0.0.1:1/v1", None),
+        ("mistral/e", "https://api.openai.com/v1", None),
+        ("ollama/e", None, None),
+        ("e", "http://127.0.0.1:1/v1", None),
+    ],
+)
+def test_a_key_of_the_environment_goes_to_its_provider_alone(
+    name: str, url: str | None, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
+    monkeypatch.setenv("MISTRAL_API_KEY", "of-mistral")
+    found = embedding_endpoint(ModelChoice(name, url), os.environ)
+    assert found is not None
+    assert found.key == key
+    given = embedding_endpoint(ModelChoice(name, url, "given"), os.environ)
+    assert given is not None
+    assert given.key == "given"
+
+
+def test_a_missing_key_is_told_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    embedder = open_embedder("openai/text-embedding-3-small")
+    with pytest.raises(BadKey, match="OPENAI_API_KEY"):
+        embedder.embed(["x"])
+
+
+def test_the_key_of_the_environment_is_sent(server: Server) -> None:
+    where = embedding_endpoint(ModelChoice("hosted_vllm/e", server.url), {"HOSTED_VLLM_API_KEY": "of-vllm"})
+    assert where is not None
+    ApiEmbedder(where).embed(["x"])
+    assert {key for _, key, _ in server.requests} == {"Bearer of-vllm"}
+
+
 def test_the_api_says_when_nothing_listens() -> None:
     with pytest.raises(ModelUnavailable, match=r"m@127\.0\.0\.1:1"):
-        ApiEmbedder("m", "http://user:pass@127.0.0.1:1/v1", sleep=lambda _: None).embed(["x"])
+        served("http://user:pass@127.0.0.1:1/v1", sleep=lambda _: None).embed(["x"])
 
 
 def test_open_by_name(tmp_path: Path, server: Server) -> None:

@@ -35,7 +35,7 @@ def show(report: IndexReport, screen: Screen) -> None:
         [
             ("documents", changes or "none"),
             ("text", f"{report.chunks} chunks"),
-            ("graph", f"{report.entities} entities, {report.relations} relations"),
+            ("graph", f"{report.entities} entities, {report.relations} relations, {report.claims} claims"),
             ("themes", f"{report.communities} communities, {report.reports} reports"),
         ],
         indent=2,
@@ -47,7 +47,7 @@ def show(report: IndexReport, screen: Screen) -> None:
     if len(report.skipped) > SHOWN_SKIPPED:
         screen.line(f"  and {len(report.skipped) - SHOWN_SKIPPED} more skipped (--json lists all)", style="yellow")
     if report.dead_letters:
-        screen.line(f"  {report.dead_letters} items failed and are kept as dead letters", style="yellow")
+        screen.line(f"  {report.dead_letters} items failed: see trellis dead-letter", style="yellow")
 
 
 def _plain(options: Namespace, screen: Screen) -> IndexReport:

@@ -8,7 +8,7 @@ from rapidfuzz import process
 
 from prompts.language.words import fold_name
 from storage.errors import UsageError
-from storage.records import Alias, Chunk, Document, Entity, Occurrence, Record, Relation
+from storage.records import Alias, Chunk, Claim, ClaimStatus, Document, Entity, Occurrence, Record, Relation
 from storage.rooms import Generation
 
 NEAREST = 5
@@ -32,6 +32,27 @@ class Statement(Record):
     quote: str
 
 
+class ClaimView(Statement):
+    """A claim that the entity is the subject or the object of, by their names; of an empty span the quote is empty."""
+
+    id: str
+    subject: str
+    object: str | None
+    kind: str
+    status: ClaimStatus
+    since: str | None
+    until: str | None
+    description: str
+
+    @property
+    def period(self) -> str:
+        """In words; empty where the text does not say."""
+        if self.since == self.until:
+            return self.since or ""
+        ends = (("from", self.since), ("until", self.until))
+        return " ".join(f"{word} {day}" for word, day in ends if day)
+
+
 class RelationView(Record):
     """A relation as seen from one of its ends; `out` goes from the entity to `other`."""
 
@@ -46,7 +67,7 @@ class RelationView(Record):
 
 
 class EntityView(Record):
-    """An entity with all that is known of it; relations come heaviest first."""
+    """An entity with all that is known of it; relations come heaviest first, claims by what they hold and when."""
 
     id: str
     name: str
@@ -55,6 +76,7 @@ class EntityView(Record):
     degree: int
     aliases: tuple[KnownAs, ...]
     relations: tuple[RelationView, ...]
+    claims: tuple[ClaimView, ...]
     occurrences: int
     documents: int
 
@@ -101,17 +123,21 @@ def _view(entity: Entity, aliases: Sequence[KnownAs], by_id: dict[str, Entity], 
     relations = sorted(generation.graph.neighbours(entity.id), key=lambda one: (-one.weight, one.id))
     said = generation.graph.occurrences("relation", [relation.id for relation in relations])
     places = generation.graph.occurrences("entity", [entity.id])
-    chunks = {one.id: one for one in generation.documents.chunks(ids={place.chunk for place in (*said, *places)})}
-    stated = {chunks[place.chunk].document for place in said}
+    claimed = generation.graph.claims([entity.id])
+    speaking = {place.chunk for place in said} | {claim.chunk for claim in claimed}
+    chunks = {one.id: one for one in generation.documents.chunks(ids=speaking | {place.chunk for place in places})}
+    stated = {chunks[chunk].document for chunk in speaking}
     documents = {one.id: one for one in generation.documents.documents(stated)}
     statements: dict[str, list[Statement]] = defaultdict(list)
     for place in said:
         statements[place.item].append(_statement(place, chunks[place.chunk], documents))
     views = tuple(_relation(one, entity, by_id, statements[one.id]) for one in relations)
+    claims = [_claim(one, _statement(one, chunks[one.chunk], documents), by_id) for one in claimed]
+    claims.sort(key=lambda one: (one.kind, one.since or one.until or "", one.id))
     where = Counter(chunks[place.chunk].document for place in places)
     return EntityView(
         id=entity.id, name=entity.name, kind=entity.kind, description=entity.description, degree=entity.degree,
-        aliases=tuple(aliases), relations=views, occurrences=len(places), documents=len(where),
+        aliases=tuple(aliases), relations=views, claims=tuple(claims), occurrences=len(places), documents=len(where),
     )  # fmt: skip
 
 
@@ -126,7 +152,15 @@ def _relation(
     )  # fmt: skip
 
 
-def _statement(place: Occurrence, chunk: Chunk, documents: dict[str, Document]) -> Statement:
+def _claim(claim: Claim, said: Statement, by_id: dict[str, Entity]) -> ClaimView:
+    return ClaimView(
+        **dict(said), id=claim.id, subject=by_id[claim.subject].name, kind=claim.kind, status=claim.status,
+        object=by_id[claim.object].name if claim.object else None, since=claim.since, until=claim.until,
+        description=claim.description,
+    )  # fmt: skip
+
+
+def _statement(place: Occurrence | Claim, chunk: Chunk, documents: dict[str, Document]) -> Statement:
     document = documents[chunk.document]
     return Statement(
         document=document.id, title=document.title, chunk=chunk.id, start=place.start, end=place.end,

@@ -1,13 +1,10 @@
-"""`trellis reports`, `graph` and `show`: what is in a generation?"""
+"""`trellis graph` and `show`: what is in a generation?"""
 
 from argparse import Namespace
-from collections.abc import Sequence
-from difflib import get_close_matches
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
-from storage.errors import UsageError
-from storage.records import Record, Report, Scalar
+from storage.records import Record, Scalar
 from storage.rooms import Generation
 
 SHOWN = 200
@@ -44,23 +41,6 @@ def show(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def reports(options: Namespace, screen: Screen) -> int:
-    """List the reports, the most important first within a level, or show one."""
-    with _generation(options) as generation:
-        found = generation.communities.reports(level=options.level)
-    if options.report:
-        _one_report(options.report, found, screen)
-        return 0
-    found.sort(key=lambda report: (report.level, -report.rating, report.community))
-    if screen.as_json:
-        screen.json(found)
-        return 0
-    for report in found:
-        screen.line(f"{report.community}  level {report.level}  rated {report.rating:.1f}  {report.title}")
-    screen.line(f"{len(found)} reports; one in full: trellis reports ID", style="dim")
-    return 0
-
-
 def graph(options: Namespace, screen: Screen) -> int:
     """Show every entity that has the name."""
     from flows.cli.entity import look_up
@@ -86,28 +66,10 @@ def graph(options: Namespace, screen: Screen) -> int:
                 screen.line(f'"{" ".join(said.quote.split())}" ({said.document})', indent=6)
         if len(entity.relations) > SHOWN:
             screen.line(f"and {len(entity.relations) - SHOWN} more relations (--json lists all)", indent=2, style="dim")
+        for claim in entity.claims[:SHOWN]:
+            told = ", ".join(part for part in (claim.kind, claim.status, claim.period) if part)
+            screen.line(f"claim: {claim.description} ({told}; {claim.document})", indent=2)
     return 0
-
-
-def _one_report(name: str, found: Sequence[Report], screen: Screen) -> None:
-    by_id = {report.community: report for report in found}
-    if name not in by_id:
-        near = get_close_matches(name, by_id, n=3)
-        raise UsageError(
-            f"There is no report {name!r}.", f"Nearest: {', '.join(near)}." if near else "See `trellis reports`."
-        )
-    report = by_id[name]
-    if screen.as_json:
-        screen.json(report)
-        return
-    screen.line(report.title, style="bold")
-    screen.line(f"level {report.level}, rated {report.rating:.1f}: {report.rating_reason}", style="dim")
-    screen.line(report.summary)
-    for number, finding in enumerate(report.findings, 1):
-        screen.line()
-        screen.line(f"{number}. {finding.summary}", style="bold")
-        screen.line(finding.explanation, indent=3)
-        screen.line(f"{finding.document} [{finding.start}:{finding.end}]", indent=3, style="dim")
 
 
 def _generation(options: Namespace) -> Generation:

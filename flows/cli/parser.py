@@ -5,6 +5,7 @@ from typing import Protocol
 
 MODES = "auto (default), naive, mix, struct, traverse"
 STRUCTURES = "table, graph, algorithm, catalogue, chunk"
+FORMATS = "json, graphml, parquet"
 
 _EPILOG = """\
 a first session:
@@ -34,10 +35,12 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _index(commands)
+    _tune(commands)
     _ask(commands)
     _retrieve(commands)
     _look(commands)
     _state(commands)
+    _serve(commands)
     return parser
 
 
@@ -65,6 +68,19 @@ def _index(commands: Commands) -> None:
     _recorded(command)
 
 
+def _tune(commands: Commands) -> None:
+    command = _command(
+        commands, "tune", "tune:tune", "fit the prompts to a domain, from a sample of its documents",
+        "  trellis tune docs/\n  trellis index docs/       uses what was found",
+    )  # fmt: skip
+    command.add_argument("sources", nargs="+", metavar="SOURCE", help="a file, a folder or a glob pattern")
+    command.add_argument(
+        "--tokens", type=_positive, default=6000, metavar="N", help="how much is read as a sample (default 6000)"
+    )
+    command.add_argument("--seed", type=_whole, default=0, metavar="N", help="another number, another sample")
+    command.add_argument("--force", action="store_true", help="also in place of a file that was written by hand")
+
+
 def _ask(commands: Commands) -> None:
     command = _command(
         commands, "ask", "ask:ask", "answer a question, or a file of questions, with sources",
@@ -86,16 +102,30 @@ def _retrieve(commands: Commands) -> None:
 
 def _look(commands: Commands) -> None:
     reports = _command(
-        commands, "reports", "look:reports", "the reports on groups of entities, or one of them in full",
-        "  trellis reports --level 0\n  trellis reports com_0123456789abcdef",
+        commands, "reports", "reports:reports", "the reports on groups of entities, or one of them in full",
+        "  trellis reports                        the levels, and the most important reports of each\n"
+        "  trellis reports --level 0              all of the broadest\n"
+        "  trellis reports com_0123456789abcdef   one, with its citations, members and the groups above and below",
     )  # fmt: skip
     reports.add_argument("report", nargs="?", metavar="ID", help="the community of a report, as the list shows it")
     reports.add_argument("--level", type=_whole, metavar="N", help="only this level; 0 is the broadest")
     graph = _command(
-        commands, "graph", "look:graph", "what the graph knows of an entity, with the sentences that say so",
-        '  trellis graph "Ilse Marrand"\n  trellis graph 海岸水文研究所 --json',
+        commands, "graph", "edit:graph", "what the graph knows of an entity, or a correction of it by hand",
+        '  trellis graph "Ilse Marrand"\n  trellis graph 海岸水文研究所 --json\n'
+        '  trellis graph merge "Ilse Marrand" "I. Marrand"      both names mean one thing\n'
+        '  trellis graph split "Mercury" --documents rocks.md   there it is another thing\n'
+        '  trellis graph split "Tarn" --names "Mrs. Tarn"       this name means another thing\n'
+        '  trellis graph edit "Mercury" --kind place --description "A planet."\n'
+        "  trellis graph edits                                  the corrections, which every run applies\n"
+        "  trellis graph undo 2",
     )  # fmt: skip
-    graph.add_argument("name", metavar="NAME", help="any of the entity's names")
+    graph.add_argument(
+        "words", nargs="+", metavar="NAME", help="any name of an entity; or merge, split, edit, edits, undo and theirs"
+    )
+    graph.add_argument("--names", metavar="A,B", help="split: the names that mean another thing (,, is a comma)")
+    graph.add_argument("--documents", metavar="D,E", help="split: the documents that mean another thing")
+    for given in ("kind", "name", "description"):
+        graph.add_argument(f"--{given}", metavar=given.upper(), help=f"edit: the {given} that it should have")
     show = _command(
         commands, "show", "look:show", "a document's stored text, exactly as offsets count it",
         "  trellis show people/ilse-marrand.md\n  trellis show people/ilse-marrand.md --json",
@@ -115,6 +145,20 @@ def _state(commands: Commands) -> None:
         commands, "rollback", "state:rollback", "make an earlier generation the current one", "  trellis rollback 3"
     )
     rollback.add_argument("generation", type=_positive, metavar="N", help="a number that `trellis generations` lists")
+    letters = _command(
+        commands, "dead-letter", "letters:letters", "what failed and is kept, or another try of exactly that",
+        "  trellis dead-letter\n  trellis dead-letter --retry",
+    )  # fmt: skip
+    letters.add_argument("--retry", action="store_true", help="try it again and publish what succeeds; needs no source")
+    _as_of(letters)
+    export = _command(
+        commands, "export", "export:export", "write what is indexed as files for other programs",
+        "  trellis export backup/\n  trellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
+        "  trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
+    )  # fmt: skip
+    export.add_argument("folder", metavar="DIR", help="made where there is none; an earlier export there is replaced")
+    export.add_argument("--format", type=_format, default="json", metavar="FORMAT", help=f"{FORMATS}; default json")
+    _as_of(export)
     _command(
         commands, "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
         "  trellis doctor\n  TRELLIS_LM=ollama/qwen3 trellis doctor --json",
@@ -123,6 +167,22 @@ def _state(commands: Commands) -> None:
         commands, "demo", "demo:demo", "index the sample corpus and ask it three questions",
         "  trellis demo\n  trellis demo --workspace kb",
     )  # fmt: skip
+
+
+def _serve(commands: Commands) -> None:
+    command = _command(
+        commands, "serve", "serve:serve", "schedule index runs and answer questions in Prefect's UI",
+        '  trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\n  trellis serve --port 4300',
+    )  # fmt: skip
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help="what index runs bring the workspace up to")
+    command.add_argument("--cron", metavar="EXPR", help='when to index: "0 3 * * *" is every night at three')
+    command.add_argument("--timezone", default="UTC", metavar="NAME", help="of --cron (default UTC)")
+    command.add_argument(
+        "--port", type=_positive, metavar="N", help="of a server of our own, where PREFECT_API_URL names none"
+    )
+    command.add_argument(
+        "--pool", metavar="NAME", help="only register the deployments, for the workers of this pool, and end"
+    )
 
 
 def _question(command: argparse.ArgumentParser) -> None:
@@ -163,6 +223,10 @@ def _mode(text: str) -> str:
 
 def _structure(text: str) -> str:
     return _one_of(text, STRUCTURES)
+
+
+def _format(text: str) -> str:
+    return _one_of(text, FORMATS)
 
 
 def _one_of(text: str, choices: str) -> str:

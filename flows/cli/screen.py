@@ -3,11 +3,13 @@
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
+
+from prompts.engine.drafts import Show, Withdrawn
 
 if TYPE_CHECKING:  # rich loads only where something is shown to a person
     from rich.console import Console
@@ -88,7 +90,7 @@ class Screen:
             yield report
 
     @contextmanager
-    def draft(self) -> Iterator[Callable[[str], None] | None]:
+    def draft(self) -> Iterator[Show | None]:
         """Takes pieces of a text and shows them until the block ends, where people watch; None elsewhere.
 
         What is shown goes away again: the result follows by itself.
@@ -102,11 +104,14 @@ class Screen:
         live = Live(console=self._rich(), transient=True, vertical_overflow="ellipsis")
         said = ""
 
-        def show(piece: str) -> None:
+        def show(piece: str | Withdrawn) -> None:
             nonlocal said
             live.start()  # only now: without a model nothing is drafted; to start it again does nothing
-            # A model may write anything: signs that steer a terminal stay out.
-            said += "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in piece)
+            if isinstance(piece, Withdrawn):
+                said = ""
+            else:
+                # A model may write anything: signs that steer a terminal stay out.
+                said += "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in piece)
             live.update(Text(said, style="dim"))
 
         try:

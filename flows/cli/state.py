@@ -153,7 +153,7 @@ def _show(found: Status, screen: Screen) -> None:
     models = set(found.models.values())
     by_role = [(f"model of {role}", name) for role, name in found.models.items()]
     rows = [
-        (name, "not set" if value is None else str(value))
+        (name, "not set" if value is None or (isinstance(value, dict) and not any(value.values())) else str(value))
         for name, value in found.settings.items()
         if name not in ("roles", "workspace")
     ]

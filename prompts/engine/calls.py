@@ -7,11 +7,14 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+from prompts.engine.memo import memo
 from prompts.engine.messages import Message, Schema
 
 Finish = Literal["stop", "length", "withheld"]
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token.
 _WIDE = re.compile(r"[⺀-鿿가-힯]")
+# Tokenizers keep letters and what follows them apart.
+_MARKED = re.compile(r"\w(?=[^\w\s])")
 
 _THOUGHT = "think|thinking|thought|reasoning|reflection|seed:think"
 _THINKING = re.compile(rf"\s*<({_THOUGHT})>.*?(?:</\1>|\Z)", re.S)
@@ -46,9 +49,8 @@ class Call:
         return sum(rough_tokens(message.content) + 4 for message in self.messages)
 
     def least_tokens(self) -> int:
-        """How many tokens go in at the least: one a word, and one for three ideographs."""
-        texts = [message.content for message in self.messages]
-        return sum(len(text.split()) + len(_WIDE.findall(text)) // 3 for text in texts)
+        """How many tokens go in at the least: one a word, one a mark that ends it, and one for three ideographs."""
+        return sum(_least_tokens(message.content) for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,11 @@ class Transport(Protocol):
     def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         """Pieces of the answer as they come (thinking left out), then the whole reply."""
         ...
+
+
+@memo
+def _least_tokens(text: str) -> int:
+    return len(text.split()) + len(_MARKED.findall(text)) + len(_WIDE.findall(text)) // 3
 
 
 def rough_tokens(text: str) -> int:

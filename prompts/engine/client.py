@@ -1,18 +1,21 @@
 """How does one call become an answer that can be relied on?
 
 Cache, then one flight for equal calls, then admission, tries with backoff, twice the room for a cut answer, and one
-repair of an answer that cannot be read. Only an answer that was read is cached. All that was paid for is entered in the
-ledger.
+repair of an answer that cannot be read. A whole answer is written into the cache when it comes, before anything else is
+done with it, so that a killed process loses none; one that cannot be read is struck out again. All that was paid for is
+entered in the ledger.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from prompts.engine.calls import Call, Reply, Transport
 from prompts.engine.clock import Clock
+from prompts.engine.drafts import Draft, Show, Withdrawn
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld, ContextOverflow, EngineError
 from prompts.engine.faults import Failure
 from prompts.engine.flights import Flights
@@ -20,12 +23,12 @@ from prompts.engine.limits import Limits
 from prompts.engine.messages import NotAsAsked, repair
 from prompts.engine.meter import Spent
 from prompts.engine.prices import Price
+from prompts.engine.tries import Tries
+from prompts.engine.turns import Turns
 
 T = TypeVar("T")
 Record = Callable[[Spent], None]
 
-LONGEST_WAIT = 60.0  # seconds
-_FIRST_WAIT = 0.5
 _USUAL_ANSWER = 256  # tokens, before any answer has come
 
 
@@ -35,6 +38,18 @@ class AnswerCache(Protocol):
     def get(self, key: str) -> str | None: ...
 
     def put(self, key: str, answer: str) -> None: ...
+
+    def remove(self, key: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """How urgent a call is, where it is entered, who watches the answer being written, and the key it is kept under."""
+
+    key: str
+    priority: int
+    record: Record
+    draft: Draft
 
 
 class Client:
@@ -57,11 +72,19 @@ class Client:
         self.max_attempts = max_attempts
         self.clock = clock or Clock()
         self._flights = Flights()
+        self._turns = Turns()
         self._usual = float(_USUAL_ANSWER)
 
-    async def ask(self, call: Call, read: Callable[[str], T], priority: int, record: Record) -> T:
-        """The answer as `read` makes it (NotAsAsked from it: out of form); EngineError where there is none."""
+    async def ask(
+        self, call: Call, read: Callable[[str], T], priority: int, record: Record, show: Show | None = None
+    ) -> T:
+        """The answer as `read` makes it (NotAsAsked from it: out of form); EngineError where there is none.
+
+        `show` gets the answer's text in pieces while it is written, and Withdrawn where another takes its place; an
+        answer that was there already, or that another caller asked for, comes as one piece.
+        """
         key = call.key(self.transport.address, self.transport.model)
+        draft = Draft(show)
         started = self.clock.now()
         stored = self._stored(key)
         if stored is not None:
@@ -70,131 +93,98 @@ class Client:
             except NotAsAsked:
                 pass  # stored by a version that read otherwise: ask again
             else:
+                draft.add(stored)
                 record(Spent(cached_calls=1, seconds=self.clock.now() - started))
                 return made
         first: list[T] = []
 
         async def work() -> str:
-            text, value = await self._answer(call, read, priority, record)
+            text, value = await self._answer(call, read, _Asker(key, priority, record, draft))
             first.append(value)
-            if self.cache is not None:
-                self.cache.put(key, json.dumps({"text": text}, ensure_ascii=False))
             return text
 
         text, led = await self._flights.join(key, work)
         if not led:
+            draft.add(text)
             record(Spent(cached_calls=1, seconds=self.clock.now() - started))
         return first[0] if first else read(text)
 
     async def stream(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record
-    ) -> AsyncGenerator[str | T]:
-        """Pieces of the answer's text as they come, at last the answer as read.
-
-        A failure is tried again only before the first piece; what was shown is not taken back: an answer that cannot be
-        read then is an error. A cached answer comes as one piece.
-        """
-        key = call.key(self.transport.address, self.transport.model)
-        stored = self._stored(key)
-        if stored is not None:
-            record(Spent(cached_calls=1))
-            yield stored
-            yield read(stored)
-            return
-        reply: Reply | None = None
-        async with aclosing(self._streamed(call, priority, record)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Reply):
-                    reply = piece
-                else:
-                    yield piece
-        if reply is None or reply.finish != "stop":
-            raise self._cut(call) if reply is None or reply.finish == "length" else self._withheld(call)
+    ) -> AsyncGenerator[str | Withdrawn | T]:
+        """What `ask` shows, as it comes; at last the answer as read."""
+        shown: asyncio.Queue[str | Withdrawn | None] = asyncio.Queue()
+        asking = asyncio.create_task(self.ask(call, read, priority, record, shown.put_nowait))
+        asking.add_done_callback(lambda _: shown.put_nowait(None))
         try:
-            made = read(reply.text)
-        except NotAsAsked as problem:
-            raise self._malformed(call, problem) from problem
-        if self.cache is not None:
-            self.cache.put(key, json.dumps({"text": reply.text}, ensure_ascii=False))
-        yield made
+            while (piece := await shown.get()) is not None:
+                yield piece
+            yield await asking
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
 
     # --- one answer --------------------------------------------------------------------------------------------------
 
-    async def _answer(self, call: Call, read: Callable[[str], T], priority: int, record: Record) -> tuple[str, T]:
-        reply = await self._whole(call, priority, record)
+    async def _answer(self, call: Call, read: Callable[[str], T], asker: _Asker) -> tuple[str, T]:
+        reply = await self._whole(call, asker)
         try:
             return reply.text, read(reply.text)
         except NotAsAsked as problem:
+            self._strike(asker)
             again = replace(call, messages=repair(call.messages, reply.text, str(problem)))
-        reply = await self._whole(again, priority, record)
+        reply = await self._whole(again, asker)
         try:
             return reply.text, read(reply.text)
         except NotAsAsked as problem:
+            self._strike(asker)
             raise self._malformed(call, problem) from problem
 
-    async def _whole(self, call: Call, priority: int, record: Record) -> Reply:
+    async def _whole(self, call: Call, asker: _Asker) -> Reply:
         """A reply that was not cut."""
-        reply = await self._sent(call, priority, record)
+        reply = await self._sent(call, asker)
         if reply.finish == "length":
+            asker.draft.withdraw()
             try:
-                reply = await self._sent(call.doubled(), priority, record)
+                reply = await self._sent(call.doubled(), asker)
             except ContextOverflow as error:
                 raise self._cut(call) from error
-        if reply.finish == "length":
-            raise self._cut(call)
-        if reply.finish == "withheld":
-            raise self._withheld(call)
-        return reply
+        if reply.finish == "stop":
+            return reply
+        asker.draft.withdraw()
+        raise self._cut(call) if reply.finish == "length" else self._withheld(call)
 
-    async def _sent(self, call: Call, priority: int, record: Record) -> Reply:
+    async def _sent(self, call: Call, asker: _Asker) -> Reply:
         """A reply, after as many tries as it takes."""
-        for attempt in range(1, self.max_attempts + 1):
+        tries = Tries(self.max_attempts, self.limits, self.clock)
+        draft = asker.draft
+        while True:
             try:
-                async with self.limits.slot(priority, self._expected(call)) as start:
+                async with self.limits.slot(asker.priority, self._expected(call)) as start:
                     began = self.clock.now()
-                    reply = await self.transport.send(call)
+                    reply = await self._received(call, draft)
+                    self._keep(asker.key, reply)
                     start.tokens = reply.input_tokens + reply.output_tokens
-                    self._enter(reply, self.clock.now() - began, record)
-                    return reply
+                    self._enter(reply, self.clock.now() - began, asker.record)
             except Failure as failure:
-                await self._wait_or_raise(failure, attempt)
-        raise AssertionError("the last attempt returns or raises")
+                if draft.withdraw():
+                    draft = Draft()  # a stream that breaks off may do so again: the next try comes whole
+                await tries.after(failure)
+            else:
+                # The next call goes out, and what else has come is kept, before this answer is read.
+                await self._turns.next()
+                return reply
 
-    async def _streamed(self, call: Call, priority: int, record: Record) -> AsyncGenerator[str | Reply]:
-        for attempt in range(1, self.max_attempts + 1):
-            shown = False
-            try:
-                async with self.limits.slot(priority, self._expected(call)) as start:
-                    began = self.clock.now()
-                    async with aclosing(self.transport.stream(call)) as pieces:
-                        async for piece in pieces:
-                            if isinstance(piece, Reply):
-                                start.tokens = piece.input_tokens + piece.output_tokens
-                                self._enter(piece, self.clock.now() - began, record)
-                            shown = True
-                            yield piece
-                    return
-            except Failure as failure:
-                if shown:
-                    raise failure.error from failure
-                await self._wait_or_raise(failure, attempt)
-
-    async def _wait_or_raise(self, failure: Failure, attempt: int) -> None:
-        if not failure.retryable:
-            raise failure.error from failure
-        if attempt == self.max_attempts:
-            error = failure.error
-            raise type(error)(f"{error.message} (after {attempt} attempts)", error.remedy) from failure
-        if failure.wait is not None:
-            # All calls wait that long: they would be refused as well.
-            self.limits.pause(min(failure.wait, LONGEST_WAIT))
-        await self.clock.sleep(self._backoff(attempt, failure.wait))
-
-    def _backoff(self, attempt: int, asked: float | None) -> float:
-        """Seconds: what the server asks for and a tenth more by chance, else doubling with jitter; a minute at most."""
-        if asked is not None:
-            return min(LONGEST_WAIT, asked * (1 + 0.1 * self.clock.chance()))
-        return min(LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * (0.5 + 0.5 * self.clock.chance())
+    async def _received(self, call: Call, draft: Draft) -> Reply:
+        """One reply, piece by piece where somebody watches."""
+        if not draft.watched:
+            return await self.transport.send(call)
+        async with aclosing(self.transport.stream(call)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return piece
+                draft.add(piece)
+        raise AssertionError("a stream ends with its reply")
 
     # --- ledger and cache --------------------------------------------------------------------------------------------
 
@@ -213,6 +203,16 @@ class Client:
                 seconds=seconds,
             )
         )
+
+    def _keep(self, key: str, reply: Reply) -> None:
+        if self.cache is not None and reply.finish == "stop":
+            self.cache.put(key, json.dumps({"text": reply.text}, ensure_ascii=False))
+
+    def _strike(self, asker: _Asker) -> None:
+        """The answer that came cannot be read: nobody is to see it again."""
+        asker.draft.withdraw()
+        if self.cache is not None:
+            self.cache.remove(asker.key)
 
     def _stored(self, key: str) -> str | None:
         found = self.cache.get(key) if self.cache is not None else None

@@ -61,16 +61,16 @@ class DspyTransport:
         if self._lm is None:
             self._lm = connect(self._choice, self._timeout)
             self._takes_schema = bool(self._lm.supports_response_schema)
-        while True:
-            asked = call.schema is not None and self._takes_schema
-            try:
-                with dspy.context(disable_history=True):
-                    return _reply(await self._lm.acall(self._request(call)), call)
-            except LMError as error:
-                unsupported = isinstance(error, LMUnsupportedFeatureError) or "response_format" in str(error)
-                if not (asked and unsupported):
-                    raise self._failure(error) from error
-                self._takes_schema = False
+        asked = call.schema is not None and self._takes_schema
+        try:
+            with dspy.context(disable_history=True):
+                return _reply(await self._lm.acall(self._request(call)), call)
+        except LMError as error:
+            unsupported = isinstance(error, LMUnsupportedFeatureError) or "response_format" in str(error)
+            failure = self._failure(error)
+            failure.adapted = asked and unsupported
+            self._takes_schema = self._takes_schema and not failure.adapted
+            raise failure from error
 
     async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         """The whole answer as one piece, then the reply."""

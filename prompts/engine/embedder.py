@@ -1,6 +1,7 @@
 """Which model turns texts into vectors, and how is each text embedded only once?"""
 
 import hashlib
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -12,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
+from prompts.engine.meter import Meter
+from prompts.engine.providers import ModelChoice, embedding_endpoint
 from prompts.engine.windows import Piece, is_latin, rough_pieces, spans
 
 if TYPE_CHECKING:  # tokenizers, safetensors and torch load only when a text is embedded
@@ -23,8 +26,8 @@ Made = TypeVar("Made")
 BUNDLED = "all-MiniLM-L6-v2"
 CHOICES = (
     "Choose `bundled` (all-MiniLM-L6-v2, the default), `none` (lexical retrieval only), a sentence-transformers model "
-    "as `sentence-transformers/NAME` or a folder, `openai/NAME`, or any model's name together with the base URL of an "
-    "OpenAI-compatible server."
+    "as `sentence-transformers/NAME` or a folder, `openai/NAME` (`mistral/…`, `ollama/…`), or any model's name "
+    "together with the base URL of an OpenAI-compatible server."
 )
 _RECENT = 64  # queries are asked again (a rewrite, a retry, the next mode); passages are not
 
@@ -50,6 +53,9 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Unit vectors, len(texts) x dimension. Reads `max_tokens` of each text: cut longer ones by `windows` first."""
+
+    def metered(self, meter: Meter) -> "Embedder":
+        """The same embedder, whose calls to a server are entered into this ledger under the step `embed`."""
 
 
 class VectorCache(Protocol):
@@ -85,6 +91,12 @@ class CachingEmbedder(ABC):
     def _pieces(self, text: str) -> list[Piece]:
         return rough_pieces(text)
 
+    def _found(self, texts: int, missing: int) -> None:  # noqa: B027 -- most pay for nothing
+        """So many distinct texts were asked for, of which so many had no vector yet."""
+
+    def metered(self, meter: Meter) -> "CachingEmbedder":
+        return self  # on this machine nothing is paid for
+
     def reads(self, text: str) -> bool:
         return text.strip() != ""
 
@@ -101,6 +113,8 @@ class CachingEmbedder(ABC):
             vector = self._recent.get(texts[0])
         if vector is None:
             vector = self._looked_up(texts)[0]
+        else:
+            self._found(1, 0)
         with self._recent_lock:
             self._recent[texts[0]] = vector
             self._recent.move_to_end(texts[0])
@@ -119,6 +133,7 @@ class CachingEmbedder(ABC):
             if self._cache:
                 self._cache.put_many(self.name, fresh)
             found |= fresh
+        self._found(len(hashes), len(missing))
         widths = {vector.shape[-1] for vector in found.values()}
         if widths != {self.dimension}:
             raise ModelMisconfigured(
@@ -219,6 +234,9 @@ class NoEmbedder:
             )
         return np.empty((0, 0), np.float32)
 
+    def metered(self, meter: Meter) -> "NoEmbedder":
+        return self
+
 
 def open_embedder(
     name: str | None = None,
@@ -228,17 +246,21 @@ def open_embedder(
     *,
     allow_download: bool = False,
 ) -> Embedder:
-    """The embedder that the settings name, not loaded yet. Raises ModelMisconfigured for an unknown name."""
+    """The embedder that the settings name, not loaded yet. Raises ModelMisconfigured for an unknown name.
+
+    A key that is not given is read from the provider's own variable (`OPENAI_API_KEY`), for its own address alone.
+    """
     if name == "none":
         return NoEmbedder()
     if name == "bundled" or (name in {None, "", BUNDLED} and not base_url):
         return BundledMiniLM(cache)
     if not name:
         raise ModelMisconfigured(f"No embedding model is named for {base_url!r}.", CHOICES)
-    if base_url or name.startswith("openai/"):
-        from prompts.engine.embedding_api import OPENAI_URL, ApiEmbedder
+    served = embedding_endpoint(ModelChoice(name, base_url, api_key), os.environ)
+    if served is not None:
+        from prompts.engine.embedding_api import ApiEmbedder
 
-        return ApiEmbedder(name.removeprefix("openai/"), base_url or OPENAI_URL, api_key, cache)
+        return ApiEmbedder(served, cache)
     if name.startswith("sentence-transformers/") or Path(name).expanduser().is_dir():
         return SentenceTransformerEmbedder(str(Path(name).expanduser()), cache, allow_download=allow_download)
     raise ModelMisconfigured(f"There is no embedding {name!r}.", CHOICES)

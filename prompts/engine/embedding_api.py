@@ -1,5 +1,6 @@
 """How are vectors fetched from a server that speaks OpenAI's /v1/embeddings?"""
 
+import copy
 import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -8,11 +9,15 @@ import httpx
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from prompts.engine.embedder import CachingEmbedder, Floats, VectorCache
-from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
-from prompts.engine.faults import seconds_asked
+from prompts.engine.calls import rough_tokens
+from prompts.engine.embedder import CachingEmbedder, Floats, Lazy, VectorCache
+from prompts.engine.errors import BadKey, ModelMisconfigured, ModelRefused, ModelUnavailable, QuotaExhausted
+from prompts.engine.faults import refused, seconds_asked
+from prompts.engine.meter import Meter, Spent
+from prompts.engine.prices import price_of
+from prompts.engine.providers import Endpoint
 
-OPENAI_URL = "https://api.openai.com/v1"
+STEP = "embed"  # in the ledger
 _BATCH = 64
 _ATTEMPTS = 5
 _LONGEST_WAIT = 60.0  # seconds; a server that asks for more is reported as unavailable sooner than waited for
@@ -26,6 +31,7 @@ class _Row(BaseModel):
 
 class _Answer(BaseModel):
     data: list[_Row]
+    usage: object = None
 
 
 class ApiEmbedder(CachingEmbedder):
@@ -33,60 +39,82 @@ class ApiEmbedder(CachingEmbedder):
 
     def __init__(
         self,
-        model: str,
-        base_url: str,
-        api_key: str | None = None,
+        where: Endpoint,
         cache: VectorCache | None = None,
         *,
+        meter: Meter | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        host = urlsplit(base_url)
-        if host.scheme not in {"http", "https"} or not host.hostname:
-            raise ModelMisconfigured(
-                f"{base_url!r} is not the address of an embedding server.",
-                "Give one such as http://localhost:11434/v1.",
-            )
-        super().__init__(f"{model}@{host.netloc.rpartition('@')[2]}", _MAX_TOKENS, cache)
-        self._model = model
-        self._url = f"{base_url.rstrip('/').removesuffix('/embeddings')}/embeddings"
-        self._key = api_key
+        super().__init__(f"{where.model}@{urlsplit(where.url).netloc.rpartition('@')[2]}", _MAX_TOKENS, cache)
+        self._where = where
+        self._url = f"{where.url}/embeddings"
+        self._price = price_of(where.name) if where.listed else None
+        self.meter = meter or Meter()
         self._sleep = sleep
-        self._dimension: int | None = None
+        # All views share the connection and the length of the first vector that came.
+        self._client = Lazy(self._connected)
+        self._widths: list[int] = []
+
+    def metered(self, meter: Meter) -> "ApiEmbedder":
+        view = copy.copy(self)
+        view.meter = meter
+        return view
 
     @property
     def dimension(self) -> int:
         """Asked of the server by one short text where no vector has come yet."""
-        if self._dimension is None:
+        if not self._widths:
             self._encode(["dimension"])
-        assert self._dimension is not None  # noqa: S101 - `_encode` sets it or raises
-        return self._dimension
+        return self._widths[0]
+
+    def _connected(self) -> httpx.Client:
+        if self._where.lacks:
+            raise BadKey(
+                f"The embedding model {self._where.name!r} needs a key.",
+                f"Set TRELLIS_EMBEDDING_API_KEY or {self._where.lacks}, or use the embedding `bundled`.",
+            )
+        headers = {"Authorization": f"Bearer {self._where.key}"} if self._where.key else {}
+        return httpx.Client(headers=headers, timeout=60.0)
 
     def _encode(self, texts: list[str]) -> Floats:
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        with httpx.Client(headers=headers, timeout=60.0) as client:
-            batches = [self._batch(client, texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)]
+        batches = [self._batch(self._client.get(), texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)]
         widths = {len(row) for batch in batches for row in batch}
-        if self._dimension is None and len(widths) == 1:
-            self._dimension = next(iter(widths))
-        if widths != {self._dimension}:
+        if not self._widths and len(widths) == 1:
+            self._widths.extend(widths)
+        if widths != set(self._widths):
             raise ModelRefused(
-                f"{self.name!r} answered vectors of {sorted(widths)} numbers; the first ones had {self._dimension}.",
+                f"{self.name!r} answered vectors of {sorted(widths)} numbers; the first ones had {self._widths}.",
                 "Its server now serves another model: name that one, and index again with --full.",
             )
         return np.array([row for batch in batches for row in batch], np.float32)
 
     def _batch(self, client: httpx.Client, texts: list[str]) -> list[list[float]]:
+        started = time.monotonic()
         response = self._posted(client, texts)
         try:
-            rows = sorted(_Answer.model_validate_json(response.content).data, key=lambda row: row.index)
+            answer = _Answer.model_validate_json(response.content)
         except ValidationError as error:
             raise ModelRefused(
                 f"{self._url} did not answer in the form of /v1/embeddings: {error.errors()[0]['msg']}.",
                 "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly `/v1`.",
             ) from error
+        self._enter(texts, answer.usage, time.monotonic() - started)
+        rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise ModelRefused(f"{self.name!r} answered {len(texts)} texts with {len(rows)} vectors.", "Try again.")
         return [row.embedding for row in rows]
+
+    def _found(self, texts: int, missing: int) -> None:
+        """What the cache spared are the calls that would have been made without it."""
+        spared = -(-texts // _BATCH) - -(-missing // _BATCH)
+        if spared:
+            self.meter.record(STEP, self.name, Spent(cached_calls=spared))
+
+    def _enter(self, texts: list[str], usage: object, seconds: float) -> None:
+        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
+        cost = self._price.cost(tokens, 0) if self._price else None
+        self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
 
     def _posted(self, client: httpx.Client, texts: list[str]) -> httpx.Response:
         failure = ""
@@ -94,7 +122,7 @@ class ApiEmbedder(CachingEmbedder):
             wait = float(2**attempt) / 2
             try:
                 response = client.post(
-                    self._url, json={"model": self._model, "input": texts, "encoding_format": "float"}
+                    self._url, json={"model": self._where.model, "input": texts, "encoding_format": "float"}
                 )
             except httpx.TransportError as error:
                 failure = f"{type(error).__name__}: {error}"
@@ -102,8 +130,14 @@ class ApiEmbedder(CachingEmbedder):
                 if response.is_success:
                     return response
                 failure = self._said(response)
-                if response.status_code != 429 and response.status_code < 500:
-                    raise _refusal(response.status_code, failure, self.name)
+                status = response.status_code
+                if isinstance(refused(self.name, self._url, status, response.text).error, QuotaExhausted):
+                    raise QuotaExhausted(
+                        f"The server of {self.name!r} has no credit for it: {failure}",
+                        "Add credit, or use another embedding (TRELLIS_EMBEDDING).",
+                    )
+                if status != 429 and status < 500:
+                    raise _refusal(status, failure, self.name)
                 asked = seconds_asked(response.headers.get("retry-after"))
                 wait = wait if asked is None else asked
             if wait > _LONGEST_WAIT or attempt == _ATTEMPTS - 1:
@@ -116,12 +150,12 @@ class ApiEmbedder(CachingEmbedder):
 
     def _said(self, response: httpx.Response) -> str:
         said = f"HTTP {response.status_code} {response.text[:200]}"
-        return said.replace(self._key, "***") if self._key else said
+        return said.replace(self._where.key, "***") if self._where.key else said
 
 
 def _refusal(status: int, said: str, name: str) -> ModelMisconfigured | ModelRefused:
     if status in {401, 403}:
-        return ModelMisconfigured(f"The server of {name!r} refused the key: {said}", "Set the API key of this server.")
+        return BadKey(f"The server of {name!r} refused the key: {said}", "Set its key: TRELLIS_EMBEDDING_API_KEY.")
     if status == 404:
         return ModelMisconfigured(
             f"The server has no model or address for {name!r}: {said}", "Check the name and base URL."

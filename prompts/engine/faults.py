@@ -45,13 +45,17 @@ _SHOWN = 300
 
 
 class Failure(Exception):
-    """A call without a reply: the error to raise at last, whether trying again can help, and how long to wait first."""
+    """A call without a reply: the error to raise at last, whether trying again can help, and how long to wait first.
+
+    `adapted`: the next request leaves out what the server did not take in this one.
+    """
 
     def __init__(self, error: EngineError, *, retryable: bool = False, wait: float | None = None) -> None:
         super().__init__(str(error))
         self.error = error
         self.retryable = retryable
         self.wait = wait
+        self.adapted = False
         self.said = error.message
         self.status = 0
 

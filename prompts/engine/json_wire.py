@@ -6,10 +6,10 @@ Accepted: prose around the object, a code fence, a choice in another case.
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import dspy
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from prompts.engine.memo import memo
 from prompts.engine.messages import NotAsAsked, Schema
@@ -36,7 +36,7 @@ class JsonWire:
         if list(found) != names:
             raise NotAsAsked(f"the object has the keys {list(found)}, not {names} in this order.")
         for field in fields:
-            _check_order(field, found[field.name])
+            _check_order(field.name, field.kind, found[field.name])
         return {field.name: _validated(field, found[field.name]) for field in fields}
 
     def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
@@ -70,13 +70,18 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return made
 
 
-def _check_order(field: Field, value: object) -> None:
-    """What is to be thought of first must not be written last."""
-    if isinstance(value, dict):
-        given = [name for name in value if name in field.parts]
-        asked = [name for name in field.parts if name in value]
+def _check_order(place: str, kind: object, value: object) -> None:
+    """What is to be thought of first must not be written last, in no object of the answer."""
+    if isinstance(value, list):
+        for item in value:
+            _check_order(place, next(iter(get_args(kind)), None), item)
+    elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, BaseModel):
+        given = [name for name in value if name in kind.model_fields]
+        asked = [name for name in kind.model_fields if name in value]
         if given != asked:
-            raise NotAsAsked(f"{field.name} has its keys in the order {given}, not {asked}.")
+            raise NotAsAsked(f"{place} has its keys in the order {given}, not {asked}.")
+        for name in asked:
+            _check_order(f"{place}.{name}", kind.model_fields[name].annotation, value[name])
 
 
 def _validated(field: Field, value: object) -> object:

@@ -1,30 +1,29 @@
 """When may the next call go out? Calls in flight, requests a minute and tokens a minute, the urgent first.
 
-One instance stands for one server and is shared by all threads and event loops of the process. In no 60 seconds do more
-requests start than `rpm`, nor more tokens than `tpm` (as estimated at the start, corrected when the reply tells; a call
-larger than `tpm` goes alone).
+One instance stands for one server and is shared by all threads and event loops of the process. Calls in flight are
+counted here; requests and tokens a minute by the server's budget, which other processes may share: tokens as estimated
+at the start, corrected when the reply tells.
 """
 
 import asyncio
 import heapq
 import itertools
 import threading
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from prompts.engine.budget import Budget, LocalBudget
 from prompts.engine.clock import Clock
-
-WINDOW = 60.0
 
 
 @dataclass(slots=True)
 class Start:
-    """A request in the window; `tokens` may be corrected."""
+    """A call that has begun; set `tokens` when the reply tells what it used."""
 
     at: float
     tokens: int
+    estimated: int
 
 
 @dataclass(slots=True, order=True)
@@ -48,20 +47,16 @@ class _Ticket:
 
 
 class Limits:
-    """Admission to one server."""
+    """Admission to one server; without a `budget` there is no limit a minute."""
 
-    def __init__(
-        self, concurrency: int, rpm: int | None = None, tpm: int | None = None, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, concurrency: int, budget: Budget | None = None, clock: Clock | None = None) -> None:
         self.concurrency = concurrency
-        self.rpm = rpm
-        self.tpm = tpm
         self.in_flight = 0
         self._clock = clock or Clock()
+        self._budget = budget or LocalBudget(None, None, self._clock)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._waiting: list[_Ticket] = []
-        self._window: deque[Start] = deque()
         self._paused_until = float("-inf")
 
     @asynccontextmanager
@@ -73,6 +68,8 @@ class Limits:
         finally:
             with self._lock:
                 self.in_flight -= 1
+                if start.tokens != start.estimated:
+                    self._budget.correct(start.at, 0, start.tokens - start.estimated)
                 self._admit()
 
     def pause(self, seconds: float) -> None:
@@ -116,8 +113,7 @@ class Limits:
         ticket.gone = True
         if ticket.start is not None:
             self.in_flight -= 1
-            with suppress(ValueError):
-                self._window.remove(ticket.start)
+            self._budget.correct(ticket.start.at, -1, -ticket.start.estimated)
 
     def _admit(self) -> None:
         """Starts all that may start now, in order; tells the first of the others how long to sleep. Holds the lock."""
@@ -128,30 +124,15 @@ class Limits:
                 continue
             if self.in_flight >= self.concurrency:
                 return
-            now = self._clock.now()
-            delay = self._delay(first.tokens, now)
+            at, delay = 0.0, self._paused_until - self._clock.now()
+            if delay <= 0:
+                at, delay = self._budget.take(first.tokens, first.priority)
             if delay > 0:
                 if first.delay is None:
                     first.delay = delay
                     first.call()
                 return
             heapq.heappop(self._waiting)
-            first.start = Start(now, first.tokens)
-            self._window.append(first.start)
+            first.start = Start(at, first.tokens, first.tokens)
             self.in_flight += 1
             first.call()
-
-    def _delay(self, tokens: int, now: float) -> float:
-        while self._window and now - self._window[0].at >= WINDOW:
-            self._window.popleft()
-        delay = self._paused_until - now
-        if self.rpm is not None and len(self._window) >= self.rpm:
-            delay = max(delay, self._window[-self.rpm].at + WINDOW - now)
-        if self.tpm is not None:
-            used = tokens + sum(start.tokens for start in self._window)
-            for start in self._window:
-                if used <= self.tpm:
-                    break
-                used -= start.tokens
-                delay = max(delay, start.at + WINDOW - now)
-        return delay

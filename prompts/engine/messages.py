@@ -24,6 +24,7 @@ class Message:
 
 def repair(messages: Sequence[Message], answer: str, problem: str) -> tuple[Message, ...]:
     """The conversation goes on: the refused answer, what is wrong with it, and the request for another."""
+    wrong = neutralise(problem)  # which may quote the answer
     said = answer if len(answer) <= MOST_SHOWN else f"{answer[:MOST_SHOWN]}…"
-    ask = f"This answer cannot be read: {problem} Answer again: complete, in the form asked for, nothing else."
+    ask = f"This answer cannot be read: {wrong} Answer again: complete, in the form asked for, nothing else."
     return (*messages, Message("assistant", neutralise(said) or "(empty)"), Message("user", ask))

@@ -8,10 +8,11 @@ import copy
 import difflib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from prompts.engine.budget import Budget, LocalBudget
 from prompts.engine.client import AnswerCache, Client
 from prompts.engine.clock import Clock
 from prompts.engine.errors import ModelMisconfigured
@@ -42,7 +43,10 @@ class CallSettings:
 
 
 class Models:
-    """The model of every role, the meter and cache that they share, and the limits of each server."""
+    """The model of every role, the meter and cache that they share, and the limits of each server.
+
+    `budget_of` gives the budget of a server's address where other processes share it; else each process counts alone.
+    """
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Models:
         calls: CallSettings | None = None,
         cache: AnswerCache | None = None,
         clock: Clock | None = None,
+        budget_of: Callable[[str], Budget] | None = None,
     ) -> None:
         for role in choices:
             _known(role)
@@ -61,6 +66,7 @@ class Models:
         self.calls = calls or CallSettings()
         self._cache = cache
         self._clock = clock or Clock()
+        self._budget_of = budget_of or self._own_budget
         self._lock = threading.RLock()
         self._clients: dict[ModelChoice, Client] = {}
         self._limits: dict[str, Limits] = {}
@@ -132,9 +138,10 @@ class Models:
             transport = DspyTransport(choice, self.calls.timeout)
         listed = where.listed if where is not None else choice.base_url is None
         calls = self.calls
-        limits = self._limits.setdefault(
-            transport.address, Limits(calls.concurrency, calls.rpm, calls.tpm, self._clock)
-        )
+        if transport.address not in self._limits:
+            budget = self._budget_of(transport.address)
+            self._limits[transport.address] = Limits(calls.concurrency, budget, self._clock)
+        limits = self._limits[transport.address]
         return Client(
             transport,
             limits,
@@ -143,6 +150,9 @@ class Models:
             max_attempts=calls.max_attempts,
             clock=self._clock,
         )
+
+    def _own_budget(self, _: str) -> Budget:
+        return LocalBudget(self.calls.rpm, self.calls.tpm, self._clock)
 
 
 def _known(role: str) -> None:

@@ -57,31 +57,25 @@ class OpenAITransport:
 
     async def send(self, call: Call) -> Reply:
         """One request and its reply."""
-        while True:
-            body = self._body(call)
-            try:
-                return self._reply(await self._post(body), call)
-            except Failure as failure:
-                if not self._learn(failure, body):
-                    raise
+        body = self._body(call)
+        try:
+            return self._reply(await self._post(body), call)
+        except Failure as failure:
+            failure.adapted = self._learn(failure, body)
+            raise
 
     async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         """Pieces of the answer, then the reply."""
-        while True:
-            body = self._body(call) | {"stream": True}
-            if self._takes_stream_options:
-                body["stream_options"] = {"include_usage": True}
-            shown = False
-            try:
-                async with aclosing(self._stream(body, call)) as pieces:
-                    async for piece in pieces:
-                        shown = True
-                        yield piece
-            except Failure as failure:
-                if shown or not self._learn(failure, body):
-                    raise
-            else:
-                return
+        body = self._body(call) | {"stream": True}
+        if self._takes_stream_options:
+            body["stream_options"] = {"include_usage": True}
+        try:
+            async with aclosing(self._stream(body, call)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except Failure as failure:
+            failure.adapted = self._learn(failure, body)
+            raise
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
@@ -167,7 +161,9 @@ class OpenAITransport:
             raise self._unreachable(error) from error
         if gathered.finish is None:
             raise self._unreachable("the stream ended in the middle of the answer")
-        yield gathered.reply()
+        reply = gathered.reply()
+        self._check_read(call, reply.input_tokens)
+        yield reply
 
     def _event(self, line: bytes) -> dict[str, object]:
         try:
@@ -197,7 +193,7 @@ class OpenAITransport:
 
     def _check_read(self, call: Call, given: int) -> None:
         """Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells."""
-        if _CACHED_PREFIX < given < 0.7 * call.least_tokens():
+        if _CACHED_PREFIX < given < 0.9 * call.least_tokens():
             raise Failure(
                 ContextOverflow(
                     f"{self.model} at {self.address} read only {given} tokens of the request: it cuts long requests.",

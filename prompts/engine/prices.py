@@ -41,6 +41,7 @@ _PRICES: dict[str, tuple[float, float]] = {
     "gemini/gemini-3.8-flash": (0.75, 3.75),
     "groq/openai/gpt-oss-120b": (0.15, 0.6),
     "groq/openai/gpt-oss-20b": (0.075, 0.3),
+    "mistral/mistral-embed": (0.1, 0.0),
     "mistral/mistral-large-latest": (0.5, 1.5),
     "mistral/mistral-medium-latest": (1.5, 7.5),
     "mistral/mistral-small-latest": (0.15, 0.6),
@@ -61,6 +62,9 @@ _PRICES: dict[str, tuple[float, float]] = {
     "openai/o3": (2.0, 8.0),
     "openai/o3-mini": (1.1, 4.4),
     "openai/o4-mini": (1.1, 4.4),
+    "openai/text-embedding-3-large": (0.13, 0.0),
+    "openai/text-embedding-3-small": (0.02, 0.0),
+    "openai/text-embedding-ada-002": (0.1, 0.0),
     "xai/grok-4.3": (1.25, 2.5),
     "xai/grok-4.5": (2.0, 6.0),
 }

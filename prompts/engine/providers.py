@@ -35,7 +35,10 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is served. `listed`: at its provider's own address, where list prices hold."""
+    """Where a model is served. `listed`: at its provider's own address, where list prices hold.
+
+    `lacks`: the variable for the key that the provider asks for and nobody has set.
+    """
 
     name: str
     model: str
@@ -43,6 +46,7 @@ class Endpoint:
     key: str | None = field(repr=False)
     structured: str
     listed: bool
+    lacks: str | None = None
 
 
 _DIRECT = {
@@ -94,23 +98,39 @@ def check(choice: ModelChoice) -> None:
 def endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
     """Where to call a model directly; None where DSPy has to. A key of the environment goes to its provider only."""
     check(choice)
-    prefix, _, rest = choice.name.partition("/")
-    if prefix in _THROUGH_DSPY:
+    if choice.name.partition("/")[0] in _THROUGH_DSPY:
         return None
+    found = _located(choice, environment)
+    if found.lacks:
+        raise ModelMisconfigured(
+            f"The model {choice.name!r} needs a key.", f"Set TRELLIS_LM_API_KEY or {found.lacks}, or use `{OFFLINE}`."
+        )
+    return found
+
+
+def embedding_endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
+    """Where an embedding model is served; None for a name without an address. Keys as for `endpoint`."""
+    prefix, _, model = choice.name.partition("/")
+    if choice.base_url is not None:
+        _check_url(choice.base_url)
+    elif not model or prefix not in _DIRECT or _DIRECT[prefix].url is None:
+        return None
+    return _located(choice, environment)
+
+
+def _located(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint:
+    prefix, _, rest = choice.name.partition("/")
     known = _DIRECT.get(prefix)
-    model = rest if known else choice.name
     own = known.url if known else None
     url = _api(choice.base_url) if choice.base_url else own
-    assert url is not None  # noqa: S101 - `check` has seen to it
+    assert url is not None  # noqa: S101 - the callers have seen to it
     listed = known is not None and url == own
     key = choice.api_key
     if key is None and known is not None and (listed or known.url is None):
         key = next((environment[name] for name in known.keys if environment.get(name)), None)
-    if key is None and known is not None and listed and known.needs_key:
-        raise ModelMisconfigured(
-            f"The model {choice.name!r} needs a key.", f"Set TRELLIS_LM_API_KEY or {known.keys[0]}, or use `{OFFLINE}`."
-        )
-    return Endpoint(choice.name, model, url, key, known.structured if known else "json_schema", listed)
+    lacks = known.keys[0] if known is not None and listed and known.needs_key and key is None else None
+    structured = known.structured if known else "json_schema"
+    return Endpoint(choice.name, rest if known else choice.name, url, key, structured, listed, lacks)
 
 
 def _check_url(url: str) -> None:
@@ -122,6 +142,6 @@ def _check_url(url: str) -> None:
 
 
 def _api(url: str) -> str:
-    """The path before `/chat/completions`; a bare host is meant to be under `/v1`."""
-    base = url.rstrip("/").removesuffix("/chat/completions")
+    """The path before `/chat/completions` or `/embeddings`; a bare host is meant to be under `/v1`."""
+    base = url.rstrip("/").removesuffix("/chat/completions").removesuffix("/embeddings")
     return base if urlsplit(base).path.strip("/") else f"{base}/v1"

@@ -6,7 +6,7 @@ compile, stream), because nothing is looked up by signature name.
 """
 
 import copy
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from prompts.engine.adapter import WireAdapter, chunk
 from prompts.engine.bridge import run_sync
 from prompts.engine.calls import Call
 from prompts.engine.client import Client
+from prompts.engine.drafts import Withdrawn
 from prompts.engine.errors import AnswerMalformed, ModelMisconfigured
 from prompts.engine.guard import restore
 from prompts.engine.json_wire import JsonWire
@@ -66,6 +67,9 @@ class Step(dspy.Predict):
         """The output fields from a model's answer; NotAsAsked, with what is wrong, makes the model answer once more."""
         return self.wire.read(self.signature, restore(answer))
 
+    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """NotAsAsked where outputs in good form cannot be the answer to these inputs; by default they always can."""
+
     # --- DSPy's interface --------------------------------------------------------------------------------------------
 
     def forward(self, **inputs: object) -> dspy.Prediction:
@@ -82,13 +86,14 @@ class Step(dspy.Predict):
             return self.offline(**inputs)
         if self._should_stream():
             return await self._to_listeners(client, inputs)
-        outputs = await client.ask(self._call(inputs), self.read, priority(self.role), self._record)
+        outputs = await client.ask(self._call(inputs), self._reader(inputs), priority(self.role), self._record)
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
 
-    async def stream(self, **inputs: object) -> AsyncGenerator[str | dspy.Prediction]:
+    async def stream(self, **inputs: object) -> AsyncGenerator[str | Withdrawn | dspy.Prediction]:
         """Pieces of the field `streams` as the model writes them, at last the prediction; offline only that.
 
-        The pieces are for the screen: what is stored, cited or counted on comes from the prediction.
+        The pieces are for the screen: what is stored, cited or counted on comes from the prediction. After Withdrawn
+        none of those before it holds.
         """
         client = None if self.lm is not None else self.models.client(self.role)
         if client is None:
@@ -97,7 +102,10 @@ class Step(dspy.Predict):
         field = TextField(self.streams)
         async with aclosing(self._pieces(client, inputs)) as pieces:
             async for piece in pieces:
-                if not isinstance(piece, str):
+                if isinstance(piece, Withdrawn):
+                    field = TextField(self.streams)
+                    yield piece
+                elif not isinstance(piece, str):
                     yield self._forward_postprocess([piece], self.signature, **self._given(inputs))
                 elif shown := restore(field.add(piece)):
                     yield shown
@@ -137,8 +145,18 @@ class Step(dspy.Predict):
             extra={name: value for name, value in config.items() if name not in _OURS},
         )
 
-    def _pieces(self, client: Client, inputs: Mapping[str, object]) -> AsyncGenerator[str | dict[str, object]]:
-        return client.stream(self._call(inputs), self.read, priority(self.role), self._record)
+    def _reader(self, inputs: Mapping[str, object]) -> Callable[[str], dict[str, object]]:
+        def read(answer: str) -> dict[str, object]:
+            outputs = self.read(answer)
+            self.check(outputs, inputs)
+            return outputs
+
+        return read
+
+    def _pieces(
+        self, client: Client, inputs: Mapping[str, object]
+    ) -> AsyncGenerator[str | Withdrawn | dict[str, object]]:
+        return client.stream(self._call(inputs), self._reader(inputs), priority(self.role), self._record)
 
     def _given(self, inputs: Mapping[str, object]) -> dict[str, object]:
         return {name: inputs[name] for name in self.signature.input_fields if name in inputs}
@@ -151,7 +169,7 @@ class Step(dspy.Predict):
 
     async def _by_dspy(self, lm: "dspy.BaseLM", inputs: dict[str, object]) -> dspy.Prediction:
         """A model set on the step itself (a teacher, a fake): DSPy makes the call, our form and reading hold."""
-        with dspy.context(adapter=WireAdapter(self.step, self.wire, self.read)):
+        with dspy.context(adapter=WireAdapter(self.step, self.wire, self._reader(inputs))):
             try:
                 return await super().aforward(lm=lm, **inputs)
             except NotAsAsked as problem:
@@ -166,7 +184,7 @@ class Step(dspy.Predict):
         async for piece in self._pieces(client, inputs):
             if isinstance(piece, str):
                 await settings.send_stream.send(chunk(client.transport.model, id(self), piece))
-            else:
+            elif not isinstance(piece, Withdrawn):  # which DSPy has no word for: its prediction tells
                 outputs = piece
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import dspy
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from prompts.engine.guard import neutralise, neutralised
 from prompts.engine.memo import memo
@@ -20,11 +20,11 @@ from prompts.engine.messages import Message, Schema
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An output field with what validates it, and the keys of its object in order (none where it is no object)."""
+    """An output field with its type and what validates it."""
 
     name: str
+    kind: object
     adapter: TypeAdapter[object]
-    parts: tuple[str, ...] = ()
 
 
 class Wire(Protocol):
@@ -50,12 +50,8 @@ class Wire(Protocol):
 @memo
 def output_fields(signature: type[dspy.Signature]) -> tuple[Field, ...]:
     """The output fields of a signature, in order."""
-    made = []
-    for name, field in signature.output_fields.items():
-        kind = field.annotation
-        parts = tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
-        made.append(Field(name, TypeAdapter(kind), parts))
-    return tuple(made)
+    fields = signature.output_fields.items()
+    return tuple(Field(name, field.annotation, TypeAdapter(field.annotation)) for name, field in fields)
 
 
 @memo
@@ -108,5 +104,6 @@ def conversation(
     messages = [system_message(step, signature, wire)]
     for demo in demos:
         if any(field.name in demo for field in output_fields(signature)):
-            messages += [_user_message(signature, demo), Message("assistant", wire.write(signature, demo))]
+            answer = neutralise(wire.write(signature, demo))
+            messages += [_user_message(signature, demo), Message("assistant", answer)]
     return (*messages, user_message(signature, inputs))

@@ -52,5 +52,5 @@ PERSON_AFTER = re.compile(
     rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))|(?:{_DEEDS})\b)"
 )
 PLACE_BEFORE = re.compile(
-    r"\b(?:born in|died in|at|near|north of|south of|east of|west of|located in|lives in|moved to|town of|city of)\s+$"
+    r"\b(?:born in|died in|near|north of|south of|east of|west of|located in|lives in|moved to|town of|city of)\s+$"
 )

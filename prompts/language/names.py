@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from prompts.language.common import usually_lower
 from prompts.language.kinds import KIND_OF, PERSON_AFTER, PLACE_BEFORE, TITLES, kind_of_words
+from prompts.language.openers import OPENERS
+from prompts.language.titles import title_spans
 from prompts.language.words import STOPWORDS
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
@@ -24,20 +26,15 @@ _CONNECTORS = frozenset(
 _WEAK = frozenset("and for on in to e y".split())
 _DATES = frozenset(
     """january february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec""".split()
+    thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec bc bce""".split()
 )
-_OPENERS = STOPWORDS | frozenset(
-    """
-    according additionally after afterwards ago almost already although always among another anyone around
-    besides chapter come currently despite earlier early eventually every everyone finally first following
-    former formerly get given go good great hence however hush indeed instead introduction keep last later
-    least less like likewise many meanwhile moreover much near nearly never nevertheless new next nobody
-    nothing note oh old one open others otherwise overview perhaps please previously recently second see
-    several similarly since somebody someone sometimes soon step still summary table therefore third three
-    today together two unlike usually various well whose without yes ah why aye ay ha hallo hello o ii iii iv
-    pray bah pooh eh nay hurrah whoop dear mine yours everybody anybody something anything everything
-    """.split()
-)
+_REFERENCE = re.compile(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
+_YEAR = re.compile(r"[12]\d{3} ")  # before an event it tells which one: "1964 Summer Olympics"
+_SPEAKER_BEFORE = re.compile(r"[,!?.][\"”'’] (?:said|cried|asked|replied|answered|exclaimed|returned) $")
+_REGNAL = re.compile(r"I(?=,? of |[,)]| \()")  # "Martin I of Sicily"; "II" is a name word by its capitals
+_CALL = re.compile(r"\w\.[a-z]")
+_ARTICLE = re.compile(r", an? ")
+_INDEFINITE = frozenset("a an another each every any some".split())
 _OPENING_QUOTES = "“‘\"'"
 _SHOUTED = 3  # a sentence of at least so many words in capitals is a heading or a cry: its capitals name nothing
 
@@ -59,6 +56,8 @@ class _Token(NamedTuple):
     end: int
     upper: bool
     opens: bool
+    cried: bool
+    apposed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +79,22 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
         frozenset(_base(token.lower) for tokens in token_lists for token in tokens if token.upper and not token.opens)
         | frozenset(match.group().lower() for match in _TOKEN.finditer(title)),
     )
-    found: list[NameSpan] = []
+    titles = [NameSpan(" ".join(text[a:b].split()), a, b, _title_kind(text, a, b)) for a, b in title_spans(text, title)]
+    found: list[NameSpan] = list(titles)
     for tokens in token_lists:
         for first, last in _runs(text, tokens, usage):
             span = _clean(text, tokens, first, last)
-            if span is not None:
+            if span is not None and not any(one.start < span.end and span.start < one.end for one in titles):
                 found.append(span)
-    return found
+    return sorted(found, key=lambda span: span.start) if titles else found
+
+
+def _title_kind(text: str, start: int, end: int) -> str:
+    if kind := kind_of_words(text[start:end].lower().split()):
+        return kind
+    if text[start - 1 : start] in ('"', "“"):
+        return "work"
+    return "person" if PERSON_AFTER.match(text, end) else "thing"
 
 
 def _tokens(text: str, start: int, end: int) -> list[_Token]:
@@ -99,8 +107,15 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
             word = word[:-1]
         upper = word[:1].isupper()
         opens = upper and (not found or _opens(text, max(start, at - 4), at, found[-1]))
-        found.append(_Token(word, lower, at, at + len(word), upper, opens))
+        after = match.end()
+        cried = opens and text[after : after + 1] == "!"
+        found.append(_Token(word, lower, at, at + len(word), upper, opens, cried, opens and _apposed(text, after)))
     return found
+
+
+def _apposed(text: str, after: int) -> bool:
+    """Whether a word is explained by what follows it ("Belle, a comely matron"), as only a name is."""
+    return text[after : after + 1] == "," and _ARTICLE.match(text, after) is not None
 
 
 def _opens(text: str, start: int, at: int, previous: _Token) -> bool:
@@ -137,14 +152,25 @@ def _is_name_token(token: _Token, usage: _Usage) -> bool:
     base = _base(token.lower)
     if base in STOPWORDS:
         return False
-    return not token.opens or _names_at_start(base, usage)
+    return not token.opens or _names_at_start(base, token, usage)
 
 
-def _names_at_start(base: str, usage: _Usage) -> bool:
+def _names_at_start(base: str, token: _Token, usage: _Usage) -> bool:
     """Whether a word that opens a sentence is a name for all that the text shows."""
-    if base in _OPENERS or base in usage.small or base.endswith("ly"):
+    if base in OPENERS or base in usage.small or base.endswith("ly"):
         return False
-    return base in usage.capital or not usually_lower(base)
+    if base in usage.capital:
+        return True
+    if token.cried:
+        return False
+    first = _first_part(base, token.text)
+    return first not in OPENERS and (token.apposed or not usually_lower(first))
+
+
+def _first_part(base: str, written: str) -> str:
+    """What a word is judged by: "To-night" and "Half-a-dozen" by their first parts, "Anglo-Saxon" as a whole."""
+    first, hyphen, _ = base.partition("-")
+    return first if hyphen and written[len(first) + 1 :].islower() else base
 
 
 def _opens_run(text: str, tokens: Sequence[_Token], index: int, usage: _Usage) -> bool:
@@ -153,7 +179,9 @@ def _opens_run(text: str, tokens: Sequence[_Token], index: int, usage: _Usage) -
     Not where that word is a name by itself in this text ("Dreadful Marley").
     """
     token = tokens[index]
-    if not token.upper or token.lower in _OPENERS or token.lower in _DATES or index + 1 >= len(tokens):
+    if not token.upper or token.lower in _DATES or index + 1 >= len(tokens):
+        return False
+    if _first_part(token.lower, token.text) in OPENERS:
         return False
     following = tokens[index + 1]
     if token.lower.endswith("ly") or following.opens or text[token.end : following.start] != " ":
@@ -166,7 +194,7 @@ def _opens_run(text: str, tokens: Sequence[_Token], index: int, usage: _Usage) -
 def _begins_names(text: str, tokens: Sequence[_Token], following: _Token) -> bool:
     """Whether a name word starts names elsewhere in its text: after a small letter, not after another name word."""
     pattern = re.compile(rf"[a-z,;] {re.escape(following.text)}\b")
-    return pattern.search(text) is not None
+    return any(match.start() + 2 != following.start for match in pattern.finditer(text))
 
 
 def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> list[tuple[int, int]]:
@@ -191,24 +219,32 @@ def _extend(text: str, tokens: Sequence[_Token], last: int, usage: _Usage) -> in
     if tokens[last].text.endswith(("'s", "’s")) and not _titled_after(tokens, last):
         return None
     step = last + 1
-    weak = False
+    weak = meant = False
     while step < len(tokens) and step - last <= 3:
         token = tokens[step]
         gap = text[tokens[step - 1].end : token.start]
-        if gap.strip() not in ("", ".") or "\n\n" in gap or len(gap) > 2:
+        if gap.strip() not in ("", ".", "™", "®") or "\n\n" in gap or len(gap) > 2:
             return None
         number = token.text.isdigit() and step == last + 1 and len(token.text) <= 3 and gap == " "
-        if number and not tokens[last].text.isdigit() and not tokens[last].text.endswith("."):
+        number = number and not tokens[last].text.isdigit() and not tokens[last].text.endswith(".")
+        if number or (step == last + 1 and _REGNAL.match(text, token.start)):
             return step
         if (token.upper and not token.opens and _is_name_token(token, usage)) or (
             token.upper and token.lower in TITLES
         ):
-            return None if weak and not _joins(tokens, last, step) else step
-        if token.text not in _CONNECTORS:
+            return None if weak and not (meant or _joins(tokens, last, step)) else step
+        if _capital_on_purpose(token):
+            meant = True
+        elif token.text not in _CONNECTORS:
             return None
         weak = weak or token.text in _WEAK
         step += 1
     return None
+
+
+def _capital_on_purpose(token: _Token) -> bool:
+    """A function word with a capital inside a sentence is part of a name: "Ghost of Christmas Yet To Come"."""
+    return token.upper and not token.opens and token.lower in STOPWORDS and len(token.text) > 1
 
 
 def _titled_after(tokens: Sequence[_Token], last: int) -> bool:
@@ -225,16 +261,16 @@ def _joins(tokens: Sequence[_Token], last: int, step: int) -> bool:
 
 
 def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
-    words = [token.lower for token in tokens[first : last + 1]]
+    words, start = [token.lower for token in tokens[first : last + 1]], tokens[first].start
     if words[0] in TITLES and len(words) > 1 and words[0] not in {"st", "saint"}:
         return "person"
     if kind := kind_of_words(words):
         return kind
     if first > 0 and tokens[first - 1].lower in TITLES:
         return "person"
-    if PERSON_AFTER.match(text, tokens[last].end):
+    if PERSON_AFTER.match(text, tokens[last].end) or _SPEAKER_BEFORE.search(text, max(0, start - 16), start):
         return "person"
-    if PLACE_BEFORE.search(text, max(0, tokens[first].start - 16), tokens[first].start):
+    if PLACE_BEFORE.search(text, max(0, start - 16), start):
         return "place"
     return "thing"
 
@@ -242,13 +278,25 @@ def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
 def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSpan | None:
     while last > first and tokens[last].text in _CONNECTORS:
         last -= 1
+    kind = _kind(text, tokens, first, last)
+    if kind == "event" and first > 0 and _YEAR.fullmatch(text, tokens[first - 1].start, tokens[first].start):
+        first -= 1
     start, end = tokens[first].start, tokens[last].end
     if text[start:end].endswith(("'s", "’s")):
         end -= 2
     name = text[start:end].rstrip("'’")
-    if last - first >= _SHOUTED and name.isupper():
+    if name.isupper() and (last - first >= _SHOUTED or _is_phrase(tokens, first, last)):
+        return None
+    if first == last and first > 0 and tokens[first - 1].lower in _INDEFINITE and usually_lower(tokens[first].lower):
+        return None
+    if _REFERENCE.match(name) or _CALL.match(name):
         return None
     letters = sum(c.isalpha() for c in name)
-    if letters < 2 or name.lower().rstrip(".") in _OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:
+    if letters < 2 or name.lower().rstrip(".") in OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:
         return None
-    return NameSpan(" ".join(name.split()), start, start + len(name), _kind(text, tokens, first, last))
+    return NameSpan(" ".join(name.split()), start, start + len(name), kind)
+
+
+def _is_phrase(tokens: Sequence[_Token], first: int, last: int) -> bool:
+    """Whether words in capitals are speech and no name: a function word is among them ("SHE LEFT HIM")."""
+    return last > first and any(token.lower in STOPWORDS - {"us"} for token in tokens[first : last + 1])

@@ -9,11 +9,13 @@ import re
 import tempfile
 from bisect import bisect_left, insort
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from prompts.language.names import NameSpan
+from prompts.language.terms_zh import PROSE, VERBAL, Word, is_saying, term_spans, within
 from prompts.language.words import CJK
 
 _WORK = re.compile(r"《([^《》\n]{2,30})》")
@@ -22,7 +24,16 @@ _GLOSSED = re.compile(
     rf"([{CJK}·A-Za-z0-9]{{2,16}})\s*[(（]\s*(?:(?:简称|英文名?|英文简称|又称|又名|即|缩写为?|亦称)[:：]?\s*)?"
     r"([A-Za-z][A-Za-z0-9 .,'&/-]{1,60}?)\s*(?=[)）]|[,，;；、][^()（）]{0,40}[)）])"
 )
+_SAID = re.compile(r"[的了吗呢是谁]|什么|如何")
+_DEFINED = re.compile(rf"^([{CJK}]{{2,12}})(?=[(（][A-Za-z][A-Za-z ,-]+[)）](?:指|是|[:：]))", re.M)
+_MIXED = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9.+-]*(?:算法|基准|数据集|定理|定律|函数|指数|系数|协议|引擎)(?![器库])"
+)
 _LATIN = re.compile(r"(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){0,4}\+?(?![A-Za-z0-9_])")
+_SPELLED = re.compile("[A-Za-z]{2}")
+_ENGLISH_JOINT = re.compile(r" (?:of|via|and|or|the|for|with|in|to|a|an|is|are|by|on|from|as|that)(?: |$)")
+_CALL = re.compile(r"\b[A-Za-z]\.[A-Za-z]|\b[A-Za-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")
+_COMPOUND = re.compile(r"[a-z]{3,}-[a-z]{3,}")
 _TRANSLITERATED = re.compile(rf"[{CJK}]{{1,12}}(?:·[{CJK}]{{1,8}})+")
 _MASKED = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\]\([^)\s]+\)|https?://\S+|\\[A-Za-z]+(?:\{[^{}]*\})*|\$\$.*?\$\$|\$[^$\n]*\$|"
@@ -34,6 +45,21 @@ _QUALITY = re.compile(r"[性化度感]$|^(?:有|无|不|非|高|低|多|可)")  
 _CLAUSE_CUT = re.compile(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)|采用|提出|使用|包括|称为|叫做|名为")
 _NOUN_TAGS = ("n", "vn", "an", "l", "i", "j", "eng", "b", "zg")
 _CUT_TAGS = ("p", "c", "u", "r", "d", "f", "y", "m", "t")
+_FUNCTION = re.compile(
+    r"^[会将地因且是被把使向从对于由与及并而或即所其该此这那每各又也都就才仅只可应需]|[且是的了地得和与而为个些]$"
+)
+_SURNAMES = frozenset(
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林郑谢罗梁宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁"
+    "任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴"
+    "莫孔向汤温康施洪欧阳司诸葛"
+)
+_SUFFIXES = frozenset("器度率值法性论")  # the segmenter cuts them off words that it does not know
+_NO_NAME = re.compile("\u3000|^[图表] ?\\d|^[^A-Za-z\u3400-\u9fff]")
+_WITHIN = frozenset("上中里内下")  # and these it leaves on
+_HAN = re.compile(rf"[{CJK}]{{2,}}")
+_COMMON_NAME, _COMMON_PERSON = 20_000, 50
+_LONGEST_PERSON = 3
+_PERSON_TAGS = frozenset({"nr", "nrt", "nrfg"})
 _NAME_TAGS = frozenset({"nr", "ns", "nt", "nz", "nrt", "nrfg"})
 _STOP = frozenset(
     """
@@ -46,7 +72,7 @@ _STOP = frozenset(
     因此 首先 其次 最后 总之 同时 此外 例如 比如 实际上 事实上 一方面 另一方面 基础 核心 关键 整体 全局 局部
     总体 细节 本身 前者 后者 对应 对于 关于 根据 由于 如下 上述 下面 上面 左右 前后 内部 外部 简介 介绍 总结
     概述 说明 图示 如图 下图 表示 意味着 注意 接下来 值得注意 所有
-    现有 全面 明智 卓越 密集型 大程度 提示 备注 参考 链接 文献 引用 章节 目录 标题 正文 附录
+    引言 前言 结论 结语 致谢 现有 全面 明智 卓越 密集型 大程度 提示 备注 参考 链接 文献 引用 章节 目录 标题 正文 附录
     """.split()
 )
 _KIND_SUFFIXES = (
@@ -82,6 +108,17 @@ def _tagger() -> _Tagger:
     return tagger
 
 
+@lru_cache(maxsize=1)
+def _frequencies() -> dict[str, int]:
+    """How often the segmenter's dictionary counts each word that it holds."""
+    _tagger().lcut("")
+    import jieba
+
+    jieba.initialize()
+    found: dict[str, int] = jieba.dt.FREQ
+    return found
+
+
 def is_generic(name: str) -> bool:
     """Whether a Chinese word names a sort of thing and no thing ("公司", "研究所")."""
     return name in _GENERIC
@@ -104,49 +141,81 @@ def tagged(text: str) -> list[tuple[str, str, int]]:
     return found
 
 
-def _noun_runs(text: str) -> list[tuple[int, int, str]]:
-    """Runs of noun-like words as (start, end, tag of the last word)."""
-    runs: list[tuple[int, int, str]] = []
-    start = end = -1
-    last = ""
-    for word, tag, offset in [*tagged(text), ("", "x", len(text))]:
-        nounish = tag.startswith(_NOUN_TAGS) and word not in _STOP and _WORDLIKE.search(word) is not None
-        if nounish and offset == end:
-            end, last = offset + len(word), tag
-            continue
-        if end > start >= 0:
-            runs.append((start, end, last))
-        start, end, last = (offset, offset + len(word), tag) if nounish else (-1, -1, "")
-    return runs
-
-
 def _candidates(text: str) -> list[tuple[int, int, str, int]]:
     """(start, end, kind, strength); where two overlap, the stronger, then the longer one stays."""
     found = [(m.start(1), m.end(1), "work", 5) for m in _WORK.finditer(text)]
-    found += [(m.start(1), m.end(1), kind_of(m.group(1)), 3) for m in _QUOTED.finditer(text)]
+    words = _words(text)
+    starts = [word.start for word in words]
+    for match in _QUOTED.finditer(text):
+        name = match.group(1).rstrip()
+        if _SAID.search(name) or is_saying(within(words, starts, *match.span(1))):
+            continue
+        if not name.isascii() or _is_term(name):
+            found.append((match.start(1), match.start(1) + len(name), kind_of(name), 3))
+    found += [(m.start(1), m.end(1), kind_of(m.group(1)), 5) for m in _DEFINED.finditer(text)]
+    found += [(m.start(), m.end(), kind_of(m.group()), 3) for m in _MIXED.finditer(text)]
     for match in _GLOSSED.finditer(text):
         name = _tail(match.group(1))
+        if name.isascii() or name.endswith("的") or not _SPELLED.search(match.group(2)):
+            continue
         person = "·" in name
         found.append((match.end(1) - len(name), match.end(1), "person" if person else kind_of(name), 4))
         found.append((match.start(2), match.end(2), "thing", 4))
-    found += [(m.start(), m.end(), "thing", 2) for m in _LATIN.finditer(text) if _is_term(m.group())]
+    found += [(start, end, "thing", 2) for start, end in _latin(text)]
     found += [(m.end() - len(_tail(m.group())), m.end(), "person", 4) for m in _TRANSLITERATED.finditer(text)]
-    runs = _noun_runs(text)
-    counts = Counter(text[start:end] for start, end, _ in runs)
-    for start, end, tag in runs:
-        name = text[start:end]
-        proper = tag in _NAME_TAGS
-        if len(name) <= 3 and not proper and _QUALITY.search(name):
-            continue
-        if (len(name) >= 3 or (len(name) == 2 and (proper or counts[name] > 1))) and len(name) <= 16:
-            kind = "person" if tag in {"nr", "nrt", "nrfg"} and kind_of(name) == "thing" else kind_of(name)
-            found.append((start, end, kind, 1))
+    found += [(start, end, kind_of(text[start:end]), strength) for start, end, strength in term_spans(text, words)]
+    counts = Counter(word.text for word in words)
+    for word in words:
+        if _is_proper(word, counts[word.text]):
+            kind = "person" if word.tag in _PERSON_TAGS and kind_of(word.text) == "thing" else kind_of(word.text)
+            found.append((word.start, word.end, kind, 2))
     return found
 
 
+def _words(text: str) -> list[Word]:
+    frequency = _frequencies()
+    found: list[Word] = []
+    for word, tag, start in tagged(text):
+        count = frequency.get(word, 0)
+        if word in _SUFFIXES and found and found[-1].end == start and _HAN.fullmatch(found[-1].text):
+            found[-1] = Word(found[-1].text + word, "n", found[-1].start, 0)
+        elif count == 0 and len(word) > 1 and word[-1] in _WITHIN and tag not in _NAME_TAGS:
+            stem = word[:-1]
+            found.append(Word(stem, tag, start, frequency.get(stem, 0)))
+            found.append(Word(word[-1], "f", start + len(stem), 0))
+        else:
+            found.append(Word(word, tag, start, count))
+    return found
+
+
+def _is_proper(word: Word, count: int) -> bool:
+    """Whether the segmenter's name tag can be believed of a word that the text holds `count` times."""
+    if word.tag not in _NAME_TAGS or word.frequency > _COMMON_NAME or len(word.text) < 2:
+        return False
+    if word.frequency == 0 and _FUNCTION.search(word.text):
+        return False
+    if word.tag in {"nr", "nrfg"}:
+        known = word.text[0] in _SURNAMES or (count > 1 and word.frequency == 0)
+        return known and len(word.text) <= _LONGEST_PERSON and word.frequency < _COMMON_PERSON
+    return word.tag in {"nt", "ns"} or len(word.text) > 2
+
+
+def _latin(text: str) -> Iterator[tuple[int, int]]:
+    """The foreign terms of a text; a run of foreign words ends at a function word."""
+    for match in _LATIN.finditer(text):
+        start = match.start()
+        for piece in _ENGLISH_JOINT.split(match.group()):
+            if _is_term(piece):
+                at = text.index(piece, start)
+                yield at, at + len(piece)
+                start = at + len(piece)
+
+
 def _is_term(latin: str) -> bool:
-    """Foreign words count as terms when they look like names: an upper-case letter, and not one letter alone."""
-    return len(latin) > 1 and any(c.isupper() for c in latin)
+    """Foreign words count as terms when they look like names: a capital among two letters or more, or a compound."""
+    if _CALL.search(latin):
+        return False
+    return (len(latin) > 1 and any(c.isupper() for c in latin)) or _COMPOUND.fullmatch(latin) is not None
 
 
 def glosses(text: str) -> list[tuple[str, str]]:
@@ -167,7 +236,8 @@ def _tail(run: str) -> str:
         verb = tag.startswith("v") and tag != "vn" and len(word) > 1 and number < len(words) - 1
         # A calling before a transliterated name ("工程师托比亚斯·雷恩") is no part of it.
         calling = dot and tag in {"n", "v"} and len(word) > 1
-        if (verb or calling or tag.startswith(_CUT_TAGS)) and len(head if dot else tail) - after > 1:
+        done = number < len(words) - 1 and (word in PROSE or (word in VERBAL and number < len(words) - 2))
+        if (verb or done or calling or tag.startswith(_CUT_TAGS)) and len(head if dot else tail) - after > 1:
             start = after
     return (head[start:] if dot else tail[start:]) + dot + rest
 
@@ -182,4 +252,4 @@ def name_spans_zh(text: str) -> list[NameSpan]:
         if free_before and (place == len(chosen) or chosen[place][0] >= end):
             insort(chosen, (start, end, kind))
     spans = [NameSpan(text[start:end], start, end, kind) for start, end, kind in chosen]
-    return [span for span in spans if span.text not in _STOP and "\u3000" not in span.text]
+    return [span for span in spans if span.text not in _STOP and not _NO_NAME.search(span.text)]

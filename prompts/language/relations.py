@@ -34,10 +34,16 @@ _FIGURES = re.compile(
     r"\b(?:in\s+)?(?:\d[\d.,/–-]*(?:th|st|nd|rd)?|January|February|March|April|May|June|July|August|September|"
     r"October|November|December)\b"
 )
-_SPACES = re.compile(r"[\s,;:.\"“”‘’'—–*_|-]+")
+_SPACES = re.compile(r"[\s,;:.\"“”‘’'—–*_|()\[\]-]+")
 _LIST_GAP = re.compile(r"^\s*(?:,|,?\s*(?:and|or|&)|、|和|与|及|以及)\s*(?:the\s+|an?\s+)?$", re.I)
+# "funded by X, produced by Y": the second participle is said of the subject too; "born" is said of whom it follows.
+_OF_SUBJECT = re.compile(r"\s*,?\s*(?:(?:and|who|which)\b|(?<=[, ])(?!born|called|named)\w+(?:ed|en|wn) by\b)")
 _NEW_SUBJECT = re.compile(r"[;:]|\b(?:while|whereas|although|because|when|where|but|if)\b|[；。]", re.I)
-_ZH_DROPPED = re.compile(r"[的了于是由在，,、。；;：:（）()\s\"“”]|以及|并且|而且|同时|其中|一个|一种|通过")
+_ZH_CLAUSE = re.compile(rf"[{CJK}*][，,]")
+_ZH_LISTING = frozenset("和 与 及 或 以及 等 跟 同".split())
+_ZH_DROPPED = re.compile(
+    r"[的了于是由在，,、。；;：:（）()\s\"“”《》【】*#]|我们|它|以及|并且|而且|同时|其中|一个|一种|通过"
+)
 _ZH_PRONOUN = re.compile(r"\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])")
 _ADJECTIVAL = (
     "ian",
@@ -46,6 +52,7 @@ _ADJECTIVAL = (
     "can",
     "ean",
     "ench",
+    "zech",
     "ic",
     "erman",
     "utch",
@@ -56,6 +63,10 @@ _ADJECTIVAL = (
     "aqi",
     "aeli",
 )
+_IS_A = re.compile(r"\b(?:is|was|are|were) an? (?:\d{4} )?$")  # "is a 1990 Hong Kong action film"
+# "After leaving Yale University, he joined …": the sentence turns back to the text's topic.
+_BACK_TO_TOPIC = re.compile(r",\s*(?:he|she|it|they)\s")
+_POSSESSED = re.compile(r"['’]s\b")
 _LOWER_WORD = re.compile(r"[ -]([a-z]+)")
 _VERBS = {"was", "is", "are", "were", "has", "had", "who", "which", "and", "or"}
 MAX_GAP = 90
@@ -75,7 +86,8 @@ class Statement:
 def _phrase(gap: str) -> str:
     """The connecting words, no articles, auxiliaries, dates, brackets: "was later designed by the" → "designed by"."""
     text = _FIGURES.sub(" ", _BRACKETED.sub(" ", gap))
-    return _SPACES.sub(" ", _DROPPED.sub(" ", text)).strip().lower()
+    words = _SPACES.sub(" ", _DROPPED.sub(" ", text)).strip().lower()
+    return words if any(map(str.isalnum, words)) else ""
 
 
 def _is_preposition(phrase: str) -> bool:
@@ -85,9 +97,9 @@ def _is_preposition(phrase: str) -> bool:
 def _is_adjective(text: str, name: NameSpan, end: int) -> bool:
     """Whether a name only qualifies the noun after it ("a Russian drama film"): it takes part in no relation."""
     following = _LOWER_WORD.match(text, name.end, end)
-    return (
-        following is not None and name.text.endswith(_ADJECTIVAL) and following.group(1) not in _PREPOSITIONS | _VERBS
-    )
+    if following is None or following.group(1) in _PREPOSITIONS | _VERBS:
+        return False
+    return name.text.endswith(_ADJECTIVAL) or _IS_A.search(text, max(0, name.start - 14), name.start) is not None
 
 
 def _bounded(phrase: str) -> str:
@@ -106,6 +118,8 @@ def statements(text: str, start: int, end: int, names: list[NameSpan], topic: st
         position = name.end
         if _LIST_GAP.match(gap) and predicate:
             pass  # "designed A, B and C": the predicate holds on
+        elif topic and (back := _BACK_TO_TOPIC.search(gap)):
+            subject, predicate = topic, _bounded(_phrase(gap[back.end() :]))
         elif _NEW_SUBJECT.search(gap) or len(gap) > MAX_GAP or not previous:
             subject, previous, predicate = name.text, name.text, ""
             continue
@@ -131,8 +145,8 @@ def _opening(text: str, start: int, end: int, names: list[NameSpan], topic: str)
 
 def _advance(gap: str, subject: str, previous: str, predicate: str) -> tuple[str, str]:
     """Whom the next name belongs to, and by which predicate."""
-    if gap.startswith(("'s ", "’s ")):
-        return previous, _bounded(_phrase(gap[3:])) or "of"
+    if _POSSESSED.match(gap):
+        return previous, _bounded(_phrase(gap[2:])) or "of"
     if any("\u4e00" <= c <= "\u9fff" for c in gap):
         return previous, _zh_phrase(gap)
     phrase = _phrase(gap)
@@ -141,11 +155,16 @@ def _advance(gap: str, subject: str, previous: str, predicate: str) -> tuple[str
     if _is_preposition(phrase) and predicate and not gap.lstrip().startswith("of"):
         stem_words = [word for word in predicate.split() if word not in _PREPOSITIONS]
         return subject, _bounded(" ".join([*stem_words[:3], phrase.split()[-1]]))
-    if re.match(r"\s*,?\s*(?:and|who|which)\b", gap):
+    if _OF_SUBJECT.match(gap):
         return subject, _bounded(phrase)
     return previous, _bounded(phrase)
 
 
 def _zh_phrase(gap: str) -> str:
+    """The connecting words; nothing where a clause ended between, or two things are only listed."""
+    if _ZH_CLAUSE.search(gap):
+        return ""
     words = _ZH_DROPPED.sub("", gap)
+    if words in _ZH_LISTING:
+        return ""
     return words if 0 < len(words) <= 12 and re.search(f"[{CJK}]", words) else ""

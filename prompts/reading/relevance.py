@@ -14,7 +14,7 @@ from prompts.language.asked import Ask
 from prompts.language.concepts import concept_terms
 from prompts.language.names_zh import kind_of, tagged
 from prompts.language.relations import PRONOUN
-from prompts.language.words import HAN_STOP, fold, fold_name, is_han
+from prompts.language.words import CJK, HAN_STOP, fold, fold_name, is_han
 from prompts.reading.evidence import Evidence
 from prompts.reading.pick import names_of, pick_value, says_its_kind
 
@@ -30,6 +30,7 @@ _ZH_ASKING = re.compile(
     r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
 )
 _ZH_JOINS = re.compile(r"[的是在由和与]")
+_DOTTED = re.compile(f"[{CJK}]{{1,6}}(?:·[{CJK}]{{1,6}})+")
 _PRESENT = re.compile(r"\b(?:now|currently|today|present|current|is|are)\b|现在|目前|如今|现任", re.I)
 # A Chinese question speaks of the present unless a particle or a date says otherwise.
 _ZH_PAST = re.compile(r"了|曾|过|\d{3,4}年|[第首前]一?任|当时|以前|原来|最初")
@@ -75,7 +76,7 @@ class Relevance:
         rarest = max(weights.values(), default=1.0)
         known = {name: (name, *others) for name, others in self.aliases.items() if not _is_plain_word(name)}
         if ask.chinese:
-            known |= {name: (name,) for name in _unknown_bodies(ask.text, known)}
+            known |= {name: (name,) for name in (*_unknown_bodies(ask.text, known), *_dotted(ask.text, known))}
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
         self.terms_of_names = [frozenset(concept_terms(name)) for name in known]
         self.name_terms = {term for terms in self.terms_of_names for term in terms}
@@ -202,6 +203,12 @@ def _holds(text: str, form: str) -> bool:
 def _is_plain_word(name: str) -> bool:
     """Whether a Chinese name is too short to be one of its own: the graph knows common words ("社区", "结构") too."""
     return len(name) < 3 and is_han(name)
+
+
+def _dotted(text: str, known: Collection[str]) -> list[str]:
+    """Foreign names ("奥雷尔·文特") of which the graph knows nothing: the dot says that they are names."""
+    runs = (run for whole in _DOTTED.findall(text) for run in _ZH_JOINS.split(whole) if "·" in run)
+    return [run for run in runs if not any(run in name or name in run for name in known)]
 
 
 def _unknown_bodies(text: str, known: Collection[str]) -> list[str]:

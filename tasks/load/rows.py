@@ -13,6 +13,8 @@ from tasks.load.discover import Found
 from tasks.load.plain import clean, one_line, pretty_stem, scalars, stem, title_of
 
 _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), then index again."
+# A longer one is cut by passages, and then none of them holds it.
+_LONGEST_TRIPLE = 1000
 _RESERVED = frozenset({"id", "title", "text"})
 
 
@@ -128,7 +130,11 @@ def _triple(row: Mapping[str, object]) -> Triple:
     for name, value in (("s", s), ("p", p), ("o", o)):
         if not value:
             raise BadRow(f"`{name}` is empty or not a string")
-    return Triple(s=s, p=p, o=o, weight=_weight(row.get("weight")))
+    triple = Triple(s=s, p=p, o=o, weight=_weight(row.get("weight")))
+    length = len(triple.rendered())
+    if length > _LONGEST_TRIPLE:
+        raise BadRow(f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a `text`")
+    return triple
 
 
 def _weight(value: object) -> float:

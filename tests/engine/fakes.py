@@ -4,6 +4,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from prompts.engine.calls import Call, Reply
 from prompts.engine.clock import Clock
@@ -42,7 +43,15 @@ class ManualTime:
         return list(await gathered)
 
 
-Said = str | Reply | Exception
+@dataclass(frozen=True)
+class Broken:
+    """A stream that fails after this much of its text."""
+
+    text: str
+    failure: Exception
+
+
+Said = str | Reply | Broken | Exception
 Script = Sequence[Said] | Callable[[Call], Awaitable[Said]]
 
 
@@ -55,11 +64,27 @@ class Scripted:
 
     def __init__(self, said: Script) -> None:
         self.calls: list[Call] = []
+        self.streamed = 0
         self.in_flight = 0
         self.most_in_flight = 0
         self._said = said
 
     async def send(self, call: Call) -> Reply:
+        said = await self._next(call)
+        if isinstance(said, Broken):
+            raise said.failure
+        return said
+
+    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
+        self.streamed += 1
+        said = await self._next(call)
+        for at in range(0, len(said.text), 4):
+            yield said.text[at : at + 4]
+        if isinstance(said, Broken):
+            raise said.failure
+        yield said
+
+    async def _next(self, call: Call) -> Reply | Broken:
         self.calls.append(call)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -69,13 +94,7 @@ class Scripted:
             self.in_flight -= 1
         if isinstance(said, Exception):
             raise said
-        return said if isinstance(said, Reply) else Reply(said, "stop", 10, 5)
-
-    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
-        reply = await self.send(call)
-        for at in range(0, len(reply.text), 4):
-            yield reply.text[at : at + 4]
-        yield reply
+        return Reply(said, "stop", 10, 5) if isinstance(said, str) else said
 
 
 class MemoryCache:
@@ -89,6 +108,9 @@ class MemoryCache:
 
     def put(self, key: str, answer: str) -> None:
         self.rows[key] = answer
+
+    def remove(self, key: str) -> None:
+        self.rows.pop(key, None)
 
 
 class Sheet:

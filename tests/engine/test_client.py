@@ -6,21 +6,24 @@ from typing import Any
 
 import pytest
 
+from prompts.engine.budget import LocalBudget
 from prompts.engine.calls import Call, Reply
 from prompts.engine.client import Client
+from prompts.engine.drafts import Withdrawn
 from prompts.engine.errors import (
     AnswerMalformed,
     AnswerTruncated,
     AnswerWithheld,
     BadKey,
     ContextOverflow,
+    ModelRefused,
     ModelUnavailable,
 )
 from prompts.engine.faults import Failure
 from prompts.engine.limits import Limits
 from prompts.engine.messages import NotAsAsked
 from prompts.engine.prices import Price
-from tests.engine.fakes import ManualTime, MemoryCache, Scripted, Sheet, call_of
+from tests.engine.fakes import Broken, ManualTime, MemoryCache, Scripted, Sheet, call_of
 
 
 def busy(wait: float | None = None) -> Failure:
@@ -45,7 +48,8 @@ class Bench:
         self.transport = Scripted(said)
         self.cache = MemoryCache()
         self.sheet = Sheet()
-        self.limits = Limits(options.pop("concurrency", 8), clock=self.time.clock)
+        budget = LocalBudget(options.pop("rpm", None), None, self.time.clock)
+        self.limits = Limits(options.pop("concurrency", 8), budget, self.time.clock)
         self.client = Client(self.transport, self.limits, cache=self.cache, clock=self.time.clock, **options)
 
     async def ask(self, *calls: Call) -> list[Any]:
@@ -270,6 +274,34 @@ async def test_whatever_changes_the_answer_changes_the_key(other: Call) -> None:
     assert call_of().key("http://a/v1", "n") not in keys
 
 
+async def test_an_answer_is_kept_before_it_is_read_and_struck_out_where_it_cannot_be() -> None:
+    seen: list[list[str]] = []
+
+    def reading(text: str) -> str:
+        seen.append(list(bench.cache.rows.values()))
+        return read(text)
+
+    bench = Bench(["nonsense", "ok"])
+    await bench.time.run(bench.client.ask(call_of(), reading, 0, bench.sheet))
+    assert seen == [['{"text": "nonsense"}'], ['{"text": "ok"}']]
+    bench = Bench(["nonsense", busy()], max_attempts=1)
+    await bench.time.run(bench.client.ask(call_of(), reading, 0, bench.sheet))
+    assert bench.cache.rows == {}
+
+
+async def test_all_answers_that_have_come_are_kept_before_one_of_them_is_read() -> None:
+    kept_at: list[int] = []
+
+    def reading(text: str) -> str:
+        kept_at.append(len(bench.cache.rows))
+        return read(text)
+
+    bench = Bench(["ok"] * 8, concurrency=8)
+    calls = [call_of(str(number)) for number in range(8)]
+    await asyncio.gather(*(bench.client.ask(call, reading, 0, bench.sheet) for call in calls))
+    assert kept_at == [8] * 8
+
+
 @pytest.mark.parametrize("row", ["", "[1]", '{"text": "not in form"}', '{"answer": 1}'])
 async def test_a_cached_row_that_cannot_be_read_is_asked_again_and_replaced(row: str) -> None:
     bench = Bench(["ok"])
@@ -297,8 +329,16 @@ async def test_cost_seconds_and_tokens_are_entered() -> None:
     assert unpriced.sheet.total.cost_usd is None
 
 
-async def _collected(bench: Bench) -> list[str]:
+async def _collected(bench: Bench) -> list[Any]:
     return [piece async for piece in bench.client.stream(call_of(), read, 0, bench.sheet)]
+
+
+async def _streamed(bench: Bench) -> tuple[list[str], Any]:
+    """What was shown (`<` where it was withdrawn), and the answer or the error."""
+    shown: list[str] = []
+    show = lambda piece: shown.append("<" if isinstance(piece, Withdrawn) else piece)  # noqa: E731
+    (outcome,) = await bench.time.run(bench.client.ask(call_of(), read, 0, bench.sheet, show))
+    return shown, outcome
 
 
 async def test_a_stream_gives_pieces_then_the_answer_and_caches_it() -> None:
@@ -309,20 +349,101 @@ async def test_a_stream_gives_pieces_then_the_answer_and_caches_it() -> None:
     assert bench.limits.in_flight == 0
 
 
+async def test_a_streamed_answer_out_of_form_is_withdrawn_and_repaired_once_with_the_error_shown() -> None:
+    bench = Bench(["nonsense", "ok now"])
+    assert await _streamed(bench) == (["nons", "ense", "<", "ok n", "ow"], "OK NOW")
+    first, second = bench.transport.calls
+    assert second.messages[:-2] == first.messages
+    assert second.messages[-2].content == "nonsense"
+    assert "it begins with 'non'" in second.messages[-1].content
+    assert (bench.transport.streamed, bench.sheet.total.calls) == (2, 2)
+    assert list(bench.cache.rows.values()) == ['{"text": "ok now"}']
+
+
+async def test_a_streamed_answer_that_is_cut_is_withdrawn_and_asked_for_with_twice_the_room() -> None:
+    bench = Bench([Reply("ok ha", "length", 10, 100), "ok whole"])
+    assert await _streamed(bench) == (["ok h", "a", "<", "ok w", "hole"], "OK WHOLE")
+    assert [call.max_tokens for call in bench.transport.calls] == [100, 200]
+    assert bench.transport.streamed == 2
+
+
+async def test_a_stream_that_breaks_off_is_withdrawn_and_asked_for_whole() -> None:
+    bench = Bench([Broken("ok ha", busy()), "ok whole"])
+    assert await _streamed(bench) == (["ok h", "a", "<"], "OK WHOLE")
+    assert (bench.transport.streamed, len(bench.transport.calls)) == (1, 2)
+
+
 @pytest.mark.parametrize(
-    ("said", "kind"),
-    [("nonsense", AnswerMalformed), (Reply("ok", "length", 1, 1), AnswerTruncated), (refused(BadKey), BadKey)],
+    ("said", "kind", "shown"),
+    [
+        (["nonsense", "bad"], AnswerMalformed, ["nons", "ense", "<", "bad", "<"]),
+        ([Reply("ok", "length", 1, 1)] * 2, AnswerTruncated, ["ok", "<", "ok", "<"]),
+        ([Reply("", "withheld", 1, 0)], AnswerWithheld, []),
+        ([refused(BadKey)], BadKey, []),
+    ],
 )
-async def test_a_stream_that_is_no_answer_is_an_error_and_not_cached(said: Any, kind: type[Any]) -> None:
-    bench = Bench([said])
-    (error,) = await bench.time.run(_collected(bench))
+async def test_a_stream_that_is_no_answer_is_withdrawn_an_error_and_not_cached(
+    said: list[Any], kind: type[Any], shown: list[str]
+) -> None:
+    bench = Bench(said)
+    pieces, error = await _streamed(bench)
     assert type(error) is kind
+    assert pieces == shown
     assert bench.cache.rows == {}
+    assert bench.limits.in_flight == 0
+
+
+async def test_a_stream_beside_an_equal_call_is_no_call_of_its_own() -> None:
+    async def said(_: Call) -> Any:
+        await bench.time.clock.sleep(1)
+        return "ok and more"
+
+    bench = Bench(said)
+    found = await bench.time.run(bench.client.ask(call_of(), read, 0, bench.sheet), _collected(bench))
+    assert found == ["OK AND MORE", ["ok and more", "OK AND MORE"]]
+    assert len(bench.transport.calls) == 1
 
 
 async def test_a_stream_that_is_left_frees_its_slot() -> None:
-    bench = Bench(["ok and more"])
+    entered = asyncio.Event()
+
+    async def said(_: Call) -> Any:
+        entered.set()
+        await asyncio.Event().wait()
+
+    bench = Bench(said)
     stream = bench.client.stream(call_of(), read, 0, bench.sheet)
-    assert await anext(stream) == "ok a"
-    await stream.aclose()
-    assert bench.limits.in_flight == 0
+    waiting = asyncio.create_task(anext(stream))
+    await entered.wait()
+    assert bench.limits.in_flight == 1
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (bench.limits.in_flight, bench.transport.in_flight) == (0, 0)
+
+
+# --- what a server does not take -------------------------------------------------------------------------------------
+
+
+def unknown_setting() -> Failure:
+    failure = refused(ModelRefused)
+    failure.adapted = True
+    return failure
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_request_that_leaves_out_what_was_refused_counts_as_one_more(streaming: bool) -> None:
+    bench = Bench([unknown_setting(), unknown_setting(), "ok"], rpm=2)
+    asked = _collected(bench) if streaming else bench.client.ask(call_of(), read, 0, bench.sheet)
+    await bench.time.run(asked)
+    assert len(bench.transport.calls) == 3
+    assert bench.time.now == 60.0, "the third request had to wait for the next minute"
+    assert bench.sheet.total.calls == 1
+
+
+async def test_a_server_that_never_stops_refusing_is_given_up() -> None:
+    bench = Bench(lambda _: asyncio.sleep(0, unknown_setting()))
+    (error,) = await bench.ask()
+    assert type(error) is ModelRefused
+    assert len(bench.transport.calls) == 7

@@ -4,11 +4,16 @@ import copy
 from collections.abc import AsyncIterator
 
 import pytest
+from dspy.utils import DummyLM
 
 from prompts.engine.errors import BadKey
 from prompts.engine.models import ModelChoice, Models
-from prompts.extract import EntityFound, Extract, Extracted, RelationFound, merge
+from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph, RelationFound, merge
+from storage.records import Chunk
+from tasks.dedupe import build_graph
+from tasks.extract import to_extraction
 from tests.server.client import Server
+from tests.test_engine_step import AsWritten
 
 # The scripted model leaves single words out where there are longer names, until it is asked again.
 PASSAGE = "Ada Lovelace met Charles Babbage. Charles Babbage lived in London."
@@ -30,7 +35,8 @@ async def test_a_round_adds_what_was_missed(models: Models, model_server: Server
     ]
     asked = model_server.requests()[-1]
     assert asked["step"] == "glean"
-    assert "Charles Babbage" in str(asked["body"])
+    # A round is told what is known: names, and statements.
+    assert '"Charles Babbage", "Ada Lovelace -[met]-> Charles Babbage"]' in str(asked["body"])
 
 
 async def test_the_rounds_end_where_nothing_is_new(models: Models, model_server: Server) -> None:
@@ -58,16 +64,57 @@ async def test_a_copy_asks_as_often(models: Models, model_server: Server) -> Non
     assert len((await copied.run("T", PASSAGE)).entities) == 3
 
 
-def test_merging_keeps_the_first_of_each_name_and_statement() -> None:
-    def link(target: str, strength: float) -> RelationFound:
-        return RelationFound(source="A", target=target, predicate="met", strength=strength)
+def about(name: str, *said: str, kind: str = "person") -> list[EntityFound]:
+    return [EntityFound(name=name, kind=kind, description=text) for text in said]
 
-    first = Extracted(entities=[EntityFound(name="A", kind="person")], relations=[link("B", 1)])
+
+def link(target: str, *said: str, predicate: str = "met") -> list[RelationFound]:
+    return [RelationFound(source="A", target=target, predicate=predicate, description=text) for text in said]
+
+
+def test_merging_adds_names_and_statements_in_order() -> None:
+    first = Extracted(entities=about("A", ""), relations=link("B", ""))
     more = Extracted(
-        entities=[EntityFound(name="A", kind="place"), EntityFound(name="B", kind="place")],
-        relations=[link("B", 2), link("C", 3)],
+        entities=about("A", "", kind="place") + about("B", ""), relations=link("B", "") + link("C", "A met C.")
     )
     merged = merge(first, more)
-    assert [(entity.name, entity.kind) for entity in merged.entities] == [("A", "person"), ("B", "place")]
-    assert [(one.target, one.strength) for one in merged.relations] == [("B", 1), ("C", 3)]
+    assert [(entity.name, entity.kind) for entity in merged.entities] == [("A", "person"), ("B", "person")]
+    assert [one.target for one in merged.relations] == ["B", "C"]
     assert merge(merged, more) == merged
+
+
+def test_a_further_thing_said_of_a_known_name_or_statement_is_kept_beside_the_first() -> None:
+    first = Extracted(entities=about("Ada", "She kept the light."), relations=link("B", "They met."))
+    more = Extracted(entities=about("Ada", "She was born in Velin."), relations=link("B", "A met B in Velin."))
+    merged = merge(first, more)
+    assert [entity.description for entity in merged.entities] == ["She kept the light.", "She was born in Velin."]
+    assert [one.description for one in merged.relations] == ["They met.", "A met B in Velin."]
+
+
+@pytest.mark.parametrize("again", ["She kept the light in Velin.", "she  kept the light", "the Light, in Velin!", ""])
+def test_what_was_said_already_is_no_addition(again: str) -> None:
+    first = Extracted(
+        entities=about("Ada Lund", "She kept the light in Velin."), relations=link("B", "She kept the light in Velin.")
+    )
+    more = Extracted(entities=about("ADA  Lund", again), relations=link("b", again, predicate="Met"))
+    assert merge(first, more) == first
+    assert merge(first, Extracted(entities=about("Ada Lund", "the li"))) != first  # a part of a word is no part
+
+
+async def test_a_round_that_says_only_what_is_known_is_the_last_and_further_things_reach_the_text() -> None:
+    extract = Extract(Models.offline(), gleanings=3)
+    first = Extracted(entities=about("Ada", "She kept the light."))
+    more = Extracted(entities=about("Ada", "She was born in Velin."))
+    model = DummyLM(
+        [{"found": Extract.wire.write(ExtractGraph, {"found": found})} for found in (first, more, more)],
+        adapter=AsWritten(),
+    )
+    extract.lm = model
+    found = await extract.run("", "Ada kept the light. She was born in Velin.")
+    assert len(model.history) == 3
+    chunk = Chunk(
+        id="c", document="d", ordinal=0, start=0, end=42, text="Ada kept the light. She was born in Velin.", tokens=9,
+        language="en", title="",
+    )  # fmt: skip
+    graph = build_graph([to_extraction(chunk, found)], {"c": chunk})
+    assert list(graph.evidence.values()) == [("She kept the light.", "She was born in Velin.")]

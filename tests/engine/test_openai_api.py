@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from prompts.engine.calls import Call, Reply
+from prompts.engine.client import Client
 from prompts.engine.errors import (
     AnswerWithheld,
     BadKey,
@@ -24,10 +25,12 @@ from prompts.engine.errors import (
 )
 from prompts.engine.faults import Failure, refused, seconds_asked
 from prompts.engine.json_wire import JsonWire
+from prompts.engine.limits import Limits
 from prompts.engine.openai_api import OpenAITransport
 from prompts.engine.providers import Endpoint
 from prompts.engine.wire import conversation
 from prompts.summarize import SummarizeEntity
+from tests.engine.fakes import Sheet
 from tests.server.client import Server
 
 WIRE = JsonWire()
@@ -161,6 +164,8 @@ async def test_a_prompt_that_the_server_cut_without_a_word_is_an_overflow(
     with pytest.raises(Failure, match="cuts long requests") as caught:
         await transport.send(call)
     assert isinstance(caught.value.error, ContextOverflow)
+    with pytest.raises(Failure, match="cuts long requests"):
+        [piece async for piece in transport.stream(call)]
     assert (await transport.send(CALL)).finish == "stop"
 
 
@@ -235,15 +240,32 @@ async def test_what_a_server_does_not_take_is_learnt_once(
 ) -> None:
     picky = Picky(refusals)
     async with await _served(picky) as server:
-        transport = transport_to(str(server.make_url("/v1")))
-        assert (await transport.send(CALL)).text == SAID
+        transport, sheet = transport_to(str(server.make_url("/v1"))), Sheet()
+        client = Client(transport, Limits(4))
+        assert await client.ask(CALL, str, 0, sheet) == SAID
         tried = len(picky.bodies)
         assert tried in {2, 3}
-        reply = await transport.send(CALL)
+        assert await client.ask(CALL, str, 0, sheet) == SAID
         assert len(picky.bodies) == tried + 1, "it was learnt for good"
         assert transport.structured == structured
         assert left_out not in picky.bodies[-1]
-        assert reply.output_tokens == 30, "thinking that is counted apart is in the total"
+        assert sheet.total.calls == 2
+        assert sheet.total.output_tokens == 2 * 30, "thinking that is counted apart is in the total"
+        await transport.aclose()
+
+
+async def test_what_a_server_does_not_take_of_a_stream_is_learnt_and_what_it_always_refuses_ends() -> None:
+    words = "Unknown parameter: stream_options.include_usage"
+    picky = Picky({"stream_options": words})
+    async with await _served(picky) as server:
+        transport = transport_to(str(server.make_url("/v1")))
+        client, sheet = Client(transport, Limits(4)), Sheet()
+        assert [piece async for piece in client.stream(CALL, str, 0, sheet)] == [SAID, SAID]
+        assert ["stream_options" in body for body in picky.bodies] == [True, False]
+        insisting = replace(CALL, extra={"stream_options": {}})
+        with pytest.raises(ModelRefused):
+            await client.ask(insisting, str, 0, sheet)
+        assert len(picky.bodies) < 12
         await transport.aclose()
 
 

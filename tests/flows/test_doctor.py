@@ -7,6 +7,7 @@ import pytest
 from flows.cli import doctor
 from flows.doctor import Examination
 from flows.settings import load_settings
+from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
 
@@ -33,7 +34,7 @@ def test_offline_everything_works_and_nothing_is_left_behind(fresh: Command) -> 
 
 def test_a_workspace_is_opened(trellis: Command) -> None:
     workspace = examined(trellis)[1].workspace
-    assert (workspace.ok, workspace.generation, workspace.format) == (True, 1, 1)
+    assert (workspace.ok, workspace.generation, workspace.format) == (True, 1, SCHEMA_VERSION)
 
 
 def test_a_good_server_passes_with_figures(fresh: Command, model_server: Server) -> None:
@@ -106,7 +107,7 @@ def test_the_embedding_server_is_asked_in_earnest(
     model_server.misbehave({"kind": "unauthorized", "step": "embeddings"})
     code, refused = examined(fresh)
     assert (code, refused.embedding.ok, refused.models[0].ok) == (1, False, True)
-    assert "Set the API key" in refused.embedding.advice
+    assert "Set its key" in refused.embedding.advice
 
 
 def test_a_folder_that_takes_no_file_fails(fresh: Command, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from flows.asking import AskOptions, answer_question
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
+from prompts.engine.drafts import Withdrawn
 from storage.records import Answer
 from tests.flows.conftest import Command
 from tests.server.client import Server
@@ -29,8 +30,13 @@ def session(copied: Command) -> Iterator[Session]:
 
 
 def drafted(session: Session) -> tuple[Answer, list[str]]:
+    """The answer and what was shown; `<` is where what was shown was withdrawn."""
     pieces: list[str] = []
-    answer = asyncio.run(answer_question(QUESTION, AskOptions(on_text=pieces.append), session))
+
+    def show(piece: str | Withdrawn) -> None:
+        pieces.append("<" if isinstance(piece, Withdrawn) else piece)
+
+    answer = asyncio.run(answer_question(QUESTION, AskOptions(on_text=show), session))
     return answer, pieces
 
 
@@ -49,11 +55,28 @@ def test_a_draft_comes_in_pieces_and_the_answer_is_checked(model_server: Server,
 
 
 @pytest.mark.parametrize("rule", ["malformed", "truncated", "cut"])
-def test_a_draft_that_fails_is_asked_for_anew(rule: str, model_server: Server, session: Session) -> None:
+def test_a_draft_that_fails_is_withdrawn_and_written_anew(rule: str, model_server: Server, session: Session) -> None:
     model_server.misbehave({"kind": rule, "step": "answer", "nth": 1})
-    answer, _ = drafted(session)
+    answer, pieces = drafted(session)
     assert "Velin" in answer.answer
-    assert streamed(model_server) == [True, False]
+    assert answer.usage.by_step["answer"].calls == (1 if rule == "cut" else 2)
+    _, *again = "".join(pieces).split("<")
+    # A stream that broke off may do so again: its next try comes whole.
+    assert streamed(model_server) == [True, rule != "cut"]
+    if rule == "cut":
+        assert again in ([], [""])
+    else:
+        (draft,) = again
+        assert "Tomas Reyd was born in Velin" in draft
+
+
+def test_a_malformed_draft_is_repaired_by_what_was_wrong_with_it(model_server: Server, session: Session) -> None:
+    model_server.misbehave({"kind": "malformed", "step": "answer", "nth": 1})
+    drafted(session)
+    bodies = [request["body"] for request in model_server.requests() if request["step"] == "answer"]
+    first, second = (body["messages"] for body in bodies if isinstance(body, dict))
+    assert second[: len(first)] == first
+    assert "cannot be read: the JSON is broken" in second[-1]["content"]
 
 
 def test_offline_nothing_is_drafted(session: Session) -> None:

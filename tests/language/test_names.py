@@ -63,6 +63,35 @@ def test_a_name_may_stand_over_a_line_end_and_reads_as_one_line() -> None:
     assert text[span.start : span.end] == "Bob\nCratchit"
 
 
+def test_function_words_with_a_capital_inside_a_sentence_belong_to_the_name() -> None:
+    assert names("He met the Ghost of Tides Yet to Come there.") == ["Ghost of Tides Yet to Come"]
+
+
+def test_a_title_is_one_name_where_the_text_repeats_or_quotes_it() -> None:
+    text = 'Supper at the Mole is a film. Its song "Rain and the Gulls" is by Ada Korb.'
+    assert names(text, "Supper at the Mole (film)") == ["Supper at the Mole", "Rain and the Gulls", "Ada Korb"]
+    assert "Supper at the Mole" not in names(text)
+
+
+def test_a_quoted_speech_is_no_title() -> None:
+    assert names('"Meet them at the harbour" is what Ilse wrote to Orla.') == ["Ilse", "Orla"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hilloa! Marley is here.", ["Marley"]),
+        ("To-night Marley is here.", ["Marley"]),
+        ("See Section 3 and Figure 2 by Ada.", ["Ada"]),
+        ("She wrote an Idea down for Ada.", ["Ada"]),
+        ("Martin I of Velin met Ada.", ["Martin I of Velin", "Ada"]),
+        ("It hosted the 1964 Winter Olympics.", ["1964 Winter Olympics"]),
+    ],
+)
+def test_capitals_that_name_nothing_and_signs_that_belong_to_a_name(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
 def test_connectors_hold_a_name_together_and_lists_apart() -> None:
     text = "The Bank of Velin, the Institute for Tidal Studies and Orla Bridge met Ada and Zoë."
     assert names(text) == ["Bank of Velin", "Institute for Tidal Studies", "Orla Bridge", "Ada", "Zoë"]
@@ -83,11 +112,37 @@ def test_what_stands_around_a_name_tells_its_kind(text: str, name: str, kind: st
     assert kinds(extract_offline("", text))[name] == kind
 
 
+def test_who_speaks_is_a_person_and_what_is_at_something_is_no_place() -> None:
+    found = kinds(extract_offline("", 'It rained. "So it is," cried Bob Wren. They laughed at Ned Cobb.'))
+    assert found["Bob Wren"] == "person"
+    assert found["Ned Cobb"] == "thing"
+
+
 def test_statements_carry_the_words_between_names() -> None:
     found = extract_offline(
         "Orla Bridge", "The Orla Bridge was designed by Tomas Reyd. It was opened by Ada Korb in 1931."
     )
     assert {("Orla Bridge", "designed by", "Tomas Reyd"), ("Orla Bridge", "opened by", "Ada Korb")} <= said(found)
+
+
+def test_statements_are_made_of_the_sentence_s_subject() -> None:
+    film = "Grey Tide is a 1958 Velin crime film directed by Tomas Reyd for Orla Films and starring Ada Korb."
+    assert said(extract_offline("Grey Tide", film)) >= {
+        ("Grey Tide", "velin crime film directed by", "Tomas Reyd"),
+        ("Grey Tide", "starring", "Ada Korb"),
+    }
+    life = "After leaving Velin College, he joined Orla Films."
+    assert said(extract_offline("Tomas Reyd", life)) == {("Tomas Reyd", "joined", "Orla Films")}
+
+
+def test_brackets_and_signs_are_no_predicate() -> None:
+    assert said(extract_offline("", "Ada Korb (Velin, 1931) → Orla Films.")) == set()
+
+
+def test_chinese_statements_end_with_their_clause_and_lists_state_nothing() -> None:
+    assert said(extract_offline("", "“海湾”很大，我们来看“红隼”。")) == set()
+    assert said(extract_offline("", "“海湾”与“红隼”都很大。")) == set()
+    assert said(extract_offline("", "“海湾”环绕“红隼”。")) == {("海湾", "环绕", "红隼")}
 
 
 def test_aliases_are_stated_relations() -> None:
@@ -122,6 +177,14 @@ def test_a_story_has_characters_without_names() -> None:
     text = '"Good day!" said Scrooge\'s nephew. The clerk in the office applauded. "Let me hear you," said Scrooge.'
     assert {"Scrooge's nephew", "clerk", "office"} <= set(kinds(extract_offline("", text)))
     assert "clerk" not in kinds(extract_offline("", "The clerk of the office met Ada Korb."))
+
+
+def test_speech_in_single_quotes_makes_a_story_too() -> None:
+    text = (
+        "'Good day!' said Ned. 'Come in,' cried his uncle. The lamplighter passed the counting-house. There's father!"
+    )
+    assert {"lamplighter", "counting-house"} <= set(kinds(extract_offline("", text)))
+    assert not {"uncle", "There's father"} & set(kinds(extract_offline("", text)))
 
 
 # --- Chinese ---------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class Place:
         models = Models(
             chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.side.model_answers, QUICK
         )
-        return replace(opened, models=models)
+        return replace(opened, models=models, embedder=opened.embedder.metered(models.meter))
 
     async def index(self, *sources: Path, **settings: object) -> IndexReport:
         runtime = self.runtime(**settings)

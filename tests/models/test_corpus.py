@@ -114,3 +114,43 @@ async def test_vectors_of_a_server(place: Place, source: Path) -> None:
     assert place.server.stats()["steps"]["embeddings"]["calls"] > len(texts), "the question was not embedded"
     assert is_sound(answer)
     assert answer.passages[0].document == "bridge"
+
+
+async def test_calls_for_vectors_are_in_the_ledger_of_the_run_and_of_each_question(place: Place, source: Path) -> None:
+    settings = {"embedding": "openai/e", "embedding_base_url": place.server.base_url}
+    report = await place.index(source, **settings)
+    counted = place.server.stats()["steps"]["embeddings"]
+    entered = report.usage.by_step["embed"]
+    assert (entered.calls, entered.input_tokens, entered.output_tokens) == (
+        counted["calls"],
+        counted["prompt_tokens"],
+        0,
+    )
+    assert (entered.cached_calls, entered.cost_usd) == (0, None)
+    assert entered.seconds > 0
+    (row,) = [row for row in place.usage() if row.step == "embed"]
+    assert row.model.startswith("e@127.0.0.1:")
+    assert (row.calls, row.input_tokens) == (entered.calls, entered.input_tokens)
+    first, other = await place.ask(QUESTION, "When was Tomas Reyd born?", **settings)
+    asked = place.server.stats()["steps"]["embeddings"]
+    spent = [answer.usage.by_step["embed"] for answer in (first, other)]
+    assert all(each.calls for each in spent)
+    assert sum(each.calls for each in spent) == asked["calls"] - counted["calls"]
+    assert sum(each.input_tokens for each in spent) == asked["prompt_tokens"] - counted["prompt_tokens"]
+    assert is_sound(first)
+    assert is_sound(other)
+
+
+async def test_vectors_that_are_there_already_are_cached_calls_and_offline_ones_no_row(
+    place: Place, source: Path, tmp_path: Path, model_server: Server
+) -> None:
+    settings = {"embedding": "openai/e", "embedding_base_url": model_server.base_url, "cache_dir": tmp_path / "shared"}
+    await place.index(source, **settings)
+    made = model_server.stats()["steps"]["embeddings"]["calls"]
+    again = await Place(tmp_path / "other", model_server).index(source, **settings)
+    spared = again.usage.by_step["embed"]
+    texts = [body["body"]["input"] for body in model_server.requests() if body["step"] == "embeddings"]  # type: ignore[index]
+    assert texts[made:] == [["dimension"]], "a new process asks once how long vectors are"
+    assert (spared.calls, spared.cached_calls) == (1, made)
+    offline = await Place(tmp_path / "offline", model_server).index(source, embedding="bundled")
+    assert "embed" not in offline.usage.by_step

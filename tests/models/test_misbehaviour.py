@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prompts.engine.errors import BadKey, EngineError, ModelMisconfigured, QuotaExhausted, UnknownModel
+from prompts.engine.errors import BadKey, ContextOverflow, EngineError, ModelMisconfigured, QuotaExhausted, UnknownModel
 from storage.errors import FailureGate, NoGeneration
 from storage.export import Export
 from tests.models.running import Place, write_rows
@@ -162,6 +162,32 @@ async def test_one_passage_that_never_succeeds_is_a_dead_letter(
     again = await place.index(source)
     assert (again.dead_letters, again.published) == (0, True)
     assert place.server.stats()["steps"]["extract"]["calls"] == 1
+
+
+async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and_no_thin_graph(
+    place: Place, tmp_path: Path
+) -> None:
+    long = " ".join([*["It rained in Velin Town that day."] * 60, "Ana Korb met Tomas Reyd there."])
+    source = write_rows(tmp_path / "docs.jsonl", [*ROWS, {"id": "long", "title": "Rain", "text": long}])
+    place.server.misbehave({"kind": "overflow_silent", "step": "extract", "over": 400})
+    report = await place.index(source)
+    (letter,) = place.dead_letters()
+    assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
+    assert "read only" in letter.error
+    assert "it cuts long requests" in letter.error
+    assert "OLLAMA_CONTEXT_LENGTH" in letter.remedy
+    assert "TRELLIS_CHUNK_TOKENS" in letter.remedy
+    assert place.server.stats()["steps"]["extract"]["calls"] == report.chunks, "it is not tried again"
+    again = await place.index(source, chunk_tokens=100)
+    assert (again.dead_letters, again.published) == (0, True)
+    assert "Ana Korb" in str(place.graph()["relations"])
+
+
+async def test_a_question_that_the_server_cut_without_a_word_says_so(place: Place, source: Path) -> None:
+    await place.index(source)
+    place.server.misbehave({"kind": "overflow_silent", "over": 300, "step": "answer"})
+    with pytest.raises(ContextOverflow, match=r"cuts long requests.*OLLAMA_CONTEXT_LENGTH"):
+        await place.ask("Who built Orla Bridge, Holm Light and Velin Town?")
 
 
 @pytest.mark.parametrize("rule", [{"kind": "overflow_vllm"}, {"kind": "refusal"}, {"kind": "server_error"}], ids=named)

@@ -2,9 +2,10 @@
 
 | step | rule |
 |---|---|
-| extract | capitalised spans are entities, pairs in one sentence are relations |
+| extract | capitalised spans are entities, pairs in one sentence are relations, sentences with a year are claims |
 | glean | the single capitalised words that the list lacks, with the relations that have one of them |
 | doctor | who "was born", and the first year |
+| resolve | the same where the last words of both names are equal |
 | summarize | the first statement |
 | report | title: the first three entities; findings: the first statements |
 | rewrite | the question; its pronoun becomes the last name of the history; no further queries |
@@ -12,6 +13,7 @@
 | route | by keywords |
 | structurize | an element for each sentence with a figure, else for the first sentence |
 | decompose | the question; two parts where it holds " and " |
+| tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
 | answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
 """
 
@@ -24,12 +26,15 @@ from tests.server.outputs import (
     Answer,
     Answered,
     Born,
+    Claim,
     Element,
     Entity,
+    Example,
     Extraction,
     Finding,
     Judgement,
     Judgements,
+    Kind,
     Parts,
     Relation,
     Report,
@@ -37,6 +42,9 @@ from tests.server.outputs import (
     Routed,
     Structure,
     Summary,
+    Tuned,
+    Verdict,
+    Verdicts,
 )
 from tests.server.words import content_words, figures, is_chinese, names, sentences
 
@@ -47,6 +55,8 @@ MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS = 40, 60, 5
 # A passage with fewer longer names than one in so many characters also yields single capitalised words.
 SPARSE = 400
 _NUMBERED = re.compile(r"\[(\d+)\]\s*(.*)", re.S)
+_YEAR = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
+_DOUBT = re.compile(r"\b(?:alleged|accused|suspected)|涉嫌|据称")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b|[他她它]们?", re.I)
 _ROUTES = (
     ("algorithm", "asks for steps", r"\bhow (?:do|to|can|should)\b|\bsteps?\b|\bplan\b|如何|怎样|步骤"),
@@ -70,7 +80,8 @@ def glean(fields: Fields) -> Extraction:
     found = _extracted(fields, thorough=True)
     entities = tuple(entity for entity in found.entities if entity.name not in known)
     new = {entity.name for entity in entities}
-    return Extraction(entities, tuple(link for link in found.relations if new & {link.source, link.target}))
+    relations = tuple(link for link in found.relations if new & {link.source, link.target})
+    return Extraction(entities, relations, tuple(claim for claim in found.claims if claim.subject in new))
 
 
 def _extracted(fields: Fields, *, thorough: bool) -> Extraction:
@@ -92,7 +103,18 @@ def _extracted(fields: Fields, *, thorough: bool) -> Extraction:
             if len(relations) < MOST_RELATIONS:
                 link = Relation(source, target, _between(sentence, source, target), sentence[:200])
                 relations.setdefault(frozenset((source, target)), link)
-    return Extraction(tuple(entities.values()), tuple(relations.values()))
+    claims = [claim for sentence, named in said if (claim := _claim(sentence, [n for n in named if n in entities]))]
+    return Extraction(tuple(entities.values()), tuple(relations.values()), tuple(claims))
+
+
+def _claim(sentence: str, named: Sequence[str]) -> Claim | None:
+    """Of the first name, with the second; the first year is the period, and a word of doubt makes it suspected."""
+    years = _YEAR.findall(sentence)
+    if not years or not named:
+        return None
+    status = "suspected" if _DOUBT.search(sentence) else "true"
+    said = sentence[:200]
+    return Claim(named[0], "".join(named[1:2]), "fact", status, years[0], years[0], said, said)
 
 
 def _between(sentence: str, source: str, target: str) -> str:
@@ -105,6 +127,15 @@ def _between(sentence: str, source: str, target: str) -> str:
 def doctor(fields: Fields) -> Born:
     text = _text(fields, "text")
     return Born(text.partition(" was born")[0].strip(), int(next(iter(re.findall(r"\d{4}", text)), "0")))
+
+
+def resolve(fields: Fields) -> Verdicts:
+    verdicts = []
+    for number, pair in _numbered(_items(fields, "pairs")):
+        last = [side.partition(" (")[0].split()[-1:] for side in pair.split(" | ")[:2]]
+        same = last[0] == last[1]
+        verdicts.append(Verdict(number, f"the last words are {'' if same else 'not '}equal", same))
+    return Verdicts(tuple(verdicts))
 
 
 def summarize(fields: Fields) -> Summary:
@@ -179,10 +210,26 @@ def answer(fields: Fields) -> Answer:
     return Answer(f"{best.rstrip('.。')} [{marker}].", tuple(values[:1]), answerable=True)
 
 
+def tune(fields: Fields) -> Tuned:
+    """The example's first name is an actor, every other a scene."""
+    sample = _items(fields, "sample")
+    said = [sentence for passage in sample for sentence in sentences(passage.partition(": ")[2])]
+    first, named = next(((one, found) for one in said if len(found := names(one)) > 1), ("", [""]))
+    entities = tuple(Entity(name, "scene" if place else "actor", first) for place, name in enumerate(named) if name)
+    relations = tuple(Relation(named[0], other, _between(first, named[0], other), first) for other in named[1:2])
+    return Tuned(
+        f"You are a reader of {named[0] or 'nothing'}.",
+        "Chinese" if is_chinese("".join(sample)) else "English",
+        (Kind("actor", "who acts"), Kind("scene", "where it happens")),
+        (Example(first, entities, relations),) if entities else (),
+    )
+
+
 RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "extract": extract,
     "glean": glean,
     "doctor": doctor,
+    "resolve": resolve,
     "summarize": summarize,
     "report": report,
     "rewrite": rewrite,
@@ -191,6 +238,7 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "structurize": structurize,
     "decompose": decompose,
     "answer": answer,
+    "tune": tune,
 }
 
 

@@ -21,7 +21,7 @@ from tests.server.faults import Reply, Rule, Script, refused, spoiled
 from tests.server.ledger import Ledger, tokens_of
 from tests.server.model import Model
 from tests.server.replay import NotRecordedError
-from tests.server.wire import step_of, texts_of
+from tests.server.wire import cut, step_of, texts_of
 
 Body = dict[str, object]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -34,7 +34,7 @@ _ERROR_PAGE = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 @dataclass(slots=True)
 class Settings:
-    """What can change while the server runs: seconds before each answer, and the length of vectors."""
+    """What can change while the server runs: seconds from a request to its answer, and the length of vectors."""
 
     latency: float = 0.0
     dimension: int = 384
@@ -76,11 +76,9 @@ class ModelServer:
             except ValidationError as error:
                 return _error(400, f"the request's body is no JSON object: {error}")
             step = "embeddings" if request.path.endswith("/embeddings") else step_of(body) or "unknown"
-            call = Call(request, body, step, self.script.next(step, text, body))
+            call = Call(request, body, step, self.script.next(step, text, body), _now() + self.settings.latency)
             self.ledger.arrive(request.path, step, text, body)
             try:
-                if self.settings.latency:
-                    await asyncio.sleep(self.settings.latency)
                 return await _refusal(call) or await answer(call)
             except NoRuleError as error:
                 call.kind = "refused"
@@ -97,8 +95,8 @@ class ModelServer:
         return handle
 
     async def _chat(self, call: "Call") -> web.StreamResponse:
-        content = self.model.answer(call.body)
         rule = call.rule
+        content = self.model.answer(call.read)
         reply = spoiled(rule, content) if rule else Reply(content)
         said = call.speak(reply)
         native = call.request.path == "/api/chat"
@@ -173,6 +171,7 @@ class Call:
     body: Body
     step: str
     rule: Rule | None
+    due: float
     prompt_tokens: int = 0
     completion_tokens: int = 0
     kind: str = "answered"
@@ -185,10 +184,24 @@ class Call:
     def model(self) -> str:
         return str(self.body.get("model", "scripted"))
 
+    async def wait(self) -> None:
+        """Until the server's latency is over; the time that making the answer took is part of it."""
+        if (left := self.due - _now()) > 0:
+            await asyncio.sleep(left)
+
+    @property
+    def read(self) -> Mapping[str, object]:
+        """What the model reads of the body: the rest of a long one is lost without a word."""
+        limit = self.rule.read_at_most if self.rule else None
+        if limit is None:
+            return self.body
+        *others, last = texts_of(self.body)
+        room = limit - tokens_of(others)
+        return cut(self.body, min(1.0, max(0.0, room / tokens_of([last]) - 0.01)))
+
     def speak(self, reply: Reply) -> replies.Spoken:
         """The reply with its tokens, which are the call's from now on."""
-        read = tokens_of(texts_of(self.body))
-        self.prompt_tokens = min(read, reply.read_at_most or read)
+        self.prompt_tokens = tokens_of(texts_of(self.read))
         written = "".join(part for part in (reply.content, reply.refusal, reply.reasoning) if part)
         self.completion_tokens = tokens_of([written]) - tokens_of([""]) if written else 0
         return replies.Spoken(self.model, reply, self.prompt_tokens, self.completion_tokens)
@@ -199,6 +212,7 @@ async def _refusal(call: Call) -> web.StreamResponse | None:
     rule = call.rule
     if rule is None:
         return None
+    await call.wait()
     if rule.kind == "reset":
         _abort(call.request)
         return web.Response()
@@ -214,6 +228,7 @@ async def _refusal(call: Call) -> web.StreamResponse | None:
 
 async def _whole(call: Call, body: bytes) -> web.StreamResponse:
     """A body in one piece, dripping or cut off where the rule says so."""
+    await call.wait()
     if call.rule is None or call.rule.kind not in {"drip", "cut"}:
         return web.Response(body=body, content_type="application/json")
     size = -(-len(body) // _DRIPS)
@@ -223,6 +238,7 @@ async def _whole(call: Call, body: bytes) -> web.StreamResponse:
 
 async def _stream(call: Call, pieces: Iterator[bytes], kind: str, length: int | None = None) -> web.StreamResponse:
     """A body piece by piece; `drip` waits between them, `cut` resets the connection after the second."""
+    await call.wait()
     response = web.StreamResponse(headers={"Content-Type": kind})
     response.content_length = length
     await response.prepare(call.request)
@@ -236,6 +252,10 @@ async def _stream(call: Call, pieces: Iterator[bytes], kind: str, length: int | 
             await asyncio.sleep(rule.seconds / _DRIPS)
     await response.write_eof()
     return response
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _abort(request: web.Request) -> None:

@@ -27,7 +27,7 @@ Broken = Literal["reset", "cut", "hang", "drip"]
 # A success whose message is not what was asked for.
 Spoiled = Literal[
     "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "duplicate_fields", "out_of_order",
-    "thinking", "reasoning", "wrong_keys", "content_filter", "overflow_silent",
+    "thinking", "thinking_only", "reasoning", "wrong_keys", "content_filter", "overflow_silent", "nothing",
 ]  # fmt: skip
 Kind = Refused | Broken | Spoiled
 KINDS: tuple[str, ...] = (*get_args(Refused), *get_args(Broken), *get_args(Spoiled))
@@ -58,6 +58,11 @@ class Rule(BaseModel):
     status: int = Field(default=500, ge=400, le=599)
     retry_after: str | None = None
     seconds: float = Field(default=1.0, ge=0, le=600)
+
+    @property
+    def read_at_most(self) -> int | None:
+        """How many tokens of a request are read where the server cuts it without a word, as Ollama does."""
+        return (self.over or SILENT_LIMIT) if self.kind == "overflow_silent" else None
 
 
 @dataclass(slots=True)
@@ -146,8 +151,6 @@ class Reply:
     finish: str = "stop"
     refusal: str | None = None
     reasoning: str | None = None
-    # What the server says it read, where it cut the prompt without a word.
-    read_at_most: int | None = None
 
 
 def spoiled(rule: Rule, content: str) -> Reply:
@@ -163,10 +166,11 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "duplicate_fields": Reply(_reordered(content, twice=True)),
         "out_of_order": Reply(_reordered(content, twice=False)),
         "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
+        "thinking_only": Reply(f"<think>\n{THOUGHT}"),
+        "nothing": Reply(_emptied(content)),
         "reasoning": Reply(content, reasoning=THOUGHT),
         "wrong_keys": Reply(_translated(content)),
         "content_filter": Reply("", finish="content_filter"),
-        "overflow_silent": Reply(content, read_at_most=rule.over or SILENT_LIMIT),
     }
     return replies.get(rule.kind, Reply(content))
 
@@ -176,6 +180,19 @@ def _malformed(content: str) -> str:
     if content.startswith("{"):
         return re.sub(r'"(\w+)":', r"\1:", content)[:-1]
     return content.replace("\t", " ", 1)
+
+
+def _emptied(content: str) -> str:
+    """In form and without an item: the last line of records alone, an object with its lists empty."""
+    if not content.startswith("{"):
+        return content.rpartition("\n")[2]
+    return json.dumps(_without_items(json.loads(content)))
+
+
+def _without_items(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_items(item) for key, item in value.items()}
+    return [] if isinstance(value, list) else value
 
 
 def _reordered(content: str, *, twice: bool) -> str:

@@ -12,6 +12,7 @@ INPUTS: dict[str, dict[str, object]] = {
     "extract": {"title": "T", "passage": PASSAGE, "kinds": ["person"]},
     "glean": {"title": "T", "passage": PASSAGE, "kinds": ["person"], "known": ["Ada Lovelace"]},
     "doctor": {"text": "Ada Lovelace was born in London in 1815."},
+    "resolve": {"pairs": ["[0] Ada Lovelace (person) | A. Lovelace (person)", "[1] Ada (person) | Adam (person)"]},
     "summarize": {"name": "Ada", "statements": ["Ada is here."]},
     "report": {"entities": ["Ada: is here"], "statements": ["[1] Ada is here."]},
     "rewrite": {"question": "Where?", "history": []},
@@ -19,16 +20,17 @@ INPUTS: dict[str, dict[str, object]] = {
     "route": {"question": "Where?", "core_content": []},
     "structurize": {"question": "?", "structure": "table", "title": "T", "sentences": ["[1] It is 4 m."]},
     "decompose": {"question": "Where?", "knowledge": []},
+    "tune": {"sample": [f"T: {PASSAGE}"]},
     "answer": {"question": "Where is Ada Lovelace?", "found": [], "evidence": [f"[1] T: {PASSAGE}"]},
 }
 SHOWN = '{\n "found": {\n }\n}'
 RECORDS = "E<TAB>name<TAB>kind<TAB>description\nR<TAB>source<TAB>target<TAB>predicate\nEND"
 
 
-def body(step: str = "extract", form: str = SHOWN, **more: object) -> dict[str, object]:
+def body(step: str = "extract", form: str = SHOWN, passage: str = "", **more: object) -> dict[str, object]:
+    given = {**INPUTS[step], "passage": passage} if passage else INPUTS[step]
     shown = [
-        f"[[ ## {name} ## ]]\n{value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in INPUTS[step].items()
+        f"[[ ## {name} ## ]]\n{value if isinstance(value, str) else json.dumps(value)}" for name, value in given.items()
     ]
     messages = [
         {"role": "system", "content": f"Step: {step}\nDo it.\n\n{form}"},

@@ -25,11 +25,26 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence with a name and a year."""
+
+    subject: str
+    object: str
+    kind: str
+    status: str
+    since: str
+    until: str
+    description: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
 class Extraction:
-    """All of a passage."""
+    """All of a passage; claims are written only where they are asked for."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
+    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +151,60 @@ class Answer:
     answerable: bool
 
 
-Answered = Extraction | Born | Summary | Report | Rewriting | Judgements | Routed | Structure | Parts | Answer
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether one pair of names means one thing."""
+
+    pair: int
+    reason: str
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """A verdict for each pair."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of entity."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence with what is to be found in it."""
+
+    passage: str
+    entities: tuple[Entity, ...]
+    relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What fits a domain."""
+
+    persona: str
+    language: str
+    entity_types: tuple[Kind, ...]
+    examples: tuple[Example, ...]
+
+
+Answered = (
+    Verdicts
+    | Extraction
+    | Born
+    | Summary
+    | Report
+    | Rewriting
+    | Judgements
+    | Routed
+    | Structure
+    | Parts
+    | Answer
+    | Tuned
+)

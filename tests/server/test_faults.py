@@ -10,7 +10,7 @@ import pytest
 
 from tests.server.client import Server
 from tests.server.faults import KINDS, REFUSAL, SILENT_LIMIT, THOUGHT
-from tests.server.inputs import RECORDS, SHOWN, body, message, names, post
+from tests.server.inputs import PASSAGE, RECORDS, SHOWN, body, message, names, post
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,8 @@ def holds(text: str) -> Callable[[dict[str, Any]], bool]:
             "thinking",
             lambda said: said["content"].startswith("<think>") and names(said["content"].split("</think>")[1]),
         ),
+        ("thinking_only", lambda said: said["content"] == f"<think>\n{THOUGHT}"),
+        ("nothing", lambda said: json.loads(said["content"])["found"] == {"entities": [], "relations": []}),
         ("reasoning", lambda said: said["reasoning_content"] == THOUGHT and names(said["content"])),
         ("wrong_keys", lambda said: list(json.loads(said["content"])["结果"]) == ["实体", "关系"]),
     ],
@@ -79,15 +81,25 @@ def test_records_are_spoiled(model_server: Server, kind: str, line: int, begins:
     assert message(post(model_server, body(form=RECORDS)))["content"].split("\n")[line].startswith(begins)
 
 
-def test_an_answer_is_cut_and_a_prompt_is_cut_without_a_word(model_server: Server) -> None:
-    model_server.misbehave(
-        {"kind": "truncated", "nth": 1}, {"kind": "overflow_silent", "nth": 2}, {"kind": "content_filter"}
-    )
+def test_an_answer_is_cut(model_server: Server) -> None:
+    model_server.misbehave({"kind": "truncated", "nth": 1}, {"kind": "content_filter"})
     cut = post(model_server, body()).json()["choices"][0]
     assert cut["finish_reason"] == "length"
     assert not cut["message"]["content"].endswith("}")
-    assert post(model_server, body(form=SHOWN + " hello" * 3000)).json()["usage"]["prompt_tokens"] == SILENT_LIMIT
     assert post(model_server, body()).json()["choices"][0]["finish_reason"] == "content_filter"
+
+
+def test_a_prompt_is_cut_without_a_word(model_server: Server) -> None:
+    passage = " ".join([PASSAGE, *["Nobody was there."] * 800, "Mary Shelley met Lord Byron in Geneva."])
+    whole = post(model_server, body(passage=passage))
+    assert {"Mary Shelley", "Lord Byron"} <= set(names(message(whole)["content"]))
+    for rule, limit in (({}, SILENT_LIMIT), ({"over": 300}, 300)):
+        model_server.misbehave({"kind": "overflow_silent", **rule})
+        cut = post(model_server, body(passage=passage))
+        assert "Ada Lovelace" in names(message(cut)["content"])
+        assert "Mary Shelley" not in names(message(cut)["content"]), "what is not read is not answered"
+        assert 0.9 * limit <= cut.json()["usage"]["prompt_tokens"] <= limit < whole.json()["usage"]["prompt_tokens"]
+        assert cut.json()["choices"][0]["finish_reason"] == "stop"
 
 
 @pytest.mark.parametrize("stream", [False, True])

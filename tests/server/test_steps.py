@@ -13,14 +13,18 @@ from prompts.engine.step import Step
 from prompts.extract import Extract, Glean
 from prompts.filter import Filter
 from prompts.report import WriteReports
+from prompts.resolve import Resolve
 from prompts.rewrite import Rewrite
 from prompts.route import Route
 from prompts.structurize import Structurize
 from prompts.summarize import Summarize
+from prompts.tune import Tune
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
-STEPS = (AnswerStep, Decompose, Extract, Filter, Glean, Rewrite, Route, Structurize, Summarize, WriteReports)
+STEPS = (
+    AnswerStep, Decompose, Extract, Filter, Glean, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
+)  # fmt: skip
 
 
 @pytest.fixture

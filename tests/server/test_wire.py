@@ -51,8 +51,8 @@ def test_parts_asked_for_by_name_stand_at_the_top_in_the_order_asked_for() -> No
         "relations",
         "entities",
     ]
-    with pytest.raises(NoRuleError, match="asked for claims; its rule gives entities, relations"):
-        answered(request("", response_format=schema("entities", "claims")))
+    with pytest.raises(NoRuleError, match="asked for themes; its rule gives entities, relations"):
+        answered(request("", response_format=schema("entities", "themes")))
 
 
 def test_records_have_the_columns_of_the_layout() -> None:

@@ -27,6 +27,8 @@ Json = Mapping[str, object]
 Layout = Mapping[str, tuple[str, ...]]
 
 END = "END"
+# What a rule gives besides: a request that does not ask for it is answered without it.
+_UNASKED = {"claims"}
 _STEP = re.compile(r"^\s*Step:\s*([\w-]+)\s*$", re.M)
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n?", re.M)
 _SHOWN_KEY = re.compile(r'^ "(\w+)":', re.M)
@@ -72,7 +74,8 @@ def read_fields(text: str) -> Fields:
 
 def write(asked: Asked, answer: Answered) -> str:
     """The message's content in the form asked for; NoRuleError where a part is asked for that the rule lacks."""
-    parts = {field.name: _plain(getattr(answer, field.name)) for field in parts_of(answer)}
+    given = {field.name: _plain(getattr(answer, field.name)) for field in parts_of(answer)}
+    parts = {name: part for name, part in given.items() if name not in _UNASKED or _is_asked(name, part, asked)}
     if asked.layout:
         return _records(parts, asked)
     named = set(asked.outputs) & set(parts) or not asked.outputs
@@ -91,6 +94,12 @@ def _plain(part: object) -> object:
     if is_dataclass(part):
         return {field.name: _plain(getattr(part, field.name)) for field in parts_of(part)}
     return [_plain(item) for item in part] if isinstance(part, tuple) else part
+
+
+def _is_asked(name: str, part: object, asked: Asked) -> bool:
+    """Whether the object has a key for these items, or the layout a kind of record."""
+    items = [set(item) for item in part if isinstance(item, dict)] if isinstance(part, list) else []
+    return name in asked.outputs or any(set(columns) <= item for columns in asked.layout.values() for item in items[:1])
 
 
 def _records(parts: Json, asked: Asked) -> str:
@@ -131,6 +140,15 @@ def _value(block: str) -> str | list[str]:
     except json.JSONDecodeError:
         return block
     return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
+
+
+def cut(body: Json, fraction: float) -> Json:
+    """The request as a server reads it that has room for this part of its last message only."""
+    given = body.get("messages")
+    if not isinstance(given, list) or not given or not isinstance(given[-1], dict):
+        return body
+    text = _text_of(given[-1].get("content"))
+    return {**body, "messages": [*given[:-1], {**given[-1], "content": text[: int(len(text) * fraction)]}]}
 
 
 def texts_of(body: Json) -> list[str]:

@@ -1,5 +1,6 @@
 """What the storage tests run in processes of their own: `python -m tests.storage.worker ACTION ROOT [ARGUMENT]`."""
 
+import logging
 import os
 import signal
 import sys
@@ -36,9 +37,17 @@ def hold_lock(root: Path, _: str) -> None:
         sys.stdin.readline()
 
 
-def read_on(root: Path, _: str) -> None:
+class Telling(logging.Handler):
+    """Says what is logged where the test reads it: a search that fell back to the database has warned."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"logged {record.getMessage()}")
+
+
+def read_on(root: Path, chroma_url: str) -> None:
     """Reads until told to stop; every generation must be whole: each document says which generation it belongs to."""
-    workspace = Workspace(root)
+    workspace = Workspace(root, chroma_url=chroma_url or None)
+    logging.getLogger("storage").addHandler(Telling())
     seen: set[int] = set()
     reads = 0
     generation = workspace.read()

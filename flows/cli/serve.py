@@ -1,0 +1,140 @@
+"""`trellis serve`: which deployments are served, where are they seen, and how does all of it end?"""
+
+import asyncio
+import os
+import signal
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.cli.screen import Screen
+from flows.serving.server import own_server
+from flows.settings import load_settings
+from storage.errors import UsageError
+from storage.records import Record
+from tasks.load.discover import resolve
+
+if TYPE_CHECKING:  # Prefect takes a second to load: what was typed is checked first
+    from prefect.deployments.runner import RunnerDeployment
+
+    from flows.serve import Plan
+
+
+class Served(Record):
+    """What runs now; `server` is the address of the API, `own` where it ends with this command."""
+
+    ui: str
+    server: str
+    own: bool
+    deployments: tuple[str, ...]
+    sources: tuple[str, ...]
+    workspace: str
+
+
+class Registered(Record):
+    """What the workers of a pool will run."""
+
+    pool: str
+    deployments: tuple[str, ...]
+
+
+def serve(options: Namespace, screen: Screen) -> int:
+    """Serve until told to end; with --pool register the deployments for that pool's workers and be done."""
+    if options.cron and not options.sources:
+        raise UsageError("--cron schedules index runs, and no SOURCE is named.", "Name what to index.")
+    if options.pool:
+        return _register(options, screen)
+    workspace = load_settings({"workspace": options.workspace}).workspace.absolute()
+    sources = tuple(source.key for source in resolve(options.sources))
+    _settle()
+    from flows.serve import Plan, deployments
+
+    plan = Plan(sources=sources, workspace=str(workspace), cron=options.cron, timezone=options.timezone)
+    made = asyncio.run(deployments(plan))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _serve(plan, made, options.port, screen)
+    except (KeyboardInterrupt, SystemExit):  # told to end: by Ctrl-C, or by SIGTERM while Prefect handles that one
+        screen.note("stopped")
+    return 0
+
+
+def _settle() -> None:
+    """What Prefect, and the runs that it starts, take from the environment; to be called before Prefect is imported."""
+    from flows.serving.heartbeat import HEARTBEAT
+
+    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT))
+    # A run is a process in this folder: packages that lie here must not take the names of ours.
+    os.environ["PYTHONSAFEPATH"] = "1"
+
+
+def _serve(plan: "Plan", made: "list[RunnerDeployment]", port: int | None, screen: Screen) -> None:
+    from flows.serve import serve as serve_deployments
+
+    with _server(port) as (address, own):
+        served = Served(
+            ui=address.removesuffix("/api"), server=address, own=own, workspace=plan.workspace or "",
+            deployments=tuple(one.full_name for one in made), sources=plan.sources,
+        )  # fmt: skip
+        asyncio.run(serve_deployments(made, lambda: _show(served, plan, screen)))
+
+
+@contextmanager
+def _server(port: int | None) -> Iterator[tuple[str, bool]]:
+    """The address of the API to use, and whether its server is our own."""
+    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
+
+    settings = get_current_settings()
+    if settings.api.url:
+        if port is not None:
+            raise UsageError(
+                f"--port {port} is for a server of our own, and PREFECT_API_URL names {settings.api.url}.",
+                "Leave --port out, or unset PREFECT_API_URL.",
+            )
+        yield settings.api.url, False
+        return
+    with own_server(port, Path(settings.home)) as address, temporary_settings({PREFECT_API_URL: address}):
+        yield address, True
+
+
+def _register(options: Namespace, screen: Screen) -> int:
+    foreign = [path for path in (*options.sources, options.workspace or "/") if not Path(path).is_absolute()]
+    if foreign:
+        raise UsageError(
+            f"A worker runs in a folder of its own: {foreign[0]!r} means nothing there.", "Give absolute paths."
+        )
+    from flows.serve import Plan, deployments, register
+
+    plan = Plan(
+        sources=tuple(options.sources), workspace=options.workspace, cron=options.cron, timezone=options.timezone
+    )
+    made = asyncio.run(deployments(plan))
+    asyncio.run(register(made, options.pool))
+    done = Registered(pool=options.pool, deployments=tuple(one.full_name for one in made))
+    if screen.as_json:
+        screen.json(done)
+    else:
+        screen.line(f"Registered {', '.join(done.deployments)}", style="bold green")
+        screen.line(f"Start a worker where Trellis is installed: prefect worker start --pool {done.pool}", indent=2)
+    return 0
+
+
+def _show(served: Served, plan: "Plan", screen: Screen) -> None:
+    if screen.as_json:
+        screen.json(served)
+        return
+    screen.line(f"Serving on {served.ui}", style="bold green")
+    when = f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only"
+    screen.facts(
+        [
+            ("server", f"{served.server}{' (ends with this command)' if served.own else ''}"),
+            ("deployments", ", ".join(served.deployments)),
+            ("workspace", served.workspace),
+            ("sources", ", ".join(served.sources) or "given with each run"),
+            ("schedule", when),
+        ],
+        indent=2,
+    )
+    screen.line("Stop with Ctrl-C.", indent=2)

@@ -1,0 +1,64 @@
+"""What happens when a run fails, crashes or is cancelled? It is said in words, and the workspace is left clean."""
+
+from typing import Any, TypedDict
+
+import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+
+# isort: split
+from prefect import Flow, State
+from prefect.client.schemas.objects import FlowRun
+from prefect.events import emit_event
+from prefect.flows import FlowStateHook
+from prefect.logging.loggers import flow_run_logger
+
+from flows.published import resource_of
+from flows.settings import load_settings
+from storage.errors import NoGeneration, TrellisError, WorkspaceLocked
+from storage.generations import Workspace
+from tasks.redact import redacted
+
+
+class Hooks(TypedDict):
+    """The hooks of a flow for the ends that nobody wants."""
+
+    on_failure: list[FlowStateHook[..., Any]]
+    on_crashed: list[FlowStateHook[..., Any]]
+    on_cancellation: list[FlowStateHook[..., Any]]
+
+
+def told_by(name: str) -> Hooks:
+    """The hooks of the flow `name`, which emits `trellis.NAME.failed`, `.crashed` or `.cancelled`."""
+
+    def early_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+        """Say how the run ended and discard what it was building; the current generation is as it was."""
+        end = "failed" if state.is_failed() else "crashed" if state.is_crashed() else "cancelled"
+        logger = flow_run_logger(flow_run, flow)
+        try:
+            settings = load_settings({"workspace": flow_run.parameters.get("workspace")})
+        except TrellisError as error:
+            logger.warning("Nothing was looked after: %s", error)
+            return
+        workspace = Workspace(settings.workspace, settings.keep_generations)
+        logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, _left(workspace))
+        emit_event(
+            event=f"trellis.{name}.{end}",
+            resource=resource_of(settings.workspace),
+            related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
+            payload={"reason": redacted(state.message or ""), "generation": workspace.current()},
+        )
+
+    return Hooks(on_failure=[early_end], on_crashed=[early_end], on_cancellation=[early_end])
+
+
+def _left(workspace: Workspace) -> str:
+    """What the workspace is like now, after what nobody needs was discarded."""
+    try:
+        workspace.clean()
+    except NoGeneration:
+        return f"Nothing is published in {workspace.root} yet; the next run goes on from what models have answered."
+    except WorkspaceLocked:
+        return f"Another run writes {workspace.root}: nothing of it was touched."
+    return (
+        f"Generation {workspace.current()} of {workspace.root} stays as it was; the next run goes on from what models "
+        "have answered."
+    )

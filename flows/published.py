@@ -1,0 +1,39 @@
+"""What is the rest of the world told when a generation is published? One event, for automations to wait for."""
+
+import re
+from pathlib import Path
+
+import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+
+# isort: split
+from prefect.events import emit_event
+
+from flows.shown.run import Seen
+
+EVENT = "trellis.index.published"
+
+
+def resource_of(workspace: Path) -> dict[str, str]:
+    """A workspace as the resource of an event: its id is `trellis.workspace.` and the path in a-z, 0-9 and dashes."""
+    path = str(workspace.absolute())
+    slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
+    return {"prefect.resource.id": f"trellis.workspace.{slug}", "prefect.resource.name": path}
+
+
+def announce(seen: Seen, workspace: Path) -> None:
+    """Say that the generation of a run was published, with its counts. Not for runs that found nothing to do."""
+    report = seen.report
+    emit_event(
+        event=EVENT,
+        resource=resource_of(workspace),
+        payload={
+            "generation": report.generation,
+            "documents": report.documents.model_dump(),
+            "chunks": report.chunks,
+            "entities": report.entities,
+            "relations": report.relations,
+            "reports": report.reports,
+            "dead_letters": report.dead_letters,
+            "seconds": round(report.seconds, 2),
+        },
+    )

@@ -1,0 +1,59 @@
+"""What does the page of a question show: the answer, its sources, the decisions behind it and its way?"""
+
+from collections.abc import Sequence
+
+from flows.shown.picture import Walked, picture
+from flows.shown.text import plain
+from flows.usage import ledger
+from storage.meta import UsageRow
+from storage.records import Answer, Trace
+
+
+def in_words(answer: Answer) -> str:
+    """How the question ended, as one sentence."""
+    cited = len({citation.document for citation in answer.citations})
+    sources = "1 document" if cited == 1 else f"{cited} documents"
+    ends = {
+        "none": f"Answered from {sources}",
+        "partial": f"Answered in part, from {sources}",
+        "ungrounded": "Answered by the model alone: no document supports it",
+        "abstained": "Not answered: the documents do not say",
+    }
+    return f"{ends[answer.fallback]} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
+
+
+def page(answer: Answer, way: Walked, used: Sequence[UsageRow]) -> str:
+    """The page in Markdown, with the picture of the way as a Mermaid block."""
+    parts = [f"# {plain(answer.question)}", plain(answer.answer), in_words(answer), *_sources(answer)]
+    parts += ["## Decisions", _decisions(answer.trace), "## The way of the question", picture(answer, way)]
+    return "\n\n".join([*parts, ledger(used)])
+
+
+def _sources(answer: Answer) -> list[str]:
+    if not answer.citations:
+        return []
+    parts = ["## Sources"]
+    for citation in answer.citations:
+        page = f", p. {citation.page}" if citation.page else ""
+        parts.append(f"{plain(citation.marker)} {plain(citation.title)} ({plain(citation.document)}{page})")
+        parts.append(f"> {plain(citation.quote)}")
+    return parts
+
+
+def _decisions(trace: Trace) -> str:
+    route = trace.route
+    lines = [
+        f"mode {trace.mode}, question type {plain(trace.question_type)}",
+        *(
+            f"memory for {plain(one.query)}: {one.pop} sources known, {one.threshold} needed, "
+            f"{'used' if one.use_memory else 'not used'}"
+            for one in trace.trigger
+        ),
+        f"searched for: {plain('; '.join(trace.queries))}",
+        f"passages: {trace.filter.entailment} support, {trace.filter.neutral} neutral, "
+        f"{trace.filter.contradiction} contradict ({trace.filter.hypothesis} hypothesis)",
+        f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
+        f"structure used: {plain(trace.structure)}",
+        *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
+    ]
+    return "\n".join(f"- {line}" for line in lines)

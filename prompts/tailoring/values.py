@@ -1,0 +1,199 @@
+"""For whom, in which language and of which kinds is a graph written? The values that fit the prompts to a domain.
+
+Nothing is set by default, and what is not set costs no token. The values come from the user's own files: they are
+checked here.
+"""
+
+import hashlib
+import json
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from prompts.engine.calls import rough_tokens
+
+DEFAULT_KINDS = ("person", "organisation", "place", "event", "work", "method", "product", "concept")
+OTHER_KIND = "thing"
+MOST_KINDS = 40
+# Examples are read again with every passage.
+MOST_EXAMPLE_TOKENS = 1200
+# Other words for kinds that the offline reader knows.
+_SAME = {"organization": "organisation", "company": "organisation", "location": "place", "geo": "place"}
+
+
+class Unfit(ValueError):
+    """A value that cannot be; `expected` completes the sentence "Use …"."""
+
+    def __init__(self, value: str, expected: str) -> None:
+        super().__init__(f"{value!r} cannot be. Use {expected}.")
+        self.value = value
+        self.expected = expected
+
+
+def _text(value: str) -> str:
+    """Text that can be written to a file and be sent."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Unfit(value, "text without lone surrogates") from error
+    return value
+
+
+def _line(value: str) -> str:
+    """Text on one line: a line of its own could be taken for a part of the prompt."""
+    return " ".join(_text(value).split())
+
+
+Text = Annotated[str, AfterValidator(_text)]
+Line = Annotated[str, AfterValidator(_line)]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EntityType(_Value):
+    """A kind of entity; written as "name" or "name: meaning"."""
+
+    name: Line
+    meaning: Line = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        name, _, meaning = value.partition(":")
+        return {"name": name, "meaning": meaning}
+
+    @field_validator("name")
+    @classmethod
+    def _is_short(cls, name: str) -> str:
+        if not name or len(name) > 40 or set(name) & set(":;"):
+            raise Unfit(name, "a name of 1 to 40 characters without ':' and ';', as \"person\" or \"pier: a support\"")
+        return name
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.meaning}" if self.meaning else self.name
+
+
+class ExampleEntity(_Value):
+    """An entity that is to be found in an example."""
+
+    name: Line
+    kind: Line
+    description: Line
+
+
+class ExampleRelation(_Value):
+    """A relation between two of the example's entities."""
+
+    source: Line
+    target: Line
+    predicate: Line
+    description: Line
+    strength: float = Field(default=5.0, ge=0, le=10)
+    keys: tuple[Line, ...] = ()
+
+
+class Example(_Value):
+    """A passage with all that is to be found in it."""
+
+    title: Line = ""
+    passage: Text
+    entities: tuple[ExampleEntity, ...]
+    relations: tuple[ExampleRelation, ...] = ()
+
+    @field_validator("entities")
+    @classmethod
+    def _stand_in_the_passage(
+        cls, entities: tuple[ExampleEntity, ...], info: ValidationInfo
+    ) -> tuple[ExampleEntity, ...]:
+        said = " ".join(f"{info.data.get('passage', '')} {info.data.get('title', '')}".split())
+        for entity in entities:
+            if not entity.name or entity.name not in said:
+                raise Unfit(entity.name, "names exactly as the example's passage or title writes them")
+        return entities
+
+    @field_validator("relations")
+    @classmethod
+    def _join_entities(
+        cls, relations: tuple[ExampleRelation, ...], info: ValidationInfo
+    ) -> tuple[ExampleRelation, ...]:
+        names = [entity.name for entity in info.data.get("entities", ())]
+        for end in (end for relation in relations for end in (relation.source, relation.target)):
+            if end not in names:
+                raise Unfit(end, f"the example's entities as ends of its relations: {', '.join(names)}")
+        return relations
+
+    def tokens(self) -> int:
+        """About how many tokens it takes in a prompt."""
+        found = [*self.entities, *self.relations]
+        return sum(map(rough_tokens, [self.title, self.passage, *(one.model_dump_json() for one in found)]))
+
+
+class Tailoring(_Value):
+    """What fits the prompts to a domain.
+
+    `persona` says in one or two sentences who writes and reads; `language` names the language of what is written (none:
+    the documents' own); `entity_types` are all kinds that there are; `examples` show what is to be found.
+    """
+
+    persona: Line = Field(default="", max_length=600)
+    language: Line = Field(default="", max_length=60)
+    entity_types: tuple[EntityType, ...] = Field(default=(), max_length=MOST_KINDS)
+    examples: tuple[Example, ...] = ()
+
+    @field_validator("entity_types")
+    @classmethod
+    def _differ(cls, types: tuple[EntityType, ...]) -> tuple[EntityType, ...]:
+        names = [one.name.casefold() for one in types]
+        for one in types:
+            if names.count(one.name.casefold()) > 1:
+                raise Unfit(one.name, "each kind once")
+        return types
+
+    @field_validator("examples")
+    @classmethod
+    def _fit(cls, examples: tuple[Example, ...], info: ValidationInfo) -> tuple[Example, ...]:
+        kinds = [one.name for one in info.data.get("entity_types", ())] or list(DEFAULT_KINDS)
+        for kind in (entity.kind for example in examples for entity in example.entities):
+            if kind not in kinds:
+                raise Unfit(kind, f"in examples the kinds {', '.join(kinds)}, or name the others in entity_types")
+        tokens = sum(example.tokens() for example in examples)
+        if tokens > MOST_EXAMPLE_TOKENS:
+            raise Unfit(f"{tokens} tokens", f"fewer or shorter examples: {MOST_EXAMPLE_TOKENS} tokens in all")
+        return examples
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds as a model reads them: "name" or "name: meaning"."""
+        return tuple(map(str, self.entity_types)) or DEFAULT_KINDS
+
+    def kind(self, said: str) -> str:
+        """The configured kind that is meant, else "thing"; what was said where none is configured."""
+        if not self.entity_types:
+            return said
+        meant = said.partition(":")[0].strip().casefold()
+        return next((one.name for one in self.entity_types if one.name.casefold() == meant), OTHER_KIND)
+
+    def kind_offline(self, name: str, known: str) -> str:
+        """The kind of a name that the offline reader takes for a `known` one: the configured kind that the name ends
+        with ("Orla Bridge"), else the one that means the known kind, else "thing"."""
+        if not self.entity_types:
+            return known
+        kinds = {one.name.casefold(): one.name for one in self.entity_types}
+        folded = name.casefold()
+        for kind in sorted(kinds, key=len, reverse=True):
+            if folded.endswith(kind if not kind.isascii() else f" {kind}"):
+                return kinds[kind]
+        return next((kinds[kind] for kind in kinds if _SAME.get(kind, kind) == known), OTHER_KIND)
+
+    def digest(self, *names: str) -> str:
+        """Changes when one of these values changes; empty where none of them is set."""
+        values = {name: value for name, value in self.model_dump(mode="json", include=set(names)).items() if value}
+        text = json.dumps(values, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12] if values else ""
+
+
+UNTAILORED = Tailoring()

@@ -1,0 +1,134 @@
+"""What fits the prompts to a domain, as a sample of its documents shows it? (GraphRAG 3.1.1: domain tailoring)
+
+Offline: the kinds that the reader's own rules find, with names that have them, and the language. It makes no persona
+and no examples: a persona steers a model, and examples of the rules' own reading would teach a model their mistakes.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import dspy
+from pydantic import BaseModel, ConfigDict, Field
+
+from prompts.engine.step import Step
+from prompts.language.segment import language_of
+from prompts.language.words import STOPWORDS, WORD
+from prompts.reading.passage import extract_offline
+from prompts.tailoring.values import OTHER_KIND
+
+MOST_TYPES, MOST_EXAMPLES, SHOWN_NAMES = 12, 3, 3
+# A kind with fewer names in a sample may be a wrong guess.
+LEAST_NAMES = 2
+# So many passages must be of one language, so many words of English be its small ones: more than in any other.
+MOSTLY, ENGLISH = 0.9, 0.25
+_NAME_OF = {"zh": "Chinese", "ja": "Japanese", "ko": "Korean"}
+
+
+class Sampled(BaseModel):
+    """A passage of the sample."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    text: str
+
+
+class TypeFound(BaseModel):
+    """A kind of entity."""
+
+    name: str = Field(min_length=1, max_length=40, description="One or two words, singular, lower case.")
+    meaning: str = Field(default="", max_length=200, description="A few words that tell it from the others.")
+
+
+class EntityShown(BaseModel):
+    """An entity of an example."""
+
+    name: str = Field(description="Exactly as the example's passage writes it.")
+    kind: str = Field(description="One of the entity types.")
+    description: str = Field(default="", description="What the passage says of it: one sentence.")
+
+
+class RelationShown(BaseModel):
+    """A relation of an example."""
+
+    source: str = Field(description="A listed entity.")
+    target: str = Field(description="Another one.")
+    predicate: str = Field(description="A verb phrase of two to five words.")
+    description: str = Field(default="", description="One sentence.")
+
+
+class ExampleShown(BaseModel):
+    """A short passage with all that is to be found in it."""
+
+    passage: str = Field(description="One to three sentences of the sample, copied exactly.")
+    entities: list[EntityShown]
+    relations: list[RelationShown] = Field(default_factory=list)
+
+
+class Tuned(BaseModel):
+    """What fits the domain."""
+
+    persona: str = Field(max_length=600, description="One or two sentences to an expert of the domain: You are ….")
+    language: str = Field(max_length=60, description="The language of the sample, in English: one word.")
+    entity_types: list[TypeFound] = Field(max_length=MOST_TYPES)
+    examples: list[ExampleShown] = Field(default_factory=list, max_length=MOST_EXAMPLES)
+
+
+class TuneToDomain(dspy.Signature):
+    """A knowledge graph is to be made of documents like those of the sample. Say which expert reads and writes of such
+    things, in which language the sample is, which four to twelve kinds of entities matter to its readers, and show on
+    up to three short passages of the sample all entities and relations that are to be found, in the sample's
+    language."""
+
+    sample: list[str] = dspy.InputField(desc="title: passage")
+    found: Tuned = dspy.OutputField()
+
+
+class Tune(Step):
+    """Passages of a domain → what fits the prompts to it."""
+
+    step = "tune"
+    role = "tune"
+    task = TuneToDomain
+
+    async def run(self, passages: Sequence[Sampled]) -> Tuned:
+        if self.is_offline:
+            return tune_offline(passages)
+        found: Tuned = (await self.acall(sample=[f"{one.title}: {one.text}" for one in passages])).found
+        return found
+
+
+def tune_offline(passages: Sequence[Sampled]) -> Tuned:
+    """The language, and the kinds with the most names."""
+    types = [
+        TypeFound(name=kind, meaning=f"such as {', '.join(names[:SHOWN_NAMES])}"[:200])
+        for kind, names in names_by_kind(passages).items()
+        if len(names) >= LEAST_NAMES
+    ]
+    return Tuned(persona="", language=language_in_words(passages), entity_types=types[:MOST_TYPES])
+
+
+def names_by_kind(passages: Sequence[Sampled]) -> dict[str, list[str]]:
+    """The names that the offline reader finds of each kind that it can tell, the most frequent first."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for passage in passages:
+        for entity in extract_offline(passage.title, passage.text).entities:
+            if entity.kind != OTHER_KIND:
+                found[entity.kind][entity.name] += 1
+    kinds = sorted(found, key=lambda kind: (-len(found[kind]), kind))
+    return {kind: sorted(found[kind], key=lambda name: (-found[kind][name], name)) for kind in kinds}
+
+
+def language_in_words(passages: Sequence[Sampled]) -> str:
+    """The one language of the passages, where their script or their small words tell it; else nothing."""
+    told = Counter(_language(passage.text) for passage in passages)
+    language, times = max(told.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+    return language if times >= MOSTLY * len(passages) else ""
+
+
+def _language(text: str) -> str:
+    script = language_of(text)
+    if script != "en":
+        return _NAME_OF.get(script, "")
+    words = [word.lower() for word in WORD.findall(text)]
+    return "English" if sum(word in STOPWORDS for word in words) >= ENGLISH * len(words) else ""

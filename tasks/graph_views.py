@@ -1,0 +1,91 @@
+"""As which graphs can a generation's entities and relations be worked on, and how do they leave as GraphML?
+
+Two views for NetworkX: directed and typed, an edge for each relation; and undirected and weighted, an edge for each
+pair of entities, which is what communities are detected on (GraphRAG, section 2.3).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from math import fsum
+from pathlib import Path
+
+import networkx as nx
+
+from storage.records import Community, Entity, Relation
+
+# What XML 1.0 cannot hold, not even escaped.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_END = re.compile("\r\n?")
+
+
+def directed(
+    entities: Sequence[Entity], relations: Sequence[Relation], communities: Sequence[Community] = ()
+) -> nx.MultiDiGraph:
+    """Nodes are entity ids, edges relations with their id as key; what the records hold is in attributes.
+
+    An entity's community at level N is its attribute `community_N`. Nodes and edges come by id.
+    """
+    graph = nx.MultiDiGraph()
+    _add_nodes(graph, entities, communities)
+    for one in sorted(relations, key=lambda relation: relation.id):
+        graph.add_edge(
+            one.source, one.target, key=one.id, predicate=one.predicate, description=one.description,
+            weight=one.weight, count=one.count, keys=one.keys,
+        )  # fmt: skip
+    return graph
+
+
+def undirected(
+    entities: Sequence[Entity], relations: Sequence[Relation], communities: Sequence[Community] = ()
+) -> nx.Graph:
+    """One edge for each pair of related entities: parallel and opposite relations add up.
+
+    `weight` is normalised once more, so that the heaviest edge has 1; `count` counts statements, `predicates` lists
+    what the relations say. Nodes are as in `directed`.
+    """
+    between: dict[tuple[str, str], list[Relation]] = defaultdict(list)
+    for one in sorted(relations, key=lambda relation: relation.id):
+        between[min(one.source, one.target), max(one.source, one.target)].append(one)
+    # fsum is exact, so that the order of the relations cannot change the last digit.
+    weights = {pair: fsum(one.weight for one in group) for pair, group in between.items()}
+    heaviest = max(weights.values(), default=1.0) or 1.0
+    graph = nx.Graph()
+    _add_nodes(graph, entities, communities)
+    for (first, second), group in sorted(between.items()):
+        graph.add_edge(
+            first, second, weight=weights[first, second] / heaviest, count=sum(one.count for one in group),
+            predicates=tuple(sorted({one.predicate for one in group})),
+        )  # fmt: skip
+    return graph
+
+
+def _add_nodes(graph: nx.Graph, entities: Sequence[Entity], communities: Sequence[Community]) -> None:
+    levels: dict[str, dict[str, str]] = defaultdict(dict)
+    for community in communities:
+        for member in community.members:
+            levels[member][f"community_{community.level}"] = community.id
+    for one in sorted(entities, key=lambda entity: entity.id):
+        graph.add_node(one.id, **one.model_dump(exclude={"id"}), **levels[one.id])
+
+
+def write_graphml(graph: nx.Graph, path: Path) -> None:
+    """The graph as GraphML 1.0; lists are joined by semicolons.
+
+    A character that XML cannot hold stands as U+FFFD, so that the file is valid whatever the documents hold. Equal
+    graphs give equal bytes.
+    """
+    written = graph.copy()
+    for _, attributes in written.nodes(data=True):
+        _to_xml(attributes)
+    for *_, attributes in written.edges(data=True):
+        _to_xml(attributes)
+    # Not `write_graphml`: it writes in another way where lxml happens to be installed.
+    nx.write_graphml_xml(written, path, encoding="utf-8", prettyprint=True)
+
+
+def _to_xml(attributes: dict[str, object]) -> None:
+    for name, value in attributes.items():
+        if isinstance(value, str | tuple):
+            text = value if isinstance(value, str) else "; ".join(map(str, value))
+            attributes[name] = _NOT_XML.sub("\ufffd", _LINE_END.sub("\n", text))

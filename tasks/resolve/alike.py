@@ -1,0 +1,162 @@
+"""Which names look like names of one thing, by their writing alone or so that something has to decide?
+
+Near-linear: names are compared within blocks only, those of one form and those that share a rare word.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from rapidfuzz.distance import OSA
+
+from prompts.language.kinds import kind_of_words
+from prompts.language.likeness import SAME_WORD, has_number, opposed
+from prompts.language.written import form
+from prompts.resolve import MOST_SAID, MOST_SHARED, Named, Pair
+from storage.records import Extraction
+from tasks.resolve.keys import Joined, Place, kinds_differ, name_key
+from tasks.resolve.reading import Read, quotes
+from tasks.resolve.shortened import fits_initials
+
+_RARE = 8  # names that share a word, at most, for it to make a block
+_LEAST_WORD = 5  # letters of a word that may be misspelt
+_LOOKED_AT = 20  # passages of a name whose other names are compared
+_TELLING = 6  # documents, at most, that name what is to tell something
+_SAME_FORM = "the same name in another form"
+
+
+def join_forms(read: Read, joined: Joined) -> None:
+    """Join the names that differ in their writing alone, where their kinds allow it."""
+    forms: dict[str, dict[str, str]] = defaultdict(dict)
+    for key, names in read.written.items():
+        if key.endswith(")"):
+            continue
+        for name in names:
+            shape, reason = form(name)
+            forms[shape][key] = max(reason, forms[shape].get(key, ""))
+    many = {bare for bare, keys in read.qualified.items() if len(keys) > 1}
+    titled = set(read.titles.values())
+    for keys in forms.values():
+        if len(keys) > 1:
+            _join_those_of_one_form(keys, many, titled, read, joined)
+
+
+def _join_those_of_one_form(
+    keys: Mapping[str, str], many: set[str], titled: set[str], read: Read, joined: Joined
+) -> None:
+    kept = sorted((key for key in keys if key not in many), key=lambda key: (bool(keys[key]), key))
+    for key in kept[1:]:
+        # Two documents with a title each are about two things.
+        if not kinds_differ(read.kinds[kept[0]], read.kinds[key]) and not {key, kept[0]} <= titled:
+            reason = keys[key] or keys[kept[0]]
+            joined.join(kept[0], key, f"{_SAME_FORM}: {reason}" if reason else _SAME_FORM)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPair:
+    """Two keys that may be one thing, and what there is to decide it by."""
+
+    keys: tuple[str, str]
+    pair: Pair
+
+
+def open_pairs(
+    extractions: Sequence[Extraction], documents: Mapping[str, str], read: Read, joined: Joined
+) -> list[OpenPair]:
+    """The pairs that no rule has joined and that a decision may: similar names beside the same others."""
+    titled = set(read.titles.values())
+    pairs = [
+        (first, second)
+        for first, second in sorted(set(_candidates(read)))
+        if joined.find(first) != joined.find(second) and not {first, second} <= titled
+    ]
+    wanted = {key for pair in pairs for key in pair}
+    beside = _beside(extractions, wanted)
+    said = _said(quotes(extractions, documents, wanted))
+    found = []
+    for first, second in pairs:
+        shared = _shared(beside[first] & beside[second], (first, second), read)
+        if shared:
+            pair = Pair(first=_named(first, read, said), second=_named(second, read, said), shared=shared)
+            found.append(OpenPair((first, second), pair))
+    return found
+
+
+def _candidates(read: Read) -> Iterator[tuple[str, str]]:
+    blocks: dict[str, list[str]] = defaultdict(list)
+    for key in sorted(read.written):
+        # What several things are called is told apart by documents, not by likeness.
+        if " " in key and not key.endswith(")") and len(read.qualified.get(key, ())) < 2:
+            for word in set(key.split()):
+                if len(word) > 2:
+                    blocks[word].append(key)
+    for keys in blocks.values():
+        if 1 < len(keys) <= _RARE:
+            for first, second in combinations(keys, 2):
+                if _may_be_one(first, second, read):
+                    yield first, second
+
+
+def _may_be_one(first: str, second: str, read: Read) -> bool:
+    """Whether two names of several words may be one name: a given name left out or cut to its initial, or a slip."""
+    if kinds_differ(read.kinds[first], read.kinds[second]) or first[0] != second[0]:
+        return False
+    if any("'s " in name or "’s " in name for key in (first, second) for name in read.written[key]):
+        return False
+    one, other = first.split(), second.split()
+    if len(one) == len(other):
+        differ = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+        if len(differ) == 1 and _misspelt(*differ[0]):
+            # Who writes both means two.
+            return not set(read.documents[first]) & set(read.documents[second]) and not opposed(one, other)
+    if "person" not in {read.kinds[first], read.kinds[second]} or has_number(one) != has_number(other):
+        return False
+    if one[-1] != other[-1] or kind_of_words(one) or kind_of_words(other) or opposed(one, other):
+        return False
+    return _given_fit(one[:-1], other[:-1]) or _given_fit(other[:-1], one[:-1])
+
+
+def _misspelt(one: str, other: str) -> bool:
+    return min(len(one), len(other)) >= _LEAST_WORD and OSA.normalized_similarity(one, other) >= SAME_WORD
+
+
+def _given_fit(short: Sequence[str], long: Sequence[str]) -> bool:
+    """Whether the shorter given names are the longer ones with some left out or cut to initials; the first stays."""
+    if all(len(word) == 1 for word in short):
+        return fits_initials(list(short), list(long))
+    left = iter(long)
+    kept = short[0] == long[0] and all(any(word in {other, other[0]} for other in left) for word in short)
+    return kept and len(short) < len(long)
+
+
+def _beside(extractions: Sequence[Extraction], wanted: set[str]) -> dict[str, set[str]]:
+    """For each wanted name the names that stand in a passage with it."""
+    beside: dict[str, set[str]] = {key: set() for key in wanted}
+    passages: Counter[str] = Counter()
+    for extraction in extractions if wanted else ():
+        keys = {name_key(mention.name) for mention in extraction.mentions}
+        for key in keys & wanted:
+            passages[key] += 1
+            if passages[key] <= _LOOKED_AT:
+                beside[key] |= keys
+    return beside
+
+
+def _shared(keys: set[str], names: tuple[str, str], read: Read) -> tuple[str, ...]:
+    """Of the names beside both, those that few documents name and that have no word of either; the rarest first."""
+    own = {word for name in names for word in name.split()}
+    telling = [key for key in keys if len(read.documents[key]) <= _TELLING and own.isdisjoint(key.split())]
+    telling.sort(key=lambda key: (len(read.documents[key]), key))
+    return tuple(read.written[key][0] for key in telling[:MOST_SHARED])
+
+
+def _said(found: Mapping[Place, Sequence[str]]) -> dict[str, list[str]]:
+    said: dict[str, list[str]] = defaultdict(list)
+    for (_, key), texts in sorted(found.items()):
+        said[key] += [text for text in texts if len(said[key]) < MOST_SAID]
+    return said
+
+
+def _named(key: str, read: Read, said: Mapping[str, Sequence[str]]) -> Named:
+    return Named(name=read.written[key][0], kind=read.kinds[key], said=tuple(said.get(key, ())[:MOST_SAID]))

@@ -1,0 +1,79 @@
+"""Under which key is a name compared, and what is kept of where each mention went?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from prompts.language.words import fold, fold_name
+
+_HONORIFICS = frozenset({"mr", "dr", "prof", "professor", "sir"})
+STRONG_KINDS = frozenset({"person", "organisation", "place"})
+
+_NO_BRACKETS = str.maketrans("()（）", "[][]")
+
+Place = tuple[str, str]  # a document and the key of a name in it
+
+
+@lru_cache(maxsize=300_000)
+def name_key(name: str) -> str:
+    """The key of a name; a bracketed qualifier counts ("mercury (planet)"), an honorific does not."""
+    # A name without a letter or a figure is what is drawn, and its brackets qualify nothing.
+    bare = fold_name(name) or fold(name).strip().translate(_NO_BRACKETS)
+    words = bare.split()
+    if len(words) > 1 and words[0] in _HONORIFICS:
+        bare = " ".join(words[1:])
+    qualifier = qualifier_of(name)
+    return f"{bare} ({qualifier})" if qualifier else bare
+
+
+def qualifier_of(name: str) -> str:
+    """The folded content of the bracket that ends a name, or nothing."""
+    if not name.endswith((")", "）")):
+        return ""
+    opening = max(name.rfind("("), name.rfind("（"))
+    return " ".join(fold(name[opening + 1 : -1]).split()) if opening > 0 else ""
+
+
+def main_kind(counts: Mapping[str, int]) -> str:
+    """The most frequent specific kind; "thing" only where nothing else was seen."""
+    named = [(count, kind) for kind, count in counts.items() if kind != "thing"]
+    return max(named)[1] if named else "thing"
+
+
+def kinds_differ(one: str, other: str) -> bool:
+    """Whether things of two kinds cannot be one thing."""
+    return one != other and {one, other} <= STRONG_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Where each mention went: (document, key) → key of the group, and why where it was not the name itself."""
+
+    keys: Mapping[Place, str]
+    reasons: Mapping[Place, str]
+
+
+@dataclass(slots=True)
+class Joined:
+    """Union-find over keys, with the reason of every union; the least key of a group leads it."""
+
+    leader: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> "Joined":
+        return Joined(dict(self.leader), dict(self.reasons))
+
+    def find(self, key: str) -> str:
+        root = key
+        while self.leader.get(root, root) != root:
+            root = self.leader[root]
+        while self.leader.get(key, key) != root:
+            self.leader[key], key = root, self.leader[key]
+        return root
+
+    def join(self, first: str, second: str, reason: str) -> None:
+        low, high = sorted((self.find(first), self.find(second)))
+        if low != high:
+            self.leader[high] = low
+        self.reasons.setdefault(first, reason)
+        self.reasons.setdefault(second, reason)

@@ -1,0 +1,129 @@
+"""What do the rules of resolution need to know of the mentions? Read once, in an order that is always the same."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from prompts.extract import ALIAS_PREDICATE
+from prompts.language.defined import Defined, defined_as, opening
+from storage.records import Extraction
+from tasks.resolve.apart import told_apart
+from tasks.resolve.keys import Place, main_kind, name_key
+
+QUOTED = 2  # sentences on a name that a decision is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The mentions as the rules need them; documents and keys come in sorted order.
+
+    `written` holds the ways in which a key is written, `qualified` the keys with a qualifier by the bare key. `near`
+    holds the chunks in which a document of several chunks names a key. `assigned` says which of several things of one
+    name a document defines, by a key with a qualifier made for it; `about` holds the documents that define each.
+    """
+
+    counts: Mapping[str, Counter[str]]
+    kinds: Mapping[str, str]
+    titles: Mapping[str, str]
+    written: Mapping[str, Sequence[str]]
+    documents: Mapping[str, Sequence[str]]
+    stated: Sequence[tuple[str, str, str]]
+    near: Mapping[Place, set[str]]
+    ties: Mapping[str, frozenset[Place]]
+    quotes: Mapping[Place, Sequence[str]]
+    qualified: Mapping[str, Sequence[str]]
+    assigned: Mapping[Place, str]
+    about: Mapping[str, Sequence[str]]
+
+
+def read(extractions: Sequence[Extraction], documents: Mapping[str, str], titles: Mapping[str, str]) -> Read:
+    """`documents` maps chunks to documents, `titles` documents to titles."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    qualified: dict[str, set[str]] = defaultdict(set)
+    written: dict[str, set[str]] = defaultdict(set)
+    stated: set[tuple[str, str, str]] = set()
+    near: dict[Place, set[str]] = defaultdict(set)
+    parts = Counter(documents[extraction.chunk] for extraction in extractions)
+    for extraction in extractions:
+        document = documents[extraction.chunk]
+        counted = counts[document]
+        for mention in extraction.mentions:
+            key = name_key(mention.name)
+            counted[key] += 1
+            kinds[key][mention.kind] += 1
+            written[key].add(mention.name)
+            if parts[document] > 1:
+                near[document, key].add(extraction.chunk)
+            if key.endswith(")"):
+                qualified[key[: key.rindex(" (")]].add(key)
+        for relation in extraction.relations:
+            if relation.predicate == ALIAS_PREDICATE:
+                stated.add((document, name_key(relation.source), name_key(relation.target)))
+    where: dict[str, list[str]] = defaultdict(list)
+    for document in sorted(counts):
+        for key in counts[document]:
+            where[key].append(document)
+    assigned, about = told_apart(_definitions(extractions, documents, where), counts)
+    for (_, bare), key in assigned.items():
+        qualified[bare].add(key)
+    several = {bare for bare, keys in qualified.items() if len(keys) > 1}
+    return Read(
+        counts={document: counts[document] for document in sorted(counts)},
+        kinds={key: main_kind(counted) for key, counted in kinds.items()},
+        titles={document: name_key(title) for document, title in titles.items()},
+        written={key: sorted(names) for key, names in written.items()},
+        documents=where,
+        stated=sorted(pair for pair in stated if pair[1] != pair[2]),
+        near=near,
+        ties=_ties(extractions, documents, several | {key for bare in several for key in qualified[bare]}),
+        quotes=quotes(extractions, documents, several),
+        qualified={bare: sorted(keys) for bare, keys in qualified.items()},
+        assigned=assigned,
+        about=about,
+    )
+
+
+def _definitions(
+    extractions: Iterable[Extraction], documents: Mapping[str, str], where: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Defined]]:
+    """Key → document → what that document defines it to be, for the keys that several documents name."""
+    found: dict[str, dict[str, set[Defined]]] = defaultdict(lambda: defaultdict(set))
+    for extraction in extractions:
+        document = documents[extraction.chunk]
+        for mention in extraction.mentions:
+            said = mention.description
+            if said and opening(mention.name, said) >= 0 and len(where[key := name_key(mention.name)]) > 1:
+                defined = defined_as(mention.name, said)
+                if defined is not None:
+                    found[key][document].add(defined)
+    # What says most comes first; a document that defines a name twice is taken at its fuller word.
+    return {
+        key: {document: max(said, key=lambda one: (one.fullness, repr(one))) for document, said in sorted(by.items())}
+        for key, by in sorted(found.items())
+        if len(by) > 1
+    }
+
+
+def _ties(
+    extractions: Iterable[Extraction], documents: Mapping[str, str], wanted: set[str]
+) -> dict[str, frozenset[Place]]:
+    """Wanted key → (document, key at the other end) of its relations."""
+    ties: dict[str, set[Place]] = defaultdict(set)
+    for extraction in extractions if wanted else ():
+        for relation in extraction.relations:
+            source, target = name_key(relation.source), name_key(relation.target)
+            for one, other in ((source, target), (target, source)):
+                if one in wanted:
+                    ties[one].add((documents[extraction.chunk], other))
+    return {key: frozenset(pairs) for key, pairs in ties.items()}
+
+
+def quotes(extractions: Iterable[Extraction], documents: Mapping[str, str], wanted: set[str]) -> dict[Place, list[str]]:
+    """(Document, wanted key) → the sentences there that name it."""
+    found: dict[Place, set[str]] = defaultdict(set)
+    for extraction in extractions if wanted else ():
+        for mention in extraction.mentions:
+            if mention.description and (key := name_key(mention.name)) in wanted:
+                found[documents[extraction.chunk], key].add(mention.description)
+    return {place: sorted(texts) for place, texts in found.items()}

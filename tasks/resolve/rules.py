@@ -1,0 +1,107 @@
+"""Which thing does a name mean in a document? The rules that join aliases and keep homonyms apart.
+
+A pure function of the mentions, of the decisions on pairs that the rules leave open, and of what people edited; no
+order and no history counts. In this order:
+
+1. A document whose title adds a qualifier to a name ("Mercury (planet)") means that thing by the bare name, and by its
+   last word where that is a surname. Documents that define a name as different things mean different things.
+2. Names that a text states to mean the same are one ("A, also known as B", 中文(English)). A short form that stands for
+   several things, and a name that several things bear, mean their partner only in the document that says so.
+3. Names that differ in writing alone are one: titles, legal forms, inverted names, figures, Chinese script.
+4. Where one qualified thing bears a name and nothing is titled with the bare one, the bare name is that thing.
+5. Similar names beside the same rare others are one where the decision on that pair says so.
+6. Where several things bear a name, a document's bare name is the one whose neighbours the document names.
+7. A surname, a first name, initials, an abbreviation, or a head noun ("the Authority") is the only full name in its
+   document that it can shorten.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from prompts.language.names_zh import is_generic
+from prompts.resolve import Decided, Pair, decide
+from storage.records import Extraction
+from tasks.resolve.alike import OpenPair, join_forms, open_pairs
+from tasks.resolve.homonyms import Homonyms
+from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
+from tasks.resolve.reading import Read, read
+from tasks.resolve.shortened import Shortened
+
+_ABBREVIATION = 5  # letters at most
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the rules have joined, and the pairs that they leave to a decision."""
+
+    documents: Mapping[str, str]
+    read: Read
+    joined: Joined
+    local: Mapping[Place, str]
+    open: Sequence[OpenPair]
+
+
+def prepare(extractions: Sequence[Extraction], documents: Mapping[str, str], titles: Mapping[str, str]) -> Prepared:
+    """Apply the rules that need no decision; `documents` maps chunks to documents, `titles` documents to titles."""
+    known = read(extractions, documents, titles)
+    joined, local = _join(known)
+    return Prepared(documents, known, joined, local, open_pairs(extractions, documents, known, joined))
+
+
+def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
+    """The group of every (document, key); a pair without a decision is decided by the offline rule."""
+    known, joined = prepared.read, prepared.joined.copy()
+    for one in prepared.open:
+        verdict = decided.get(one.pair) or decide(one.pair)
+        if verdict.same:
+            joined.join(*one.keys, verdict.reason)
+    chooser = Homonyms(known, joined)
+    keys: dict[Place, str] = {}
+    reasons: dict[Place, str] = {}
+    for document, counted in known.counts.items():
+        shortened = Shortened(document, known)
+        for key in counted:
+            full, reason = shortened.full_name(key)
+            if (document, full) in prepared.local:
+                full, reason = prepared.local[document, full], "the document states that both names mean the same"
+            target, why = chooser.target(document, full)
+            if target != key:
+                reasons[document, key] = why or reason
+            elif key in joined.reasons:
+                reasons[document, key] = joined.reasons[key]
+            keys[document, key] = joined.find(target)
+    return Resolved(keys, reasons)
+
+
+def _join(known: Read) -> tuple[Joined, dict[Place, str]]:
+    """The unions that hold everywhere, and (document, short name) → name for those that hold in one document."""
+    joined, local = Joined(), dict[Place, str]()
+    titled = set(known.titles.values())
+    many = {bare for bare, keys in known.qualified.items() if len(keys) > 1}
+    partners: dict[str, set[str]] = defaultdict(set)
+    for _, source, target in known.stated:
+        partners[source].add(target)
+        partners[target].add(source)
+    for document, source, target in known.stated:
+        one, two = known.kinds.get(source, "thing"), known.kinds.get(target, "thing")
+        if kinds_differ(one, two) or is_generic(source) or is_generic(target):
+            continue
+        for name, other in ((source, target), (target, source)):
+            if name in many or _stands_for_several(other, partners[other]):
+                local[document, other] = name
+                break
+        else:
+            joined.join(source, target, "the text states that both names mean the same")
+    for bare, keys in sorted(known.qualified.items()):
+        if len(keys) == 1 and bare not in titled:
+            joined.join(bare, keys[0], "only one thing of this name is described")
+    join_forms(known, joined)
+    return joined, local
+
+
+def _stands_for_several(key: str, partners: Iterable[str]) -> bool:
+    """Whether a short form abbreviates different full names in different texts."""
+    if len(key) > _ABBREVIATION or " " in key:
+        return False
+    return sum(" " in partner and partner.isascii() for partner in partners) > 1

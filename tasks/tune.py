@@ -1,0 +1,115 @@
+"""Which passages stand for all documents, and what of the findings on them may enter a prompt?
+
+What a model writes is looked up: an example's passage must stand in the sample, and its names in the passage.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from prompts.tailoring.values import (
+    MOST_EXAMPLE_TOKENS,
+    EntityType,
+    Example,
+    ExampleEntity,
+    ExampleRelation,
+    Tailoring,
+    Unfit,
+)
+from prompts.tune import ExampleShown, Sampled, Tune, Tuned, names_by_kind
+from storage.records import Chunk, Document, Record, content_id
+from tasks.step import step
+
+
+class Fitted(Record):
+    """A tailoring, what was left out of it and why, and offline how many names each kind has in the sample."""
+
+    tailoring: Tailoring
+    left_out: tuple[str, ...]
+    names: dict[str, int]
+
+
+def some_documents(documents: Sequence[Document], most: int, seed: int) -> list[Document]:
+    """At most so many documents by lot; the same seed draws the same."""
+    return sorted(documents, key=lambda one: _lot(seed, one.id))[:most]
+
+
+def some_passages(chunks: Sequence[Chunk], tokens: int, seed: int) -> list[Chunk]:
+    """Passages by lot, of every document one before any gives two, of at most so many tokens in all (at least one).
+
+    Triples are no passages. The same seed draws the same, whatever the order.
+    """
+    drawn = sorted((one for one in chunks if one.kind == "text"), key=lambda one: (_lot(seed, one.id), one.id))
+    given: Counter[str] = Counter()
+    turns = []
+    for chunk in drawn:
+        turns.append((given[chunk.document], chunk))
+        given[chunk.document] += 1
+    chosen: list[Chunk] = []
+    left = tokens
+    for _, chunk in sorted(turns, key=lambda turn: turn[0]):  # stable: by lot within a turn
+        if chunk.tokens <= left or not chosen:
+            chosen.append(chunk)
+            left -= chunk.tokens
+    return sorted(chosen, key=lambda one: (one.document, one.ordinal))
+
+
+def _lot(seed: int, name: str) -> str:
+    return content_id("lot", str(seed), name)
+
+
+def to_tailoring(found: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, tuple[str, ...]]:
+    """What may be used of the findings, and what may not, in words."""
+    left_out: list[str] = []
+    types: dict[str, EntityType] = {}
+    for one in found.entity_types:
+        try:
+            types.setdefault(one.name.strip().casefold(), EntityType(name=one.name, meaning=one.meaning))
+        except ValueError:  # pydantic's, with our Unfit inside
+            left_out.append(f"the kind {one.name!r}: a name has no ':' and no ';'")
+    examples: list[Example] = []
+    room = MOST_EXAMPLE_TOKENS
+    for number, shown in enumerate(found.examples, 1):
+        try:
+            example = _example(shown, types, passages)
+        except Unfit as problem:
+            left_out.append(f"example {number}: {problem.expected}")
+            continue
+        if example.tokens() > room:
+            left_out.append(f"example {number}: all together may have {MOST_EXAMPLE_TOKENS} tokens")
+            continue
+        examples.append(example)
+        room -= example.tokens()
+    fitted = Tailoring(
+        persona=found.persona, language=found.language, entity_types=tuple(types.values()), examples=tuple(examples)
+    )
+    return fitted, tuple(left_out)
+
+
+def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequence[Sampled]) -> Example:
+    said = " ".join(shown.passage.split())
+    source = next((one for one in passages if said and said in " ".join(one.text.split())), None)
+    if source is None:
+        raise Unfit(said, "its passage does not stand in the sample")
+    entities = tuple(
+        ExampleEntity(name=one.name, kind=types[one.kind.strip().casefold()].name, description=one.description)
+        for one in shown.entities
+        if " ".join(one.name.split()) in said and one.name.strip() and one.kind.strip().casefold() in types
+    )
+    if not entities:
+        raise Unfit(said, "none of its entities stands in its passage and has a listed kind")
+    names = {one.name for one in entities}
+    relations = tuple(
+        ExampleRelation(**one.model_dump())
+        for one in shown.relations
+        if {" ".join(one.source.split()), " ".join(one.target.split())} <= names
+    )
+    return Example(title=source.title, passage=said, entities=entities, relations=relations)
+
+
+@step("tune")
+async def tune(passages: Sequence[Sampled], tuner: Tune) -> Fitted:
+    """What fits the prompts to the passages' domain. EngineError where the model gives no usable answer."""
+    found = await tuner.run(passages)
+    tailoring, left_out = to_tailoring(found, passages)
+    names = {kind: len(names) for kind, names in names_by_kind(passages).items()} if tuner.is_offline else {}
+    return Fitted(tailoring=tailoring, left_out=left_out, names=names)

@@ -1,0 +1,75 @@
+"""What does Prefect's server know of a run? It learns of most things a moment later, so these ask until it does."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+WAIT = 15.0  # seconds
+PAUSE = 0.2
+
+
+async def task_runs(flow_run: str, expected: int) -> list[str]:
+    """The names of a flow run's task runs, in the order in which they started."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+
+    wanted = FlowRunFilter(name=FlowRunFilterName(any_=[flow_run]))
+    async with get_client() as client:
+        for _ in range(int(WAIT / PAUSE)):
+            found = await client.read_task_runs(flow_run_filter=wanted)
+            if len(found) >= expected and all(run.start_time for run in found):
+                break
+            await asyncio.sleep(PAUSE)
+    return [run.name for run in sorted(found, key=lambda run: str(run.start_time))]
+
+
+async def run_of(name: str) -> UUID:
+    """The newest flow run whose name begins like this."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    wanted = FlowRunFilter(name=FlowRunFilterName(like_=name))
+    async with get_client() as client:
+        found = await client.read_flow_runs(flow_run_filter=wanted, sort=FlowRunSort.START_TIME_DESC)
+    return found[0].id
+
+
+async def logs(flow_run: UUID, until: str = "Finished in state") -> list[str]:
+    """The lines of a flow run's page, as soon as one of them says `until`."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
+
+    wanted = LogFilter(flow_run_id=LogFilterFlowRunId(any_=[flow_run]))
+    async with get_client() as client:
+        for _ in range(int(WAIT / PAUSE)):
+            found = [f"{log.name}: {log.message}" for log in await client.read_logs(wanted)]
+            if any(until in line for line in found):
+                break
+            await asyncio.sleep(PAUSE)
+    return found
+
+
+async def events(name: str, expected: int, of: str) -> list[dict[str, Any]]:
+    """The events of a name about workspaces under the path `of`."""
+    from prefect.client.orchestration import get_client
+
+    body = {"filter": {"event": {"name": [name]}, "order": "DESC"}, "limit": 50}
+    async with get_client() as client:
+        for _ in range(int(WAIT / PAUSE)):
+            answer = await client._client.post("/events/filter", json=body)
+            answer.raise_for_status()
+            found = [one for one in answer.json()["events"] if one["resource"]["prefect.resource.name"].startswith(of)]
+            if len(found) >= expected:
+                break
+            await asyncio.sleep(PAUSE)
+    return found
+
+
+async def artifact(key: str) -> str:
+    """The data of the newest artifact with a key."""
+    from prefect.artifacts import Artifact
+
+    found = await Artifact.aget(key)
+    assert found is not None
+    return str(found.data)

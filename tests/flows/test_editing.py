@@ -1,0 +1,146 @@
+"""`trellis graph merge`, `split`, `edit`, `edits` and `undo`: a new generation at once, kept by later runs, undone."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import main
+from tests.flows.conftest import Command, Ended, write_rows
+from tests.server.client import Server
+
+ROWS = [
+    {"id": "a", "title": "Notes", "text": "Ada Korb keeps Holm Light. The light stands in Velin."},
+    {"id": "b", "title": "Letters", "text": "Captain Vell wrote to Ada Korb. Captain Vell lives in Velin."},
+    {"id": "c", "title": "Lists", "text": "Velin is a ship of Ida Moss."},
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the documents and the workspace made of them."""
+    folder = tmp_path_factory.mktemp("base")
+    write_rows(folder / "docs.jsonl", ROWS)
+    assert main(["index", str(folder / "docs.jsonl"), "--workspace", str(folder / "ws"), "--json"]) == 0
+    return folder
+
+
+@pytest.fixture
+def trellis(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command on a copy."""
+    return Command(Path(shutil.copytree(base / "ws", tmp_path / "ws")), capsys)
+
+
+def names(shown: Ended) -> set[str]:
+    assert shown.code == 0, shown.err
+    return {name for one in shown.json["entities"] for name in (one["name"], *(a["name"] for a in one["aliases"]))}
+
+
+def test_a_merge_is_published_at_once_and_stays(fresh: Command, tmp_path: Path) -> None:
+    trellis, source = fresh, write_rows(tmp_path / "docs.jsonl", ROWS)
+    assert trellis("index", str(source)).code == 0
+    done = trellis("graph", "merge", "Ada Korb", "Captain Vell")
+    assert done.code == 0, done.err
+    assert "Published generation 2" in done.out
+    assert names(trellis("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
+    more = [*ROWS, {"id": "d", "title": "More", "text": "Captain Vell met Ida Moss."}]
+    assert trellis("index", str(write_rows(source, more))).code == 0
+    assert names(trellis("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
+    assert trellis("index", str(source), "--full").code == 0
+    assert names(trellis("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
+
+
+def test_undoing_brings_the_graph_back(trellis: Command) -> None:
+    before = trellis("graph", "Ada Korb", "--json").json["entities"]
+    made = trellis("graph", "merge", "Ada Korb", "Captain Vell", "--json").json
+    listed = trellis("graph", "edits", "--json").json
+    assert [(one["id"], one["action"]) for one in listed] == [(made["edit"]["id"], "merge")]
+    assert "Captain Vell is Ada Korb" in trellis("graph", "edits").out
+    undone = trellis("graph", "undo", str(made["edit"]["id"]), "--json").json
+    assert undone["undone"] is True
+    assert trellis("graph", "Ada Korb", "--json").json["entities"] == before
+    assert trellis("graph", "edits", "--json").json == []
+
+
+def test_a_split_by_documents_makes_two_things_that_ids_tell_apart(trellis: Command) -> None:
+    assert trellis("graph", "split", "Velin", "--documents", "c").code == 0
+    shown = trellis("graph", "Velin", "--json").json["entities"]
+    assert sorted(one["documents"] for one in shown) == [1, 2]
+    unclear = trellis("graph", "edit", "Velin", "--kind", "place")
+    assert unclear.code == 2
+    ids = {one["documents"]: one["id"] for one in shown}
+    assert all(one in unclear.err for one in ids.values())
+    assert trellis("graph", "edit", ids[1], "--kind", "ship", "--description", "A ship of two masts.").code == 0
+    found = {one["documents"]: one for one in trellis("graph", "Velin", "--json").json["entities"]}
+    assert (found[1]["kind"], found[1]["description"]) == ("ship", "A ship of two masts.")
+    assert found[2]["kind"] != "ship"
+
+
+def test_an_earlier_generation_stays_as_it_was(trellis: Command) -> None:
+    trellis("graph", "edit", "Velin", "--name", "Velin Town")
+    assert names(trellis("graph", "Velin", "--json")) == {"Velin Town", "Velin"}
+    assert names(trellis("graph", "Velin", "--as-of", "1", "--json")) == {"Velin"}
+    assert trellis("graph", "Velin Town", "--as-of", "1").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("merge", "Ada Korb", "Captain Wel"), "Captain Vell"),
+        (("merge", "Ada Korb", "ada korb"), "one thing already"),
+        (("merge", "Ada Korb"), "trellis graph merge NAME OTHER"),
+        (("split", "Velin"), "--names"),
+        (("split", "Velin", "--documents", "z"), "It has: a, b, c"),
+        (("split", "Velin", "--documents", "a,b,c"), "Leave something"),
+        (("split", "Velin", "--names", "Velin"), "Leave something"),
+        (("split", "Velin", "--names", "Holm Light"), "It has: Velin"),
+        (("edit", "Velin"), "--description"),
+        (("edit", "Velin", "--kind", " "), "--kind is empty"),
+        (("undo", "7"), "trellis graph edits"),
+        (("undo", "first"), "trellis graph edits"),
+        (("Ada", "Korb"), '"Ada Korb"'),
+        (("Velin", "--documents", "a"), "belongs to an edit"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_and_changes_nothing(trellis: Command, words: tuple[str, ...], told: str) -> None:
+    done = trellis("graph", *words)
+    assert done.code == 2
+    assert told in done.err
+    assert [one["number"] for one in trellis("generations", "--json").json] == [1]
+
+
+def test_nothing_indexed_cannot_be_edited(fresh: Command) -> None:
+    assert fresh("graph", "merge", "A", "B").code == 2
+    assert not fresh.workspace.exists()
+
+
+def test_a_name_like_a_command_can_be_looked_up(fresh: Command, tmp_path: Path) -> None:
+    rows = [{"id": "m", "title": "Merge", "text": "Merge is a band from Velin."}]
+    assert fresh("index", str(write_rows(tmp_path / "docs.jsonl", rows))).code == 0
+    assert names(fresh("graph", "merge", "--json")) == {"Merge"}
+
+
+def test_a_model_decides_on_similar_names_in_one_call(
+    model_server: Server, fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "person")  # the scripted model gives kinds by chance
+    rows = [
+        {"id": "a", "title": "Maps", "text": "Robert Amos Castellan led the Hask Survey."},
+        {"id": "b", "title": "Coasts", "text": "Robert Castellan left the Hask Survey. Maren Holister stayed."},
+        {"id": "c", "title": "Tides", "text": "Maren Hollister wrote for the Hask Survey."},
+    ]
+    assert fresh("index", str(write_rows(tmp_path / "docs.jsonl", rows))).code == 0
+    assert model_server.stats()["steps"]["resolve"]["calls"] == 1
+    (entity,) = fresh("graph", "Robert Castellan", "--json").json["entities"]
+    assert [(one["name"], one["reason"]) for one in entity["aliases"]] == [
+        ("Robert Castellan", "a model decided: the last words are equal")
+    ]
+    assert "Maren Hollister" not in names(fresh("graph", "Maren Holister", "--json")), "nor by the rule"
+
+
+def test_an_edit_asks_no_model_to_extract(model_server: Server, fresh: Command, tmp_path: Path) -> None:
+    assert fresh("index", str(write_rows(tmp_path / "docs.jsonl", ROWS))).code == 0
+    asked = model_server.stats()["steps"]["extract"]
+    assert fresh("graph", "merge", "Ada Korb", "Captain Vell").code == 0
+    assert asked["calls"] == len(ROWS)
+    assert model_server.stats()["steps"]["extract"] == asked

@@ -1,0 +1,271 @@
+"""Wherever the batches of an index run are done, the same is published and everything is accounted for."""
+
+import asyncio
+import importlib.util
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flows.indexing import IndexOptions, build_index
+from flows.runners.channel import RunnerFailed
+from flows.runners.jobs import Job, Outcome
+from flows.runners.runner import shared_out
+from flows.runtime import Runtime, open_runtime
+from flows.settings import load_settings
+from storage.errors import SettingsError
+from storage.export import Export, export
+from storage.records import IndexReport
+from tests.flows.conftest import KEY, ROWS, write_rows
+from tests.server.client import Server
+
+pytestmark = pytest.mark.slow
+
+
+def needs(package: str) -> pytest.MarkDecorator:
+    extra = {"distributed": "dask"}.get(package, package)
+    absent = importlib.util.find_spec(package) is None
+    return pytest.mark.skipif(absent, reason=f"{package} is not installed: pip install 'trellis-rag[{extra}]'")
+
+
+ELSEWHERE = [
+    "processes",
+    pytest.param("dask", marks=needs("distributed")),
+    pytest.param("ray", marks=needs("ray")),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two batches and a half of chunks, and triples whose weights have to travel."""
+    rows: list[dict[str, Any]] = [
+        {"id": f"d{i}", "title": f"Quay {i}", "text": f"Quay {i} of Velin was built by Ana Korb in {1800 + i}."}
+        for i in range(160)
+    ]
+    rows += [{"s": "Quay 3", "p": "lies in", "o": "Velin", "weight": 2.5}]
+    return write_rows(tmp_path_factory.mktemp("runners") / "docs.jsonl", rows)
+
+
+def opened(workspace: Path, **settings: object) -> Runtime:
+    # The model of embeddings takes seconds to load in each worker: one test embeds.
+    given = {"workspace": workspace, "runner_workers": 2, "embedding": "none", "concurrency": 32, **settings}
+    return open_runtime(load_settings(given))
+
+
+async def indexed(corpus: Path, runtime: Runtime) -> tuple[IndexReport, Export]:
+    report = await build_index([corpus], IndexOptions(), runtime)
+    with runtime.workspace.read() as generation:
+        return report, export(generation)
+
+
+@pytest.fixture(scope="module")
+def expected(
+    corpus: Path, server_process: Server, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[IndexReport, Export]:
+    """What a run in this process gives."""
+    server_process.settle(latency_ms=0)
+    model = {"lm": "openai/scripted", "lm_base_url": server_process.base_url, "lm_api_key": KEY}
+    return asyncio.run(indexed(corpus, opened(tmp_path_factory.mktemp("here") / "ws", **model)))
+
+
+@pytest.fixture
+def discreet(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fails the test in which this process, or a worker on its terminal, tells the key."""
+    with caplog.at_level(logging.DEBUG):
+        yield
+    said = capfd.readouterr()
+    assert KEY not in said.out + said.err + caplog.text
+
+
+@pytest.mark.usefixtures("discreet")
+@pytest.mark.parametrize("runner", ELSEWHERE)
+async def test_the_same_is_published_and_all_is_accounted_for(
+    runner: str, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+) -> None:
+    here, published = expected
+    there, found = await indexed(corpus, opened(tmp_path / "there", runner=runner))
+    assert found == published
+    assert {name: used.calls for name, used in there.usage.by_step.items()} == {
+        name: counted["calls"] for name, counted in model_server.stats()["steps"].items()
+    }
+    assert there.usage.input_tokens == here.usage.input_tokens
+
+
+@pytest.mark.parametrize("runner", ELSEWHERE[:2])
+async def test_a_batch_outlives_the_worker_that_had_it(
+    runner: str, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+) -> None:
+    model_server.settle(latency_ms=300)
+    run = asyncio.create_task(indexed(corpus, opened(tmp_path / "there", runner=runner)))
+    await calls_seen(model_server, 20)
+    os.kill(max(workers_of(os.getpid())), signal.SIGKILL)
+    report, found = await run
+    assert found == expected[1]
+    assert report.dead_letters == 0
+
+
+@pytest.mark.parametrize("runner", ELSEWHERE)
+async def test_a_cancelled_run_calls_nobody_any_more(
+    runner: str, corpus: Path, tmp_path: Path, model_server: Server
+) -> None:
+    model_server.settle(latency_ms=300)
+    before = workers_of(os.getpid())
+    run = asyncio.create_task(indexed(corpus, opened(tmp_path / "ws", runner=runner)))
+    await calls_seen(model_server, 20)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    model_server.reset()
+    await asyncio.sleep(1)
+    assert model_server.stats()["calls"] == 0
+    assert workers_of(os.getpid()) <= before
+
+
+@needs("distributed")
+async def test_a_cluster_that_was_joined_stays(
+    corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+) -> None:
+    from distributed import LocalCluster
+
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    try:
+        there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
+        model_server.settle(latency_ms=300)
+        run = asyncio.create_task(indexed(corpus, there))
+        await calls_seen(model_server, 20)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        await asyncio.sleep(1)
+        model_server.reset()
+        await asyncio.sleep(0.7)
+        assert model_server.stats()["calls"] == 0, "the worker goes on with a job that nobody waits for"
+        model_server.settle(latency_ms=0)
+        _, found = await indexed(corpus, there)
+        assert found == expected[1]
+        assert len(cluster.scheduler.workers) == 1
+    finally:
+        cluster.close()
+
+
+@needs("distributed")
+async def test_a_cluster_that_is_not_there_is_named(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.runners.dask_channel.PATIENCE", 1.0)
+    with pytest.raises(RunnerFailed, match=r"dask failed: no worker answers at tcp://127.0.0.1:9"):
+        await indexed(corpus, opened(tmp_path, runner="dask", runner_address="tcp://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize(("runner", "package"), [("dask", "distributed"), ("ray", "ray")])
+async def test_a_runner_without_its_package_says_what_to_install(
+    runner: str, package: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(SettingsError, match=rf"pip install 'trellis-rag\[{runner}\]'"):
+        await indexed(corpus, opened(tmp_path, runner=runner))
+
+
+async def test_a_recorded_run_uses_the_runner(
+    corpus: Path, tmp_path: Path, prefect_server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.index import index
+
+    monkeypatch.setenv("TRELLIS_RUNNER", "processes")
+    monkeypatch.setenv("TRELLIS_RUNNER_WORKERS", "2")
+    seen: set[int] = set()
+    watching = asyncio.create_task(collect_workers(seen))
+    report = await index(str(corpus), workspace=str(tmp_path / "there"))
+    watching.cancel()
+    assert report.chunks == 161
+    assert len(seen) >= 2
+
+
+async def collect_workers(seen: set[int]) -> None:
+    while True:
+        seen |= workers_of(os.getpid())
+        await asyncio.sleep(0.05)
+
+
+async def calls_seen(server: Server, least: int) -> None:
+    until = time.monotonic() + 60
+    while server.stats()["calls"] < least:
+        assert time.monotonic() < until, "the run never called the server"
+        await asyncio.sleep(0.05)
+
+
+def workers_of(parent: int) -> set[int]:
+    """The processes below this one that were started to do jobs."""
+    return {
+        pid for pid in below(parent)
+        if any(word in command(pid) for word in ("multiprocessing.spawn", "ray::"))
+    }  # fmt: skip
+
+
+def below(parent: int) -> Iterator[int]:
+    for task in Path(f"/proc/{parent}/task").glob("*"):
+        try:
+            children = (task / "children").read_text().split()
+        except OSError:
+            continue
+        for child in map(int, children):
+            yield child
+            yield from below(child)
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "docs.jsonl", ROWS)
+    vectors = []
+    for runner in ("local", "processes"):
+        runtime = opened(tmp_path / runner, runner=runner, embedding="bundled")
+        await build_index([source], IndexOptions(), runtime)
+        with runtime.workspace.read() as generation:
+            hashes = [window.text_hash for window in generation.vectors.windows()]
+            vectors.append(generation.vectors.get(runtime.embedder.name, hashes))
+    assert len(vectors[0]) == 2
+    assert vectors[0].keys() == vectors[1].keys()
+    for key, vector in vectors[0].items():
+        assert np.allclose(vector, vectors[1][key], atol=1e-5)
+
+
+@pytest.mark.parametrize(("limits", "share"), [("machine", (4, 50, 500)), ("process", (4, 25, 250))])
+def test_workers_keep_the_limits_together(limits: str, share: tuple[int, int, int]) -> None:
+    settings = load_settings({"limits": limits, "concurrency": 16, "rpm": 100, "tpm": 1000}, {})
+    shared = shared_out(settings, FourWorkersOnTwoMachines())
+    assert (shared.concurrency, shared.rpm, shared.tpm) == share
+
+
+class FourWorkersOnTwoMachines:
+    """A cluster that is only counted."""
+
+    workers, machines = 4, 2
+
+    async def run(self, job: Job) -> Outcome:
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        raise NotImplementedError
+
+
+def test_settings_are_not_shown_with_their_secrets(tmp_path: Path) -> None:
+    """Dask writes a job that failed to its log as Python shows it."""
+    from flows.runners.jobs import ExtractJob, Place
+
+    settings = load_settings({"workspace": tmp_path, "lm": "openai/x", "lm_api_key": KEY}, {})
+    assert KEY not in repr(ExtractJob(settings, Place.of(settings), (), {}))
+    assert KEY not in json.dumps(repr(settings))

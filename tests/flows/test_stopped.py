@@ -1,0 +1,135 @@
+"""A recorded run that is stopped in the middle of extraction, in a process of its own, as a worker starts it."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from flows.index import index
+from storage.locks import WriterLock
+from storage.records import IndexReport
+from tests.flows.recorder import logs, run_of
+from tests.server.client import Server
+
+pytestmark = [pytest.mark.usefixtures("prefect_server"), pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS, STOPPED_AFTER, IN_FLIGHT = 150, 40, 16
+RUN = "import asyncio, sys; from flows.index import index; asyncio.run(index(sys.argv[1], workspace=sys.argv[2]))"
+SERVE = "from flows.index import index; index.serve(name='stopped', print_starting_message=False)"
+
+
+@contextmanager
+def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    from prefect.settings import PREFECT_API_URL
+
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_API_URL": str(PREFECT_API_URL.value())}
+    started = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], env=environment)
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            started.send_signal(signal.SIGINT)
+        try:
+            started.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+
+
+@pytest.fixture
+def source(tmp_path: Path, model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
+    model_server.settle(latency_ms=300)
+    rows = (
+        {"id": f"d{i}", "text": f"Quay {i} of Velin was built by Ana Korb in {1800 + i}."} for i in range(DOCUMENTS)
+    )
+    path = tmp_path / "docs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def calls(server: Server) -> int:
+    return int(server.stats()["steps"].get("extract", {}).get("calls", 0))
+
+
+async def in_mid_extraction(server: Server) -> None:
+    until = time.monotonic() + 60
+    while calls(server) < STOPPED_AFTER:
+        assert time.monotonic() < until, "the run never got to its extraction"
+        await asyncio.sleep(0.05)
+
+
+async def is_clean_and_can_go_on(workspace: Path, source: Path, server: Server) -> None:
+    """Nothing is left behind or held, and the next run repeats none but the calls that had no answer yet."""
+    assert list((workspace / "staging").iterdir()) == []
+    WriterLock(workspace / "LOCK").release()
+    before = calls(server)
+    assert before < DOCUMENTS, "the run was stopped too late to show anything"
+    server.settle(latency_ms=0)
+    report = await index(str(source), workspace=str(workspace))
+    assert isinstance(report, IndexReport)
+    assert report.documents.added == DOCUMENTS
+    assert calls(server) <= DOCUMENTS + IN_FLIGHT
+
+
+async def test_a_terminated_run_leaves_the_workspace_clean(source: Path, tmp_path: Path, model_server: Server) -> None:
+    from prefect.client.orchestration import get_client
+
+    workspace = tmp_path / "ws"
+    with process(RUN, source, workspace) as running:
+        await in_mid_extraction(model_server)
+        running.terminate()
+        assert running.wait(timeout=30) != 0
+    async with get_client() as client:
+        state = (await client.read_flow_run(await run_of(f"index {source}"))).state
+    assert state is not None
+    assert state.is_crashed()
+    assert state.message
+    await is_clean_and_can_go_on(workspace, source, model_server)
+
+
+async def test_a_run_cancelled_in_the_user_interface_ends_as_cancelled(
+    source: Path, tmp_path: Path, model_server: Server
+) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.states import Cancelling
+
+    workspace = tmp_path / "ws"
+    async with get_client() as client:
+        with process(SERVE):
+            deployment = await served("index/stopped")
+            parameters = {"source": str(source), "workspace": str(workspace)}
+            run = await client.create_flow_run_from_deployment(deployment, parameters=parameters)
+            await in_mid_extraction(model_server)
+            await client.set_flow_run_state(run.id, Cancelling())
+            until = time.monotonic() + 40
+            while not (state := (await client.read_flow_run(run.id)).state) or not state.is_final():
+                assert time.monotonic() < until, "the run was not cancelled"
+                await asyncio.sleep(0.1)
+    assert state.is_cancelled()
+    assert "The run was cancelled. Nothing is published" in "\n".join(await logs(run.id, until="was cancelled."))
+    await is_clean_and_can_go_on(workspace, source, model_server)
+
+
+async def served(name: str) -> UUID:
+    """The deployment, as soon as the process that serves it has made it."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    async with get_client() as client:
+        for _ in range(300):
+            try:
+                return (await client.read_deployment_by_name(name)).id
+            except ObjectNotFound:
+                await asyncio.sleep(0.1)
+    raise AssertionError(f"{name} was never served")

@@ -1,0 +1,165 @@
+"""One Prefect server, the deployments of this checkout, and one worker: each started once, as a person would."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from flows.serving.server import own_server
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+POOL = "trellis"
+FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "patient" not in config.getoption("-m"):
+        for item in items:
+            if item.get_closest_marker("patient"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes of waiting; to run it: pytest -m patient"))
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def wait_for(holds: Callable[[], Any], what: str, seconds: float = 90) -> Any:
+    """The first true value of `holds`."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := holds():
+            return found
+        time.sleep(0.2)
+    pytest.fail(f"not within {seconds:.0f} s: {what}")
+
+
+@dataclass(frozen=True)
+class Api:
+    """A running server; `url` ends in /api."""
+
+    url: str
+
+    @property
+    def ui(self) -> str:
+        return self.url.removesuffix("/api")
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """For a process that talks to this server."""
+        return {**os.environ, "PREFECT_API_URL": self.url, "TRELLIS_EMBEDDING": "none", "PYTHONPATH": str(ROOT), **more}
+
+    def post(self, path: str, body: object) -> httpx.Response:
+        return httpx.post(f"{self.url}/{path}", json=body, timeout=30, trust_env=False)
+
+    def get(self, path: str) -> Any:
+        return httpx.get(f"{self.url}/{path}", timeout=30, trust_env=False).raise_for_status().json()
+
+    def answers(self) -> bool:
+        """Whether the server is there."""
+        try:
+            return httpx.get(f"{self.url}/health", timeout=5, trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def deployment(self, name: str) -> Any:
+        return self.get(f"deployments/name/{name}")
+
+    def start(self, deployment: str, **parameters: object) -> httpx.Response:
+        """Ask for a run."""
+        path = f"deployments/{self.deployment(deployment)['id']}/create_flow_run"
+        return self.post(path, {"parameters": parameters})
+
+    def finished(self, run: str, seconds: float = 90) -> Any:
+        """The run, as soon as it is over."""
+
+        def over() -> Any:
+            found = self.get(f"flow_runs/{run}")
+            return found if found["state"]["type"] in FINAL else None
+
+        return wait_for(over, f"the end of run {run}", seconds)
+
+    def runs(self, deployment: str) -> list[Any]:
+        """The runs of a deployment that have begun, the oldest first."""
+        known = self.deployment(deployment)["id"]
+        wanted = {"deployments": {"id": {"any_": [known]}}, "sort": "START_TIME_ASC"}
+        found: list[Any] = self.post("flow_runs/filter", wanted).raise_for_status().json()
+        return [run for run in found if run["start_time"]]
+
+    def artifacts(self, run: str) -> list[Any]:
+        wanted = {"artifacts": {"flow_run_id": {"any_": [run]}}}
+        found: list[Any] = self.post("artifacts/filter", wanted).raise_for_status().json()
+        return found
+
+
+@contextmanager
+def process(*command: str, environment: dict[str, str], log: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own, told to end after the block, and all that it started with it."""
+    with log.open("wb") as output:
+        started = subprocess.Popen(
+            command, env=environment, stdout=output, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True
+        )
+        try:
+            yield started
+        finally:
+            for number, patience in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+                try:
+                    os.killpg(started.pid, number)
+                    started.wait(timeout=patience)
+                except (ProcessLookupError, subprocess.TimeoutExpired):
+                    continue
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with own_server(free_port(), tmp_path_factory.mktemp("home")) as url:
+        yield Api(url)
+
+
+@pytest.fixture(scope="session")
+def deployed(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Api:
+    """The server with the deployments of `prefect.yaml`, as it is."""
+    for command in (["work-pool", "create", "--type", "process", POOL], ["--no-prompt", "deploy", "--all"]):
+        done = subprocess.run(
+            [str(BIN / "prefect"), *command], env=api.environment(), cwd=ROOT, capture_output=True, text=True,
+            check=False, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    return api
+
+
+@pytest.fixture(scope="session")
+def worker(deployed: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """The same, with a worker that runs what is asked for."""
+    folder = tmp_path_factory.mktemp("worker")
+    command = (str(BIN / "prefect"), "worker", "start", "--pool", POOL)
+    with process(*command, environment=deployed.environment(), log=folder / "log", folder=folder):
+        yield deployed
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "bridge.md").write_text("# Orla Bridge\n\nOrla Bridge was designed by Tomas Reyd. It opened in 1931.\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def workspace(worker: Api, source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that the deployment `index/on-demand` has made."""
+    made = tmp_path_factory.mktemp("state") / "ws"
+    run = worker.start("index/on-demand", source=[str(source)], workspace=str(made)).raise_for_status().json()
+    over = worker.finished(run["id"])
+    assert over["state"]["message"].startswith("Published generation 1 (1 added;"), over["state"]
+    return made

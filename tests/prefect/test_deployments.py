@@ -1,0 +1,64 @@
+"""The deployments of a checkout: registered as they are, run by a worker, asked for over REST."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.prefect.conftest import BIN, ROOT, Api, wait_for
+
+pytestmark = [pytest.mark.prefect, pytest.mark.slow]
+
+
+def test_all_deployments_are_registered_as_they_are(deployed: Api) -> None:
+    scheduled = deployed.deployment("index/scheduled")
+    assert [(one["schedule"]["cron"], one["active"]) for one in scheduled["schedules"]] == [("0 3 * * *", False)]
+    assert scheduled["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
+    now = deployed.deployment("index/on-demand")
+    assert now["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+    assert {one["global_concurrency_limit"]["limit"] for one in (scheduled, now)} == {1}
+    query = deployed.deployment("query/on-demand")
+    for one in (scheduled, now, query):
+        assert one["tags"] == ["trellis"]
+        assert one["description"]
+        assert one["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+
+
+def test_a_question_asked_over_rest_is_answered_by_a_worker(worker: Api, workspace: Path) -> None:
+    asked = worker.start("query/on-demand", question="Who designed Orla Bridge?", workspace=str(workspace))
+    over = worker.finished(asked.raise_for_status().json()["id"])
+    assert over["state"]["message"].startswith("Answered from 1 document"), over["state"]
+    shown = "\n".join(str(one["data"]) for one in worker.artifacts(over["id"]))
+    assert "Tomas Reyd" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [({"question": "Who?", "k": "many"}, "k"), ({"question": "Who?", "mode": "guess"}, "mode"), ({}, "question")],
+)
+def test_a_bad_parameter_is_refused_with_the_reason(deployed: Api, given: dict[str, object], reason: str) -> None:
+    answer = deployed.start("query/on-demand", **given)
+    assert 400 <= answer.status_code < 500
+    assert "Validation failed" in answer.text or "Error creating" in answer.text, answer.text
+    assert reason in answer.text
+
+
+def test_the_example_automation_asks_after_a_publication(worker: Api, source: Path, tmp_path: Path) -> None:
+    example = (ROOT / "examples/deploy/on-published.yaml").read_text()
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(example.replace(str(UUID(int=0)), worker.deployment("query/on-demand")["id"]))
+    subprocess.run(
+        [str(BIN / "prefect"), "automation", "create", "--from-file", str(mine)], env=worker.environment(), check=True,
+        timeout=60,
+    )  # fmt: skip
+    asked = worker.start("index/on-demand", source=[str(source)], workspace=str(tmp_path / "ws")).raise_for_status()
+    assert worker.finished(asked.json()["id"])["state"]["type"] == "COMPLETED"
+
+    def about_it() -> list[Any]:
+        runs = worker.runs("query/on-demand")
+        return [run for run in runs if run["parameters"].get("workspace") == str(tmp_path / "ws")]
+
+    asked_by_it = wait_for(about_it, "the question that the automation asks")[0]
+    assert asked_by_it["parameters"]["question"] == "What has changed?"

@@ -1,0 +1,144 @@
+"""`trellis serve`: what it refuses, what it serves, and how it ends."""
+
+import asyncio
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import main
+from flows.serving.silence import NAME, end_silent_runs
+from tests.prefect.conftest import BIN, ROOT, Api, free_port, process, wait_for
+
+pytestmark = [pytest.mark.prefect, pytest.mark.slow]
+KEY = "made-up-key-4711"
+
+
+def refused(captured: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command says when it ends with the code for usage."""
+    assert main(["serve", *arguments]) == 2
+    return captured.readouterr().err
+
+
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command changes in its process is changed back."""
+    for name in ("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "PYTHONSAFEPATH"):
+        monkeypatch.setenv(name, "60")
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("signal.signal", lambda *_: before)
+
+
+@pytest.mark.usefixtures("restored")
+def test_what_cannot_be_served_is_refused_in_words(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there, workspace = str(source), ("--workspace", str(tmp_path / "ws"))
+    assert "nowhere" in refused(capsys, str(tmp_path / "nowhere"), *workspace)
+    assert "no SOURCE is named" in refused(capsys, "--cron", "0 3 * * *", *workspace)
+    assert "'every night' is no cron expression" in refused(capsys, there, "--cron", "every night", *workspace)
+    assert "'Mars'" in refused(capsys, there, "--cron", "0 3 * * *", "--timezone", "Mars", *workspace)
+    assert "'docs' means nothing there" in refused(capsys, "docs", "--pool", "trellis")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        assert f"Port {port} is taken by another program" in refused(capsys, there, "--port", port, *workspace)
+
+
+def test_a_server_that_is_there_is_named(
+    api: Api, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = api.ui.rpartition(":")[2]
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    said = refused(capsys, str(source), "--port", port, "--workspace", str(tmp_path / "ws"))
+    assert f"PREFECT_API_URL={api.url}" in said
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`trellis serve` that is expected to end by itself."""
+    return subprocess.run(
+        [str(BIN / "trellis"), "serve", *arguments], env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def test_a_configured_server_that_is_silent_is_named(tmp_path: Path) -> None:
+    silent = f"http://127.0.0.1:{free_port()}/api"
+    done = command("--workspace", str(tmp_path / "ws"), PREFECT_API_URL=silent)
+    assert done.returncode == 1
+    assert silent in done.stderr
+    assert "correct PREFECT_API_URL" in done.stderr
+
+
+def test_a_pool_that_is_not_there_is_named(api: Api) -> None:
+    done = command("--pool", "nowhere", PREFECT_API_URL=api.url)
+    assert done.returncode == 2
+    assert "prefect work-pool create --type process nowhere" in done.stderr
+
+
+def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None:
+    port = str(free_port())
+    when = ("--cron", "0 3 * * *", "--timezone", "Europe/Berlin")
+    where = ("--port", port, "--workspace", str(tmp_path / "ws"))
+    words = (str(BIN / "trellis"), "serve", str(source), *when, *where, "--json")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PREFECT_HOME": str(tmp_path / "home"),
+        "TRELLIS_LM_API_KEY": KEY,
+    }
+    api = Api(f"http://127.0.0.1:{port}/api")
+
+    def served() -> Any:
+        first, end, _ = (tmp_path / "log").read_text().partition("\n")
+        return json.loads(first) if end else None
+
+    with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path) as one:
+        told = wait_for(served, "the start", 120)
+        assert (told["server"], told["own"]) == (api.url, True)
+        assert told["deployments"] == ["index/scheduled", "index/on-demand", "query/on-demand"]
+        scheduled = api.deployment("index/scheduled")
+        assert scheduled["schedules"][0]["schedule"]["timezone"] == "Europe/Berlin"
+        assert scheduled["parameters"] == {"source": [str(source)], "workspace": str(tmp_path / "ws")}
+        assert KEY not in api.post("deployments/filter", {}).text
+        assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
+        one.send_signal(signal.SIGTERM)
+        assert one.wait(timeout=60) == 0
+    assert not api.answers()
+    assert "All deployments have been paused" in (tmp_path / "log").read_text()
+
+
+def test_the_automation_is_made_once(api: Api) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    async def twice() -> list[str]:
+        async with get_client() as client:
+            return [await end_silent_runs(client) for _ in range(2)]
+
+    with temporary_settings({PREFECT_API_URL: api.url}):
+        assert asyncio.run(twice())[1] == "there"
+    assert [one["name"] for one in api.post("automations/filter", {}).json()].count(NAME) == 1
+
+
+def test_a_run_ends_with_the_process_that_served_it() -> None:
+    run = "import os, sys, time; from flows.serving.orphans import end_with; end_with(os.getppid()); print('on'); "
+    run += "sys.stdout.flush(); time.sleep(60)"
+    serve = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {run!r}])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", serve], env=environment, stdout=subprocess.PIPE) as serving:
+        assert serving.stdout is not None
+        assert serving.stdout.readline() == b"on\n"
+        serving.kill()
+        serving.wait(timeout=10)
+        # The run holds the other end: it reads as closed when that one is gone too.
+        assert select.select([serving.stdout], [], [], 10)[0], "the run outlived the process that served it"
+        assert serving.stdout.read() == b""

@@ -1,0 +1,210 @@
+"""A Chroma server serves the generations of a workspace; without it the database answers, and says so once."""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from storage.errors import SettingsError, StorageError
+from storage.generations import Workspace
+from tests.storage.conftest import Start
+from tests.storage.samples import put, same_ranking, vector
+
+pytestmark = pytest.mark.slow
+
+
+class Running:
+    """A `chroma run` of the test's own, that can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        command = [Path(sys.executable).with_name("chroma"), "run", "--path", self._folder, "--port", str(self.port)]
+        self._process = subprocess.Popen(
+            [*map(str, command), "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
+        )  # fmt: skip
+        until = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                assert time.monotonic() < until, "chroma run does not listen"
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def collections(self) -> set[str]:
+        import chromadb
+        from chromadb.config import Settings
+
+        client = chromadb.HttpClient("127.0.0.1", self.port, settings=Settings(anonymized_telemetry=False))
+        return {collection.name for collection in client.list_collections()}
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = Running(tmp_path_factory.mktemp("chroma"))
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def server(process: Running) -> Running:
+    process.stop()
+    process.start()
+    return process
+
+
+def publish(workspace: Workspace, **documents: str) -> int:
+    with workspace.write() as staging:
+        for document, text in documents.items():
+            put(staging, document, text)
+        return staging.publish()
+
+
+def names(workspace: Workspace, *numbers: int, aside: str = "") -> set[str]:
+    identity = (workspace.root / "IDENTITY").read_text().strip()
+    return {f"trellis-{identity}-{number:06d}{aside}" for number in numbers}
+
+
+def mine(server: Running, workspace: Workspace) -> set[str]:
+    identity = (workspace.root / "IDENTITY").read_text().strip()
+    return {name for name in server.collections() if identity in name}
+
+
+def test_each_generation_has_a_collection_and_takes_it_along(
+    server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    workspace = Workspace(tmp_path / "ws", 2, server.url)
+    for number in (1, 2, 3):
+        assert publish(workspace, **{f"d{number}": f"text {number} " * 30}) == number
+    assert mine(server, workspace) == names(workspace, 2, 3)
+    assert not list(tmp_path.glob("ws/generations/*/chroma-*"))
+    for number in (2, 3):
+        with workspace.read(number) as generation:
+            assert len({window.document for window in generation.vectors.windows()}) == number
+            found = generation.vectors.search(vector("q"), 5, ["d1", "d2"])
+            assert same_ranking(found, generation.vectors.exact_search(vector("q"), 5, ["d1", "d2"]))
+            assert len(found) == 5
+    # Another workspace on the same server is left alone.
+    publish(Workspace(tmp_path / "other", 1, server.url), a="a")
+    publish(workspace, d4="four")
+    assert len(mine(server, Workspace(tmp_path / "other"))) == 1
+    assert caplog.messages == []
+
+
+def test_readers_in_two_processes_while_a_third_publishes(server: Running, tmp_path: Path, start: Start) -> None:
+    workspace = Workspace(tmp_path, 2, server.url)
+    publish(workspace, base="1 one " * 40)
+    readers = [start("read_on", tmp_path, server.url) for _ in range(2)]
+    for reader in readers:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "reading\n"
+    for number in range(2, 8):
+        with workspace.write() as staging:
+            put(staging, "base", f"{number} one " * 40)
+            staging.publish()
+    (tmp_path / "stop").touch()
+    for reader in readers:
+        said, _ = reader.communicate(timeout=60)
+        done, reads, seen = said.split()[:3]
+        assert done == "done", said
+        assert int(reads) > 5
+        assert int(seen) >= 2
+    assert mine(server, workspace) <= names(workspace, *range(1, 8))
+
+
+def test_without_its_server_the_database_answers_and_says_so_once(
+    server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    workspace = Workspace(tmp_path, 2, server.url)
+    publish(workspace, a="alpha " * 60)
+    with workspace.read() as generation:
+        expected = generation.vectors.search(vector("q"), 3)
+        server.stop()
+        for _ in range(3):
+            assert same_ranking(generation.vectors.search(vector("q"), 3), expected)
+    with workspace.read() as generation:
+        assert same_ranking(generation.vectors.search(vector("q"), 3), expected)
+    assert [message.count("slower") for message in caplog.messages] == [1, 1]
+    assert server.url in caplog.text
+    with pytest.raises(StorageError, match=r"no Chroma server answers.*TRELLIS_CHROMA_URL"):
+        workspace.write()
+    server.start()
+    publish(workspace, b="beta")  # the lock was let go
+
+
+def test_a_server_that_dies_in_a_run_costs_the_run_nothing(
+    server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    workspace = Workspace(tmp_path, 2, server.url)
+    with workspace.write() as staging:
+        put(staging, "a", "alpha " * 60)
+        server.stop()
+        staging.publish()
+    assert "searched in the database" in caplog.text
+    server.start()
+    with caplog.at_level(logging.WARNING), workspace.read() as generation:
+        exact = generation.vectors.search(vector("q"), 3)
+    assert workspace.rebuild_vectors() == 18
+    caplog.clear()
+    with workspace.read() as generation:
+        assert same_ranking(generation.vectors.search(vector("q"), 3), exact)
+    assert caplog.messages == []
+    assert mine(server, workspace) == names(workspace, 1)
+
+
+def test_what_a_dead_run_left_is_removed_by_the_next(server: Running, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, 2, server.url)
+    publish(workspace, a="alpha " * 20)
+    with workspace.write() as staging:
+        put(staging, "b", "never published " * 20)
+        staging.build_index()
+    assert mine(server, workspace) == names(workspace, 1, 2)
+    workspace.clean()
+    assert mine(server, workspace) == names(workspace, 1)
+
+
+def test_another_server_at_the_address_is_not_taken_for_chroma(tmp_path: Path) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- as the base names it
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        with pytest.raises(StorageError, match="another kind of server answers"):
+            Workspace(tmp_path, chroma_url=f"http://127.0.0.1:{other.server_port}").write()
+        other.shutdown()
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", "http://localhost:8000/api/v2"])
+def test_an_address_that_is_none_is_refused_at_once(url: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="http://localhost:8000"):
+        Workspace(tmp_path, chroma_url=url)

@@ -1,0 +1,412 @@
+"""Claims from the sentence to the command: what is one, where it stands, whom it is about, who reads of it.
+
+GraphRAG 3 pays for further rounds on claims and throws their answers away; ours are read, merged and kept.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dspy import Signature
+
+from flows.cli.entity import look_up
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.settings import load_settings
+from prompts.engine.budget import LocalBudget
+from prompts.engine.client import Client
+from prompts.engine.limits import Limits
+from prompts.engine.messages import NotAsAsked
+from prompts.engine.models import ModelChoice, Models
+from prompts.engine.roles import ROLES
+from prompts.engine.step import Step
+from prompts.engine.wire import conversation
+from prompts.extract import (
+    ALIAS_PREDICATE,
+    ClaimFound,
+    EntityFound,
+    ExtractClaims,
+    Extracted,
+    ExtractGraph,
+    ExtractWithClaims,
+    GleanGraph,
+    GleanWithClaims,
+    RelationFound,
+    extract_offline,
+    extractor,
+    merge,
+)
+from prompts.language.names import NameSpan
+from prompts.reading.assertions import claims_in
+from prompts.tailoring.values import UNTAILORED
+from storage.export import Export, export
+from storage.records import Chunk, Claim, Community, Entity, IndexReport, Occurrence, Relation
+from tasks.dedupe import build_graph
+from tasks.extract import to_extraction
+from tasks.report_context import Context, Desk, Evidence
+from tests.engine.fakes import ManualTime, Scripted, Sheet, call_of
+from tests.server.client import Server, serving
+from tests.test_engine_step import GOLDEN, INPUTS
+
+# --- offline ---------------------------------------------------------------------------------------------------------
+
+Told = tuple[str, str, str, str, str, str]
+
+
+NAMES = ("Ada Korb", "Ben Ode", "Harbour Board", "Korb Ltd", "Velin Council", "Velin", "海事局", "奥拉桥", "科尔布公司")
+
+
+def told(sentence: str, topic: str = "") -> list[Told]:
+    """The claims of a sentence in which the names above are known."""
+    spans: list[NameSpan] = []
+    for name in NAMES:
+        for match in re.finditer(name, sentence):
+            if not any(span.start <= match.start() < span.end for span in spans):
+                spans.append(NameSpan(name, match.start(), match.end(), "thing"))
+    spans.sort(key=lambda span: span.start)
+    return [
+        (one.subject, one.object, one.kind, one.status, one.since, one.until)
+        for one in claims_in(sentence, 0, len(sentence), spans, topic)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claim"),
+    [
+        (
+            "Korb Ltd was fined 3,000 crowns by the Harbour Board on 3 May 2019.",
+            ("Korb Ltd", "Harbour Board", "sanction", "true", "2019-05-03", "2019-05-03"),
+        ),
+        (
+            "In 2020 Ben Ode accused Ada Korb of bribery.",
+            ("Ada Korb", "Ben Ode", "accusation", "suspected", "2020", "2020"),
+        ),
+        (
+            "The Harbour Board reportedly knew of the leak from March 2012 to 2015.",
+            ("Harbour Board", "", "accusation", "suspected", "2012-03", "2015"),
+        ),
+        ("Korb Ltd denied that the valve had failed.", ("Korb Ltd", "", "denial", "false", "", "")),
+        ("Ada Korb was acquitted in 2022.", ("Ada Korb", "", "judgement", "false", "2022", "2022")),
+        ("Korb Ltd was convicted, but acquitted on appeal.", ("Korb Ltd", "", "sanction", "false", "", "")),
+        ("The Velin Council did not approve the plan.", ("Velin Council", "", "decision", "false", "", "")),
+        (
+            "Ada Korb, head of the Harbour Board, announced a survey since 2021.",
+            ("Ada Korb", "", "announcement", "true", "2021", ""),
+        ),
+        (
+            "海事局于2019年5月3日批准了奥拉桥的维修计划。",
+            ("海事局", "奥拉桥", "decision", "true", "2019-05-03", "2019-05-03"),
+        ),
+        ("2012年至2015年，奥拉桥被关闭。", ("奥拉桥", "", "event", "true", "2012", "2015")),
+    ],
+)  # fmt: skip
+def test_a_sentence_gives_subject_kind_status_and_period(sentence: str, claim: Told) -> None:
+    assert told(sentence) == [claim]
+
+
+def test_who_is_accused_and_denies_it_is_suspected() -> None:
+    said = told("Ben Ode accused Ada Korb of fraud, and Ada Korb denied it.")
+    assert [(subject, kind, status) for subject, _, kind, status, _, _ in said] == [
+        ("Ada Korb", "accusation", "suspected"),
+        ("Ada Korb", "denial", "suspected"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Was Korb Ltd fined in 2019?",
+        "If Korb Ltd is fined, it will appeal.",
+        "Korb Ltd would be fined.",
+        "Korb Ltd may have been accused of fraud.",
+        "The approved list of Korb Ltd is long.",
+        "Ada Korb moved to Velin, founded in 1852.",
+        "The bridge of Korb Ltd opened.",
+        "Ada Korb never denied it.",
+        "科尔布公司可能被罚款。",
+    ],
+)
+def test_what_asserts_nothing_is_no_claim(sentence: str) -> None:
+    assert told(sentence) == []
+
+
+def test_a_pronoun_means_the_title_only_where_the_passage_names_it() -> None:
+    named = "Orla Bridge is long. It was closed in 1994."
+    (claim,) = extract_offline("Orla Bridge", named).claims
+    assert (claim.subject, claim.kind, claim.since, claim.quote) == ("Orla Bridge", "event", "1994", named[21:])
+    assert extract_offline("Orla Bridge", "The harbour is deep. It was closed in 1994.").claims == []
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+SENTENCE = "By all who know it in the town it was said to have paid\nBen Ode in 1999."
+TEXT = f"The Bank of Velin is old. {SENTENCE} Nobody knows why."
+
+
+def chunk_of(text: str = TEXT, start: int = 100, document: str = "d", **changes: object) -> Chunk:
+    fields: dict[str, object] = {
+        "id": f"chk_{document}", "document": document, "ordinal": 1, "start": start, "end": start + len(text),
+        "text": text, "tokens": 9, "language": "en", "title": "T",
+    }  # fmt: skip
+    return Chunk.model_validate(fields | changes)
+
+
+def claim_of(quote: str = "", description: str = "It bribed someone.", **changes: object) -> ClaimFound:
+    fields: dict[str, object] = {
+        "subject": "Bank of Velin", "object": "Ben Ode", "kind": "accusation", "status": "suspected",
+        "description": description, "quote": quote,
+    }  # fmt: skip
+    return ClaimFound.model_validate(fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("quote", "words"),
+    [
+        ("said to have paid Ben Ode", "said to have paid\nBen Ode"),
+        ("“… SAID TO HAVE PAID Ben Ode …”", "said to have paid\nBen Ode"),
+        ("it was said to have paid Ben Ode in 1999.", "it was said to have paid\nBen Ode in 1999."),
+        ("it is said that money was paid to Ben Ode in 1999", SENTENCE),
+    ],
+)
+def test_a_quote_stands_where_the_text_says_it(quote: str, words: str) -> None:
+    (claim,) = to_extraction(chunk_of(), Extracted(claims=[claim_of(quote, description="They did it.")])).claims
+    assert TEXT[claim.start - 100 : claim.end - 100] == words
+
+
+def test_a_claim_that_no_sentence_makes_is_kept_with_an_empty_span() -> None:
+    bound = to_extraction(chunk_of(), Extracted(claims=[claim_of("It sold weapons to pirates.", since="spring 1999")]))
+    (claim,) = bound.claims
+    assert (claim.start, claim.end, claim.since, claim.until) == (100, 100, "spring 1999", None)
+    assert {mention.name: mention.kind for mention in bound.mentions} == {"Bank of Velin": "thing", "Ben Ode": "thing"}
+
+
+def test_a_claim_is_about_the_listed_form_of_a_name_and_never_about_itself() -> None:
+    found = Extracted(
+        entities=[EntityFound(name="Bank of Velin", kind="organisation")],
+        claims=[claim_of(subject="BANK OF VELIN", object="bank of velin"), claim_of(object="none")],
+    )
+    bound = to_extraction(chunk_of(), found)
+    assert [(claim.subject, claim.object) for claim in bound.claims] == [("Bank of Velin", None)] * 2
+    assert len(bound.mentions) == 1
+
+
+# --- a model ---------------------------------------------------------------------------------------------------------
+
+CLAIM = "C\tKorb Ltd\tHarbour Board\tsanction\t{status}\t2019\t\tKorb was fined.\tfined in 2019\nEND"
+PASSAGE = "Ada Lovelace met Charles Babbage. The firm of Korb was accused of fraud in 1843."
+
+
+def read(answer: str) -> Extracted:
+    found = ExtractWithClaims.wire.read(ExtractClaims, answer)["found"]
+    assert isinstance(found, Extracted)
+    return found
+
+
+def test_a_claim_is_read_with_its_status_and_what_is_not_said_is_empty() -> None:
+    (claim,) = read(CLAIM.format(status="Suspected")).claims
+    assert (claim.subject, claim.status, claim.since, claim.until) == ("Korb Ltd", "suspected", "2019", "")
+    (bare,) = read("C\tKorb Ltd\tNONE\tsanction\tTRUE\tNone\t-\tKorb was fined.\nEND").claims
+    assert (bare.object, bare.since, bare.until, bare.quote) == ("", "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (CLAIM.format(status="maybe"), "status"),
+        (CLAIM.format(status="true").replace("Korb Ltd", ""), "subject"),
+        (CLAIM.format(status="true\tmore\tmore"), "has 10 fields"),
+        ("C\tKorb Ltd\tHarbour Board\tsanction\nEND", "status"),
+    ],
+)
+def test_a_malformed_claim_is_refused(answer: str, problem: str) -> None:
+    with pytest.raises(NotAsAsked, match=problem):
+        read(answer)
+
+
+async def test_a_malformed_claim_is_asked_for_again_once() -> None:
+    time, sheet = ManualTime(), Sheet()
+    transport = Scripted([CLAIM.format(status="maybe"), CLAIM.format(status="false")])
+    client = Client(transport, Limits(1, LocalBudget(None, None, time.clock), time.clock), clock=time.clock)
+    (outputs,) = await time.run(client.ask(call_of(), ExtractWithClaims(Models.offline()).read, 0, sheet))
+    assert isinstance(outputs, dict)
+    assert [claim.status for claim in outputs["found"].claims] == ["false"]
+    assert sheet.total.calls == 2
+
+
+@pytest.fixture
+def model_server() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.mark.parametrize(("step", "inputs"), [(ExtractWithClaims, ExtractGraph), (GleanWithClaims, GleanGraph)])
+def test_a_prompt_for_claims_reads_like_the_golden_one(step: type[Step], inputs: type[Signature]) -> None:
+    messages = conversation(step.step, step.task, step.wire, (), INPUTS[inputs])
+    rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
+    assert rendered == (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")
+
+
+async def test_claims_missed_at_first_are_read_and_kept(model_server: Server) -> None:
+    """GraphRAG 3 asks for them and never parses the answer."""
+    models = Models(dict.fromkeys(ROLES, ModelChoice("openai/scripted", model_server.base_url, "a key")))
+    once = await extractor(models, 0, UNTAILORED, claims=True).run("T", PASSAGE)
+    gleaned = await extractor(models, 1, UNTAILORED, claims=True).run("T", PASSAGE)
+    without = await extractor(models, 1, UNTAILORED, claims=False).run("T", PASSAGE)
+    await models.aclose()
+    assert (once.claims, without.claims) == ([], [])
+    assert [(claim.subject, claim.status, claim.since) for claim in gleaned.claims] == [("Korb", "suspected", "1843")]
+    bound = to_extraction(chunk_of(PASSAGE), gleaned)
+    assert [PASSAGE[c.start - 100 : c.end - 100] for c in bound.claims] == [PASSAGE.partition(". ")[2]]
+
+
+def test_two_rounds_yield_each_claim_once_and_other_things_said_of_the_same() -> None:
+    first = Extracted(claims=[claim_of(description="It paid him in Velin.")])
+    again = claim_of(description="it paid him", subject="bank of velin")
+    other = [claim_of(description="It lent him money."), claim_of(description="It paid him.", status="false")]
+    assert merge(first, Extracted(claims=[again, *other])).claims == [*first.claims, *other]
+
+
+# --- the graph -------------------------------------------------------------------------------------------------------
+
+
+def test_claims_follow_what_names_are_merged_into() -> None:
+    texts = {"a": "Korb Works was fined by the Board.", "b": "KW is Korb Works. KW was fined twice."}
+    chunks = {f"chk_{name}": chunk_of(text, 0, name) for name, text in texts.items()}
+    fined = {"kind": "sanction", "status": "true"}
+    found = [
+        Extracted(claims=[claim_of(texts["a"], subject="Korb Works", object="Board", **fined)]),
+        Extracted(
+            relations=[RelationFound(source="KW", target="Korb Works", predicate=ALIAS_PREDICATE)],
+            claims=[claim_of("KW was fined twice.", subject="KW", object="Korb Works", **fined)],
+        ),
+    ]
+    graph = build_graph(
+        [to_extraction(chunks[f"chk_{name}"], one) for name, one in zip("ab", found, strict=True)], chunks
+    )
+    names = {entity.id: entity.name for entity in graph.entities}
+    # Of the second, subject and object have become one thing.
+    assert {(names[claim.subject], names.get(claim.object or "")) for claim in graph.claims} == {
+        ("Korb Works", "Board"),
+        ("Korb Works", None),
+    }
+
+
+def test_what_two_overlapping_chunks_claim_of_the_same_words_is_one_claim() -> None:
+    text = "Korb Works was fined by the Board in 1999."
+    chunks = {f"chk_{n}": chunk_of(text, 50, id=f"chk_{n}") for n in range(2)}
+    found = Extracted(claims=[claim_of(text, subject="Korb Works", object="Board")])
+    graph = build_graph([to_extraction(chunk, found) for chunk in chunks.values()], chunks)
+    assert [(claim.chunk, claim.start, claim.end) for claim in graph.claims] == [("chk_0", 50, 50 + len(text))]
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+STATED = {"ab": "A ties B.", "bc": "B ties C."}
+CLAIMED = {"b": "B was fined.", "c": "C was sued."}
+
+
+def context(limit: int = 1000, members: str = "abc") -> Context:
+    text = " ".join([*STATED.values(), *CLAIMED.values(), "Nobody did."])
+    chunk = chunk_of(text, 0, "d")
+    at = {said: text.index(said) for said in (*STATED.values(), *CLAIMED.values())}
+    evidence = Evidence(
+        entities=tuple(Entity(id=one, name=one.upper(), kind="thing", degree=1 + (one == "b")) for one in "abcd"),
+        relations=tuple(
+            Relation(id=ends, source=ends[0], target=ends[1], predicate="ties", description=said)
+            for ends, said in STATED.items()
+        ),
+        places=tuple(
+            Occurrence(item=ends, chunk="chk_d", start=at[said], end=at[said] + len(said))
+            for ends, said in STATED.items()
+        ),
+        chunks=(chunk,),
+        claims=tuple(
+            Claim(
+                id=one, subject=one, object="d", kind="sanction", status="suspected", since=None, until=None,
+                description=description, chunk="chk_d", start=at[said], end=at[said] + len(said),
+            )
+            for one, said, description in (("b", CLAIMED["b"], "B had to pay."), ("c", CLAIMED["c"], CLAIMED["c"]))
+        ),
+    )  # fmt: skip
+    community = Community(id="com", level=0, parent=None, members=tuple(members))
+    desk = Desk(evidence, [community], limit)
+    return desk.whole(community, "m") or desk.shortened(community, "m")
+
+
+def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
+    """GraphRAG, section 2.5: for each edge the source, the target, their claims, the edge."""
+    found = context()
+    assert [given.text for given in found.given] == [
+        "B had to pay. (suspected)",
+        "A ties B.",
+        "C was sued.",
+        "B ties C.",
+    ]
+    assert found.given[0].entities == ("B",)
+    assert found.sources[0].start == len("A ties B. B ties C. ")
+
+
+def test_claims_count_against_the_limit_and_belong_to_their_subjects_community() -> None:
+    assert [given.text for given in context(members="ab").given] == ["B had to pay. (suspected)", "A ties B."]
+    assert len(context(limit=20).given) < 4
+
+
+def test_a_report_is_written_anew_when_a_claim_changes() -> None:
+    assert context(members="ab").inputs != context(members="abc").inputs
+
+
+# --- the workspace ---------------------------------------------------------------------------------------------------
+
+DOCUMENTS = {
+    "works": "Korb Works builds bridges. Korb Works was fined by the Harbour Board on 3 May 2019.",
+    "trial": "Ben Ode accused Korb Works of bribery in 2020. The Harbour Board met Ben Ode.",
+}
+
+
+class Shelf:
+    """Documents in a folder, and a workspace."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.source = folder / "docs.jsonl"
+        settings = load_settings({"workspace": folder / "ws", "embedding": "none"}, {})
+        self.runtime: Runtime = open_runtime(settings)
+
+    async def index(self, *names: str) -> IndexReport:
+        rows = [json.dumps({"id": name, "title": name.title(), "text": DOCUMENTS[name]}) for name in names]
+        self.source.write_text("\n".join(rows), encoding="utf-8")
+        return await build_index([self.source], IndexOptions(allow_removals=True), self.runtime)
+
+    def export(self) -> Export:
+        with self.runtime.workspace.read() as generation:
+            return export(generation)
+
+
+async def test_claims_are_counted_exported_shown_and_go_with_their_document(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    assert (await shelf.index("works", "trial")).claims == 2
+    with shelf.runtime.workspace.read() as generation:
+        (view,) = look_up("Korb Works", generation).entities
+        (accuser,) = look_up("Ben Ode", generation).entities
+        assert generation.meta.counts()["claims"] == 2
+    assert [(one.kind, one.status, one.period, one.object, one.document) for one in view.claims] == [
+        ("accusation", "suspected", "2020", "Ben Ode", "trial"),
+        ("sanction", "true", "2019-05-03", "Harbour Board", "works"),
+    ]
+    assert view.claims[0].quote == DOCUMENTS["trial"].partition(" The")[0]
+    assert [one.subject for one in accuser.claims] == ["Korb Works"]
+    exported = shelf.export()
+    assert (len(exported["claims"]), len(exported["claim_mentions"])) == (2, 2)
+    assert (await shelf.index("works")).claims == 1
+    assert [row["kind"] for row in shelf.export()["claim_mentions"]] == ["sanction"]
+
+
+async def test_claims_are_the_same_whether_documents_came_at_once_or_one_by_one(tmp_path: Path) -> None:
+    whole, grown = Shelf(tmp_path / "whole"), Shelf(tmp_path / "grown")
+    await whole.index(*DOCUMENTS)
+    await grown.index("trial")
+    await grown.index(*DOCUMENTS)
+    assert whole.export()["claims"] == grown.export()["claims"]
+    assert whole.export()["claim_mentions"] == grown.export()["claim_mentions"]

@@ -1,0 +1,113 @@
+"""Triples come in whole, each with its document; what is no triple is put aside with the reason."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks.triples import rows_of, stored, well_formed
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.settings import load_settings
+from storage.records import IndexReport
+
+
+def runtime_in(folder: Path) -> Runtime:
+    return open_runtime(load_settings({"workspace": folder / "ws", "embedding": "none"}, {}))
+
+
+def indexed(folder: Path, *sources: Path) -> tuple[Runtime, IndexReport]:
+    runtime = runtime_in(folder)
+    return runtime, asyncio.run(build_index(sources, IndexOptions(), runtime))
+
+
+def written(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def fact(s: str, p: str, o: str, document: str = "d", **more: object) -> dict[str, object]:
+    return {"s": s, "p": p, "o": o, "document": document, **more}
+
+
+ODD = [
+    fact("Orla Bridge", "has [two] of", "Arch"),
+    fact("Orla Bridge", "[spans]", "River Tarn"),
+    fact("a -[b", "joins", "c]-> d"),
+    fact("桥", "位于", "“海岸”"),
+    fact("Orla Bridge", "is", "Orla Bridge"),
+    fact("x", "p", "y", document="e"),
+]
+
+
+def test_every_triple_is_there_with_its_document_whatever_signs_it_holds(tmp_path: Path) -> None:
+    runtime, report = indexed(tmp_path, written(tmp_path / "facts.jsonl", ODD))
+    assert report.dead_letters == 0
+    assert stored(runtime) == well_formed(ODD)
+
+
+def test_what_is_asserted_twice_has_twice_the_weight(tmp_path: Path) -> None:
+    rows = [fact("a", "p", "b"), fact("a", "p", "b"), fact("a", "p", "b", weight=3)]
+    runtime, _ = indexed(tmp_path, written(tmp_path / "facts.jsonl", rows))
+    assert stored(runtime) == {("d", "a", "p", "b"): 5}
+
+
+def test_a_triple_belongs_to_the_document_whose_text_comes_from_elsewhere(tmp_path: Path) -> None:
+    text = written(tmp_path / "docs.jsonl", [{"id": 7, "title": "Seven", "text": "Seven is a number."}])
+    facts = written(tmp_path / "facts.jsonl", [fact("Seven", "is", "a number", document="7")])
+    runtime, report = indexed(tmp_path, text, facts)
+    assert report.documents.added == 1
+    assert stored(runtime) == {("7", "Seven", "is", "a number"): 1}
+    with runtime.workspace.read() as generation:
+        document = generation.documents.document("7")
+        (said,) = [one for found in generation.extractions.extractions() for one in found.relations if one.target]
+        assert document.text[said.start : said.end] == "Seven -[is]-> a number"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"malformed": ["a", "b"], "document": "d"}, "neither `text` nor all of"),
+        (fact("", "p", "o"), "`s` is empty"),
+        ({"s": "a", "p": None, "o": "b"}, "`p` is empty"),
+        (fact("a", "p", "b", weight="much"), "`weight` is not a number"),
+        (fact("a", "p", "word " * 300), "more than 1000"),
+    ],
+)
+def test_what_is_no_triple_is_a_dead_letter_with_its_line_and_reason(
+    tmp_path: Path, row: dict[str, object], reason: str
+) -> None:
+    runtime, report = indexed(tmp_path, written(tmp_path / "facts.jsonl", [fact("a", "p", "b"), row]))
+    with runtime.workspace.read() as generation:
+        (letter,) = generation.extractions.dead_letters()
+    assert report.dead_letters == 1
+    assert reason in letter.error
+    assert letter.item.endswith("facts.jsonl:2")
+    assert letter.remedy
+    assert stored(runtime).total() == 1
+
+
+def test_the_lists_of_a_model_become_rows(tmp_path: Path) -> None:
+    path = tmp_path / "openie.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write(json.dumps({"corpus_id": 3, "triples": [["a", "p", "b"], ["a", "b"], "x", ["a", "p", "b", "c"]]}))
+    rows = list(rows_of(path))
+    assert rows[0] == fact("a", "p", "b", document="3")
+    assert [row["malformed"] for row in rows[1:]] == [["a", "b"], "x", ["a", "p", "b", "c"]]
+    assert well_formed(rows).total() == 1
+
+
+@pytest.mark.slow
+def test_the_triples_of_a_real_model_arrive_with_their_passages(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    data = request.config.getoption("--data")
+    openie = Path(data or "") / "llm_outputs" / "musique_train100_openie_gpt35.jsonl.gz"
+    if not data or not openie.is_file():
+        pytest.skip("no recorded data: give its folder by --data or TRELLIS_TEST_DATA")
+    rows = list(rows_of(openie))
+    corpus = Path(data) / "multihop" / "musique_train100_corpus.jsonl.gz"
+    runtime, report = indexed(tmp_path, corpus, written(tmp_path / "facts.jsonl", rows))
+    assert stored(runtime) == well_formed(rows)
+    assert (stored(runtime).total(), report.dead_letters, report.documents.added) == (17234, 185, 1890)
