@@ -71,6 +71,7 @@ def expected(
     corpus: Path, server_process: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[IndexReport, Export]:
     """What a run in this process gives."""
+    server_process.reset()
     server_process.settle(latency_ms=0)
     model = {"lm": "openai/scripted", "lm_base_url": server_process.base_url, "lm_api_key": KEY}
     return asyncio.run(indexed(corpus, opened(tmp_path_factory.mktemp("here") / "ws", **model)))
