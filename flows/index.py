@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -16,7 +16,7 @@ from flows.recording import begin, done, failed, flow, flow_run
 from flows.runtime import Runtime, open_runtime, usage_rows
 from flows.settings import load_settings
 from flows.shown.artifacts import Page, Progress, Table, put
-from flows.shown.run import Seen, documents_now, in_words, look, reports_page, summary
+from flows.shown.run import documents_now, in_words, look, reports_page, summary
 from flows.usage import cost_rows
 from prompts.engine.errors import EngineError
 from storage.errors import BudgetReached, TrellisError
@@ -72,10 +72,7 @@ async def index(
         redact(error)  # Prefect tells the server its words
         raise
     with rare_collection():
-        seen = look(report, sources, before, runtime)
-        if report.published:
-            announce(seen, settings.workspace)
-        await _show(seen, runtime)
+        await _show(report, sources, before, runtime)
     return done(in_words(report), report)
 
 
@@ -94,14 +91,19 @@ async def _within(
         raise
 
 
-async def _show(seen: Seen, runtime: Runtime) -> None:
-    """The pages of the run in the user interface."""
-    report, used = seen.report, usage_rows(runtime.models.meter)
+async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> None:
+    """The pages of the run in the user interface, and word of what was published."""
+    used = usage_rows(runtime.models.meter)
+    seen, _ = await asyncio.gather(
+        asyncio.to_thread(look, report, sources, before, runtime), put(*_tables(report, used))
+    )
+    if report.published:
+        announce(seen, runtime.settings.workspace)
     said = in_words(report)
     logger.info(said)
     about = f"The reports of the largest communities of generation {report.generation}"
     pages = [Page(key="index-reports", markdown=reports_page(seen.themes), description=about)] if seen.themes else []
-    addresses = await put(*pages, *_tables(report, used))
+    addresses = await put(*pages)
     reports_at = addresses[0] if pages else None
     await put(Page(key="index-summary", markdown=summary(seen, used, reports_at), description=said))
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,16 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: before)
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.fixture
+def no_server() -> Iterator[None]:
+    """None is configured, whatever server the tests before have started for themselves."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    with temporary_settings(restore_defaults={PREFECT_API_URL}):
+        yield
+
+
+@pytest.mark.usefixtures("restored", "no_server")
 def test_what_cannot_be_served_is_refused_in_words(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,6 +63,7 @@ def test_what_cannot_be_served_is_refused_in_words(
         assert f"Port {port} is taken by another program" in refused(capsys, there, "--port", port, *workspace)
 
 
+@pytest.mark.usefixtures("no_server")
 def test_a_server_that_is_there_is_named(
     api: Api, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
