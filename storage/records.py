@@ -5,33 +5,78 @@ Offsets (`start`, `end`) count code points in the stored text of a document, end
 `com_`).
 """
 
-import hashlib
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from storage.graph_records import (
+    Alias,
+    Claim,
+    ClaimMention,
+    ClaimStatus,
+    Community,
+    Entity,
+    Extraction,
+    Finding,
+    Mention,
+    Occurrence,
+    Relation,
+    RelationMention,
+    Report,
+)
+from storage.record import Record, content_id
+
+__all__ = [
+    "Alias",
+    "Answer",
+    "Chunk",
+    "Citation",
+    "Claim",
+    "ClaimMention",
+    "ClaimStatus",
+    "Community",
+    "DeadLetter",
+    "Document",
+    "DocumentCounts",
+    "Entity",
+    "Extraction",
+    "Fallback",
+    "FilterCounts",
+    "Finding",
+    "IndexReport",
+    "Mention",
+    "Mode",
+    "Occurrence",
+    "Part",
+    "Passage",
+    "QuestionType",
+    "Record",
+    "Relation",
+    "RelationMention",
+    "Report",
+    "Retrieval",
+    "RouteDecision",
+    "Scalar",
+    "Skipped",
+    "StepUsage",
+    "StructureType",
+    "SubQuestion",
+    "Trace",
+    "TriggerDecision",
+    "Triple",
+    "Usage",
+    "content_id",
+]
 
 Scalar = str | int | float | bool | None
 
 StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
-ClaimStatus = Literal["true", "false", "suspected"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
 Mode = Literal[
     "auto", "direct", "naive", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse",
     "struct",
 ]  # fmt: skip
-
-
-def content_id(prefix: str, *parts: str) -> str:
-    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts (kept apart by a separator)."""
-    digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{prefix}_{digest[:16]}"
-
-
-class Record(BaseModel):
-    """Base of all records: immutable, and an unknown field is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 # --- documents -------------------------------------------------------------------------------------------------
@@ -122,155 +167,6 @@ class Chunk(Record):
     title: str
     heading: str = ""
     kind: Literal["text", "triples"] = "text"
-
-
-# --- the graph -------------------------------------------------------------------------------------------------
-
-
-class Mention(Record):
-    """An entity named at one place; `text[start:end]` names it, apart from white space and capitals.
-
-    An empty span says that the chunk does not hold the name: the title does, or a model wrote another form of it.
-    """
-
-    chunk: str
-    name: str
-    kind: str
-    start: int
-    end: int
-    description: str = ""
-
-
-class RelationMention(Record):
-    """A directed, typed statement between two names at one place; the span is its sentence or triple line."""
-
-    chunk: str
-    source: str
-    target: str
-    predicate: str
-    start: int
-    end: int
-    description: str = ""
-    weight: float = 1.0
-    keys: tuple[str, ...] = ()
-
-
-class ClaimMention(Record):
-    """What one place asserts of a name, with the text's own word on it: a claim (GraphRAG, section 2.2: covariates).
-
-    `status` is that of the matter. `since` and `until` are its first and last day as far as the text tells, as
-    2024-05-31, 2024-05 or 2024 (another wording only from a model). The span is the quoted source text; an empty one
-    says that the chunk does not hold it.
-    """
-
-    chunk: str
-    subject: str
-    object: str | None = None
-    kind: str
-    status: ClaimStatus
-    since: str | None = None
-    until: str | None = None
-    start: int
-    end: int
-    description: str = ""
-
-
-class Extraction(Record):
-    """All that one chunk yields (GraphRAG, section 2.2; LightRAG, `Recog`)."""
-
-    chunk: str
-    mentions: tuple[Mention, ...] = ()
-    relations: tuple[RelationMention, ...] = ()
-    claims: tuple[ClaimMention, ...] = ()
-
-
-class Alias(Record):
-    """A name that stands for an entity, and why it was merged into it."""
-
-    entity: str
-    name: str
-    reason: str
-
-
-class Entity(Record):
-    """A node: one thing, however many names it has."""
-
-    id: str
-    name: str
-    kind: str
-    description: str = ""
-    mentions: int = 0
-    degree: int = 0
-
-
-class Relation(Record):
-    """An edge between two entities; `weight` is the normalised count of its statements (GraphRAG, section 2.3)."""
-
-    id: str
-    source: str
-    target: str
-    predicate: str
-    description: str = ""
-    weight: float = 1.0
-    count: int = 1
-    keys: tuple[str, ...] = ()
-
-
-class Claim(Record):
-    """A claim about an entity; `subject` and `object` are entities, all else is as its `ClaimMention` has it."""
-
-    id: str
-    subject: str
-    object: str | None
-    kind: str
-    status: ClaimStatus
-    since: str | None
-    until: str | None
-    description: str
-    chunk: str
-    start: int
-    end: int
-
-
-class Occurrence(Record):
-    """Where an entity or a relation (`item`) stands in the text."""
-
-    item: str
-    chunk: str
-    start: int
-    end: int
-
-
-class Community(Record):
-    """A group of entities at one level (0 is the root level); `parent` is the community above, None at level 0."""
-
-    id: str
-    level: int
-    parent: str | None
-    members: tuple[str, ...]
-
-
-class Finding(Record):
-    """One statement of a report with the place that shows it."""
-
-    summary: str
-    explanation: str
-    document: str
-    start: int
-    end: int
-
-
-class Report(Record):
-    """A community's report (GraphRAG, section 2.5). `inputs` is the hash of what it was written from."""
-
-    community: str
-    level: int
-    title: str
-    summary: str
-    rating: float
-    rating_reason: str
-    findings: tuple[Finding, ...]
-    inputs: str
 
 
 # --- answers ---------------------------------------------------------------------------------------------------

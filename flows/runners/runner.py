@@ -106,18 +106,18 @@ class RemoteRunner:
         async with self._opening:
             if self._channel is None:
                 self._channel = await asyncio.to_thread(_channel, self._runtime)
-                self._settings = shared_out(self._settings, self._channel)
+                self._settings = shared_out(self._settings, self._channel.workers, self._channel.machines)
             return self._channel
 
 
-def shared_out(settings: Settings, channel: Channel) -> Settings:
+def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
     """What each worker may do, so that all together keep the limits.
 
     Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of which they are counted
     together (by workers where each process counts alone).
     """
-    counters = channel.machines if settings.limits == "machine" else channel.workers
-    share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // channel.workers)}
+    counters = machines if settings.limits == "machine" else workers
+    share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // workers)}
     for name, limit in (("rpm", settings.rpm), ("tpm", settings.tpm)):
         share[name] = None if limit is None else max(1, limit // counters)
     return settings.model_copy(update=share)

@@ -17,7 +17,6 @@ import pytest
 
 from flows.indexing import IndexOptions, build_index
 from flows.runners.channel import RunnerFailed
-from flows.runners.jobs import Job, Outcome
 from flows.runners.runner import shared_out
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
@@ -247,20 +246,8 @@ async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("limits", "share"), [("machine", (4, 50, 500)), ("process", (4, 25, 250))])
 def test_workers_keep_the_limits_together(limits: str, share: tuple[int, int, int]) -> None:
     settings = load_settings({"limits": limits, "concurrency": 16, "rpm": 100, "tpm": 1000}, {})
-    shared = shared_out(settings, FourWorkersOnTwoMachines())
+    shared = shared_out(settings, workers=4, machines=2)
     assert (shared.concurrency, shared.rpm, shared.tpm) == share
-
-
-class FourWorkersOnTwoMachines:
-    """A cluster that is only counted."""
-
-    workers, machines = 4, 2
-
-    async def run(self, job: Job) -> Outcome:
-        raise NotImplementedError
-
-    async def aclose(self) -> None:
-        raise NotImplementedError
 
 
 def test_settings_are_not_shown_with_their_secrets(tmp_path: Path) -> None:
