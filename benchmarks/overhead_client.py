@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import tempfile
 import time
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def cpu_seconds() -> float:
 
 def index_once(job: Index) -> Indexed:
     """Warm up on two passages of a workspace of their own, then index what the job names."""
-    startup = _warm_up(job.base_url, job.control, job.workspace.with_name(f"{job.workspace.name}-warm"))
+    startup = _warm_up(job.base_url, job.control, job.workspace.parent)
     _settle(job.control, job.latency_ms)
     runtime = _runtime(job.workspace, job.base_url)
     watch = _Watch()
@@ -176,13 +177,15 @@ async def _ask_all(job: Questions) -> list[Asked]:
     return found
 
 
-def _warm_up(base_url: str, control: str, workspace: Path) -> float:
+def _warm_up(base_url: str, control: str, folder: Path) -> float:
     """Load everything that a run loads; the seconds that it took."""
     started = time.monotonic()
-    corpus = workspace.with_suffix(".jsonl")
-    corpus.write_text(WARM_UP, encoding="utf-8")
     _settle(control, 0)
-    _index(corpus, _runtime(workspace, base_url))
+    # In a folder of its own: where nothing has changed, nothing is loaded.
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        corpus = Path(place) / "warm.jsonl"
+        corpus.write_text(WARM_UP, encoding="utf-8")
+        _index(corpus, _runtime(Path(place) / "workspace", base_url))
     return time.monotonic() - started
 
 

@@ -1,5 +1,6 @@
 """How good is a ranking, and what do the plain rankings reach that ours has to beat?"""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,9 +8,8 @@ import numpy as np
 from benchmarks.questions import Question
 from flows.asking import AskOptions, retrieve_passages
 from flows.session import Session
-from storage.records import Record
-
-RRF_K = 60
+from storage.records import Mode, Record
+from tasks.retrieve.sets import fused
 
 
 class Quality(Record):
@@ -19,9 +19,9 @@ class Quality(Record):
     all_gold: dict[int, float]
 
 
-async def ranked(question: str, k: int, session: Session) -> list[str]:
+async def ranked(question: str, k: int, session: Session, mode: Mode = "auto") -> list[str]:
     """The documents of the k passages that Trellis retrieves, best first."""
-    found = await retrieve_passages(question, AskOptions(k=k), session)
+    found = await retrieve_passages(question, AskOptions(mode=mode, k=k), session)
     return [passage.document for passage in found.passages]
 
 
@@ -29,18 +29,11 @@ def floors(question: str, k: int, session: Session) -> dict[str, list[str]]:
     """What each plain ranking gives: words alone, meaning alone, and the two fused by reciprocal rank."""
     index = session.index
     scores = index.lexicon.scores(question)
-    lexical = [index.chunks[i].id for i in np.argsort(-scores, kind="stable")[:50] if scores[i] > 0]
+    lexical = [int(i) for i in np.argsort(-scores, kind="stable")[:50] if scores[i] > 0]
     near = session.dense([question])[0]
-    dense = sorted(near, key=lambda chunk: (-near[chunk], chunk))
-    fused: dict[str, float] = {}
-    for ranking in (lexical, dense):
-        for rank, chunk in enumerate(ranking, 1):
-            fused[chunk] = fused.get(chunk, 0.0) + 1 / (RRF_K + rank)
-    both = sorted(fused, key=lambda chunk: (-fused[chunk], chunk))
-    return {
-        name: [index.chunk(chunk).document for chunk in found[:k]]
-        for name, found in (("bm25", lexical), ("dense", dense), ("rrf", both))
-    }
+    dense = [index.position[chunk] for chunk in sorted(near, key=lambda chunk: (-near[chunk], chunk))]
+    rankings = {"bm25": lexical, "dense": dense, "rrf": fused([lexical, dense])}
+    return {name: [index.chunks[place].document for place in found[:k]] for name, found in rankings.items()}
 
 
 def quality(questions: Sequence[Question], found: Sequence[Sequence[str]], ks: Sequence[int]) -> Quality:
@@ -52,15 +45,35 @@ def quality(questions: Sequence[Question], found: Sequence[Sequence[str]], ks: S
     )
 
 
+def by_kind(
+    questions: Sequence[Question], found: Sequence[Sequence[str]], ks: Sequence[int]
+) -> dict[str, tuple[int, Quality]]:
+    """For each kind of question how many there are and how good their rankings are, in the order of the kinds."""
+    groups: dict[str, list[tuple[Question, Sequence[str]]]] = defaultdict(list)
+    for question, documents in zip(questions, found, strict=True):
+        groups[question.kind].append((question, documents))
+    return {
+        kind: (len(pairs), quality([q for q, _ in pairs], [f for _, f in pairs], ks))
+        for kind, pairs in sorted(groups.items())
+    }
+
+
 def table(methods: Mapping[str, Quality]) -> list[str]:
     """The figures as lines of text; with one gold passage a question the two columns agree (hit@k)."""
     ks = list(next(iter(methods.values())).recall)
-    head = f"  {'':8}" + "".join(f"recall@{k:<4}" for k in ks) + "".join(f"all@{k:<5}" for k in ks)
+    width = max(map(len, methods)) + 2
+    head = f"  {'':{width}}" + "".join(f"recall@{k:<4}" for k in ks) + "".join(f"all@{k:<5}" for k in ks)
     rows = [
-        f"  {name:8}" + "".join(f"{q.recall[k]:<11.3f}" for k in ks) + "".join(f"{q.all_gold[k]:<9.3f}" for k in ks)
+        f"  {name:{width}}" + "".join(f"{_cell(q.recall, k):<11}" for k in ks)
+        + "".join(f"{_cell(q.all_gold, k):<9}" for k in ks)
         for name, q in methods.items()
-    ]
+    ]  # fmt: skip
     return [head.rstrip(), *(row.rstrip() for row in rows)]
+
+
+def _cell(figures: Mapping[int, float], k: int) -> str:
+    """Others' lists may end before our largest k: what they would have found there is not known."""
+    return f"{figures[k]:.3f}" if k in figures else "-"
 
 
 def _share(question: Question, found: Sequence[str]) -> float:

@@ -1,6 +1,8 @@
-"""How well does retrieval find what published questions need, and what does it cost?
+"""How well does retrieval find what published questions need, what is each part of it worth, and what does it cost?
 
-`python -m benchmarks.retrieval --data DIR` indexes each set offline, as `trellis index` does, and asks every question.
+`python -m benchmarks.retrieval --data DIR` indexes each set offline, as `trellis index` does, and asks every question:
+as it stands, beside plain rankings and what other systems published; by kind; made worse on purpose; and with one part
+of the search left out after another. `--brief` prints the first table alone.
 """
 
 import argparse
@@ -9,40 +11,52 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.ablations import LEVELS, WITHOUT
 from benchmarks.questions import SETS, Question, QuestionSet
-from benchmarks.ranking import Quality, floors, quality, ranked, table
+from benchmarks.ranking import Quality, by_kind, floors, quality, ranked, table
+from benchmarks.stress import lowered, misspelt
 from flows.indexing import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from storage.records import Record
+from storage.records import Mode, Record
+from tasks.retrieve.switches import Switches
 
 
-class Measured(Record):
-    """What one set gave. `reused`: the index was there already, so its seconds say nothing."""
+class Cost(Record):
+    """What a set cost. `reused`: the index was there already, so its seconds say nothing. A query's milliseconds are
+    those of the search, its vector made before."""
 
-    name: str
-    passages: int
-    questions: int
     reused: bool
     index_seconds: float
     load_seconds: float
     ms_per_query: float
+    cpu_ms_per_query: float
     peak_rss_mb: int
-    methods: dict[str, Quality]
+
+
+class Measured(Record):
+    """What one set gave: its tables by heading, each row a way of asking."""
+
+    name: str
+    passages: int
+    questions: int
+    cost: Cost
+    tables: dict[str, dict[str, Quality]]
 
     def lines(self) -> list[str]:
-        indexed = "reused" if self.reused else f"{self.index_seconds:.1f} s"
+        cost = self.cost
+        indexed = "reused" if cost.reused else f"{cost.index_seconds:.1f} s"
         return [
             f"{self.name}: {self.passages} passages, {self.questions} questions",
-            f"  index {indexed}, open {self.load_seconds:.2f} s, {self.ms_per_query:.1f} ms per query,"
-            f" peak memory {self.peak_rss_mb} MB",
-            *table(self.methods),
+            f"  index {indexed}, open {cost.load_seconds:.2f} s, {cost.ms_per_query:.1f} ms per query"
+            f" ({cost.cpu_ms_per_query:.1f} CPU ms), peak memory {cost.peak_rss_mb} MB",
+            *(line for heading, methods in self.tables.items() for line in [f"  {heading}", *table(methods)]),
         ]
 
 
@@ -54,6 +68,7 @@ class Job(Record):
     folder: Path
     limit: int | None
     ks: tuple[int, ...]
+    brief: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for known in chosen:
             folder = (options.keep or Path(temporary)) / known.name
             folder.mkdir(parents=True, exist_ok=True)
-            job = Job(name=known.name, data=options.data, folder=folder, limit=options.limit, ks=tuple(options.k))
+            job = Job(name=known.name, data=options.data, folder=folder, limit=options.limit, ks=tuple(options.k),
+                      brief=options.brief)  # fmt: skip
             # A process for each set: its peak memory is its own.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 results.append(pool.submit(measure, job).result())
@@ -81,35 +97,90 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(job: Job) -> Measured:
-    """Index one set, unless its folder holds that index already, and ask all its questions."""
+    """Index one set, unless its folder holds that index already, and ask all its questions in every way."""
     known = next(one for one in SETS if one.name == job.name)
-    corpus = job.folder / "corpus.jsonl"
-    passages = known.write_corpus(job.data, corpus)
+    sources = [job.folder / "corpus.jsonl", job.folder / "triples.jsonl"]
+    passages = known.write_corpus(job.data, sources[0])
+    if not known.write_triples(job.data, sources[1]):
+        del sources[1]
     questions = known.read_questions(job.data, job.limit)
     runtime = _open(job.folder / "workspace")
-    report = asyncio.run(build_index([corpus], IndexOptions(), runtime))
+    report = asyncio.run(build_index(sources, IndexOptions(), runtime))
     started = time.monotonic()
     with open_session(runtime) as session:
         # The first question loads the index and the embedder; it is paid once in a session.
         asyncio.run(ranked(questions[0].text, max(job.ks), session))
         loaded = time.monotonic() - started
-        methods, milliseconds = asyncio.run(_ask(questions, job.ks, session))
-    return Measured(
-        name=job.name, passages=passages, questions=len(questions), reused=not report.published,
-        index_seconds=round(report.seconds, 1), load_seconds=round(loaded, 2), ms_per_query=round(milliseconds, 2),
-        peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, methods=methods,
+        asking = Asking(questions, job.ks, session)
+        tables = asyncio.run(asking.tables(job.brief or known.chinese))
+    cost = Cost(
+        reused=not report.published, index_seconds=round(report.seconds, 1), load_seconds=round(loaded, 2),
+        ms_per_query=round(asking.milliseconds, 2), cpu_ms_per_query=round(asking.cpu, 2),
+        peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )  # fmt: skip
+    return Measured(name=job.name, passages=passages, questions=len(questions), cost=cost, tables=tables)
 
 
-async def _ask(questions: Sequence[Question], ks: Sequence[int], session: Session) -> tuple[dict[str, Quality], float]:
-    """The quality of our ranking and of each floor, and the mean milliseconds of ours."""
-    started = time.monotonic()
-    found = {"trellis": [await ranked(question.text, max(ks), session) for question in questions]}
-    milliseconds = 1000 * (time.monotonic() - started) / len(questions)
-    for question in questions:
-        for name, documents in floors(question.text, max(ks), session).items():
-            found.setdefault(name, []).append(documents)
-    return {name: quality(questions, documents, ks) for name, documents in found.items()}, milliseconds
+class Asking:
+    """All questions of a set, asked in many ways; the first time tells what a question costs."""
+
+    def __init__(self, questions: Sequence[Question], ks: Sequence[int], session: Session) -> None:
+        self.questions = questions
+        self.ks = ks
+        self.session = session
+        self.milliseconds = self.cpu = 0.0
+
+    async def tables(self, brief: bool) -> dict[str, dict[str, Quality]]:
+        """The tables by heading; the first alone where `brief`."""
+        found = await self._timed()
+        plain = {"trellis": quality(self.questions, found, self.ks), **self._floors(), **self._peers()}
+        if brief:
+            return {"as they stand": plain}
+        kinds = by_kind(self.questions, found, self.ks)
+        return {
+            "as they stand": plain,
+            "by kind": {f"{kind} ({count})": figures for kind, (count, figures) in kinds.items()},
+            "made worse": {
+                "lower case": await self._asked(self.session, change=lowered),
+                "one slip a name": await self._asked(self.session, change=misspelt),
+                "the same -fuzzy": await self._asked(self.session.switched(Switches(fuzzy=False)), change=misspelt),
+            },
+            "a part left out": {
+                "all parts": plain["trellis"],
+                **{name: await self._asked(self.session.switched(parts)) for name, parts in WITHOUT.items()},
+                **{name: await self._asked(self.session, mode=mode) for name, mode in LEVELS.items()},
+            },
+        }
+
+    async def _timed(self) -> list[list[str]]:
+        # Vectors are kept once they are made; what making them costs is the embedder's.
+        embedder = self.session.runtime.embedder
+        embedder.embed([question.text for question in self.questions if embedder.reads(question.text)])
+        wall, cpu = time.monotonic(), time.process_time()
+        found = [await ranked(question.text, max(self.ks), self.session) for question in self.questions]
+        share = 1000 / len(self.questions)
+        self.milliseconds, self.cpu = share * (time.monotonic() - wall), share * (time.process_time() - cpu)
+        return found
+
+    async def _asked(self, session: Session, change: Callable[[str], str] = str, mode: Mode = "auto") -> Quality:
+        found = [await ranked(change(question.text), max(self.ks), session, mode) for question in self.questions]
+        return quality(self.questions, found, self.ks)
+
+    def _floors(self) -> dict[str, Quality]:
+        found: dict[str, list[list[str]]] = {}
+        for question in self.questions:
+            for name, documents in floors(question.text, max(self.ks), self.session).items():
+                found.setdefault(name, []).append(documents)
+        return {name: quality(self.questions, documents, self.ks) for name, documents in found.items()}
+
+    def _peers(self) -> dict[str, Quality]:
+        """What other systems published for these questions, as far down as their lists go."""
+        found = {}
+        for name in self.questions[0].peers:
+            lists = [question.peers[name] for question in self.questions]
+            ks = [k for k in self.ks if k <= max(map(len, lists))]
+            found[name] = quality(self.questions, lists, ks)
+        return found
 
 
 def _open(workspace: Path) -> Runtime:
@@ -145,6 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--set", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
     parser.add_argument("--limit", type=int, metavar="N", help="ask the first N questions only")
     parser.add_argument("--k", type=_numbers, default=[1, 2, 5, 8], metavar="K,K", help="cut-offs (1,2,5,8)")
+    parser.add_argument("--brief", action="store_true", help="the questions as they stand, and nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again")
     return parser

@@ -2,36 +2,51 @@
 
 dedupe ─ summarize ─ detect communities ─ report
 
-An index run ends with it; an edit by hand is nothing else.
+An index run ends with it; an edit by hand is nothing else. Where only little has changed, `flows.updating` goes on from
+the last generation's graph.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from flows.indexing_store import keep_letters, known_reports, store_graph
 from flows.runtime import Runtime, usage_rows
 from flows.side_by_side import beside, in_thread
+from flows.updating import update
+from flows.updating_store import resolved_before, store_resolution
 from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.summarize import Summarize
-from storage.records import Chunk, Extraction
+from storage.records import Chunk
 from storage.staging import Staging
 from tasks.communities import detect_communities
-from tasks.dedupe import dedupe
+from tasks.dedupe import Graph, dedupe
 from tasks.report import Evidence, report
 from tasks.summarize import summarize
 
 
 async def derive(
-    extractions: Sequence[Extraction],
-    chunks: Sequence[Chunk],
-    staging: Staging,
-    runtime: Runtime,
+    chunks: Sequence[Chunk], documents: Collection[str] | None, staging: Staging, runtime: Runtime
 ) -> None:
-    """Store all that follows from the extractions and the edits; FailureGate where too much of it failed."""
+    """Store all that follows from the extractions and the edits; FailureGate where too much of it failed.
+
+    `documents` are those with extractions that came, went or changed since the graph was made; None makes all anew.
+    """
+    before = None if documents is None else resolved_before(staging, documents)
+    edits = staging.edits.edits()
+    graph = await dedupe(staging.extractions.rows(), chunks, Resolve(runtime.models), edits, before)
+    keep_letters(staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit)
+    if graph.touched is None:
+        await _make_anew(graph, chunks, staging, runtime)
+    else:
+        await update(graph, staging, runtime)
+    store_resolution(staging, graph, before)
+    staging.meta.replace_usage(usage_rows(runtime.models.meter))
+
+
+async def _make_anew(graph: Graph, chunks: Sequence[Chunk], staging: Staging, runtime: Runtime) -> None:
+    """Describe, group and report the whole graph."""
     settings = runtime.settings
-    failure_limit = settings.failure_limit
-    graph = await dedupe(extractions, chunks, Resolve(runtime.models), staging.edits.edits())
     async with beside(summarize(graph, Summarize(runtime.models, settings.tailoring))) as describing:
         # While a model describes them; who belongs together depends on the relations alone.
         communities = await detect_communities(graph.entities, graph.relations, settings.community_size)
@@ -50,7 +65,6 @@ async def derive(
         told = partial(runtime.progress, "report")
         reported = await report(communities, evidence, writer, known, settings.report_tokens, told)
     staging.communities.replace_communities(communities, list(reported.reports))
-    keep_letters(staging, "resolve", graph.dead_letters, len(entities), failure_limit)
-    keep_letters(staging, "summarize", described.dead_letters, len(entities), failure_limit)
-    keep_letters(staging, "report", reported.dead_letters, len(reported.reports), failure_limit)
-    staging.meta.replace_usage(usage_rows(runtime.models.meter))
+    staging.meta.put_meta("drift", 0.0)
+    keep_letters(staging, "summarize", described.dead_letters, len(entities), settings.failure_limit)
+    keep_letters(staging, "report", reported.dead_letters, len(reported.reports), settings.failure_limit)

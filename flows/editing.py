@@ -88,7 +88,7 @@ async def _published(changed: Callable[[Staging], Edit], undone: bool, runtime: 
     runtime.workspace.read().close()  # NoGeneration where there is nothing to edit
     with runtime.workspace.write() as staging:
         edit = changed(staging)
-        await derive(staging.extractions.extractions(), staging.documents.chunks(), staging, runtime)
+        await derive(staging.documents.chunks(), (), staging, runtime)
         entities = len(staging.graph.entities())
         return EditReport(edit=edit, undone=undone, generation=staging.publish(), entities=entities)
 

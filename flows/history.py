@@ -1,29 +1,61 @@
 """Which runs have there been? Each that got as far as working leaves a row in the workspace."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from flows.forgetting import ForgetReport, forget
 from flows.indexing import IndexOptions, build_index
 from flows.retrying import RetryReport, retry
-from flows.runtime import Runtime
-from prompts.engine.errors import EngineError
-from storage.errors import TrellisError, UsageError
+from flows.runtime import Runtime, usage_rows
+from prompts.engine.errors import BudgetSpent, EngineError
+from prompts.engine.roles import Role
+from storage.errors import BudgetReached, TrellisError, UsageError
 from storage.records import IndexReport
 from storage.runs import RunRow
+from tasks.forecast import Written
 from tasks.redact import redacted
+
+_RUNS_READ = 200
+# The steps of an index run whose answers have a length, and whose models they ask.
+_ROLES: dict[str, Role] = {
+    "extract": "extract", "glean": "extract", "resolve": "resolve", "summarize": "summarize", "report": "report",
+}  # fmt: skip
 
 
 async def index_run(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> IndexReport:
-    """`build_index`, remembered. A request that could not be met as it was put (UsageError) is no run."""
+    """`build_index`, remembered, and what was remembered of texts that are gone forgotten.
+
+    A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
+    """
     started = _now()
+    before = _hashes(runtime)
     async with _failures_remembered("index", started, runtime):
-        report = await build_index(sources, options, runtime)
+        try:
+            report = await build_index(sources, options, runtime)
+        except BudgetSpent as end:
+            raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
+    if report.published:
+        _drop_outdated(before, runtime)
     summary = {"generation": report.generation, "published": report.published, "seconds": round(report.seconds, 2)}
     _remember(runtime, "index", started, "completed", summary | {"documents": report.documents.model_dump()})
     return report
+
+
+def written_before(runtime: Runtime) -> dict[str, Written]:
+    """By step, of the models that the steps have now."""
+    found: dict[str, Written] = {}
+    for run in runtime.workspace.side.runs.list(limit=_RUNS_READ):
+        for row in json.loads(run.summary).get("usage", ()):
+            step = str(row["step"])
+            if step not in _ROLES or row["model"] != runtime.models.name(_ROLES[step]):
+                continue
+            before = found.get(step, Written())
+            calls, tokens = before.calls + int(row["calls"]), before.output_tokens + int(row["output_tokens"])
+            found[step] = Written(calls=calls, output_tokens=tokens)
+    return found
 
 
 async def retry_run(runtime: Runtime) -> RetryReport:
@@ -34,6 +66,16 @@ async def retry_run(runtime: Runtime) -> RetryReport:
     if report.tried:
         summary = {"generation": report.generation, "published": report.published, "succeeded": report.succeeded}
         _remember(runtime, "retry", started, "completed", {**summary, "seconds": round(report.usage.seconds, 2)})
+    return report
+
+
+async def forget_run(documents: Sequence[str], runtime: Runtime, keep_history: bool) -> ForgetReport:
+    """`forget`, remembered by how much it removed and not by what."""
+    started = _now()
+    async with _failures_remembered("forget", started, runtime):
+        report = await forget(documents, runtime, keep_history)
+    summary = {"generation": report.generation, "documents": len(report.documents), "chunks": report.chunks}
+    _remember(runtime, "forget", started, "completed", {**summary, "seconds": round(report.usage.seconds, 2)})
     return report
 
 
@@ -51,8 +93,31 @@ async def _failures_remembered(kind: str, started: str, runtime: Runtime) -> Asy
         raise
 
 
+def _hashes(runtime: Runtime) -> dict[str, str]:
+    if runtime.workspace.current() is None:
+        return {}
+    with runtime.workspace.read() as generation:
+        return generation.documents.hashes()
+
+
+def _drop_outdated(before: Mapping[str, str], runtime: Runtime) -> None:
+    """Memory and answers made from a text that changed or went are never served again: they go."""
+    with runtime.workspace.read() as generation:
+        now, chunks = generation.documents.hashes(), generation.documents.chunk_ids()
+    side = runtime.workspace.side
+    side.memory.expire(chunks)
+    for document in [name for name, text in before.items() if now.get(name) != text]:
+        side.answers.remove_document(document)
+
+
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
-    text = json.dumps(summary, ensure_ascii=False)
+    """With the calls that were paid for, however the run ended: forecasts learn from them."""
+    paid = [
+        {"step": row.step, "model": row.model, "calls": row.calls, "output_tokens": row.output_tokens}
+        for row in usage_rows(runtime.models.meter)
+        if row.calls
+    ]
+    text = json.dumps(summary | {"usage": paid} if paid else summary, ensure_ascii=False)
     runtime.workspace.side.runs.append(RunRow(kind=kind, started=started, finished=_now(), state=state, summary=text))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from flows.budgeting import within
 from flows.early_end import told_by
 from flows.garbage import rare_collection
 from flows.history import index_run
@@ -22,6 +23,7 @@ from prompts.engine.errors import EngineError
 from storage.errors import BudgetReached, TrellisError
 from storage.meta import UsageRow
 from storage.records import IndexReport
+from storage.spending import NO_BUDGET, Budget
 from tasks.redact import redact
 
 logger = logging.getLogger(__name__)
@@ -43,6 +45,7 @@ async def index(
     full: bool = False,
     allow_removals: bool = False,
     minutes: Annotated[float, Field(gt=0)] | None = None,
+    budget: Budget = NO_BUDGET,
 ) -> IndexReport:
     """Bring a workspace up to date with its sources and publish the next generation.
 
@@ -55,13 +58,14 @@ async def index(
         full: Extract everything again instead of what has changed.
         allow_removals: Go on where more than 30% of the documents would be removed.
         minutes: Give up after so long; without it a run may take the time that it needs.
+        budget: Stop, with nothing published, before models take more tokens or cost more US dollars than this.
     """
     sources = [source] if isinstance(source, str) else source
     progress = Progress()
     try:
         settings = load_settings({"workspace": workspace})
         begin(settings)
-        runtime = open_runtime(settings, progress.tell)
+        runtime = within(open_runtime(settings, progress.tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
         before = documents_now(runtime)
         async with progress:

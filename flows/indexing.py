@@ -30,7 +30,7 @@ from flows.indexing_store import (
 from flows.runners.runner import Runner, open_runner
 from flows.runtime import Runtime
 from flows.side_by_side import beside, in_thread, side_by_side
-from storage.records import Chunk, Extraction, IndexReport
+from storage.records import Chunk, IndexReport
 from storage.staging import Staging
 from tasks.chunk import chunk
 from tasks.embed import plan_windows
@@ -64,31 +64,34 @@ async def build_index(sources: Sequence[str | Path], options: IndexOptions, runt
         if staging.base_number != carried.generation:
             # Another run published since we compared; under the lock nobody else can.
             carried = carried_over(loaded, options, runtime)
-        chunks = await _chunk(carried.plan, staging, runtime)
+        chunks, moved = await _chunk(carried.plan, staging, runtime)
         # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
         async with open_runner(runtime) as runner, beside(_make_findable(chunks, staging, runtime, runner)):
-            extractions = await _extract(chunks, carried, staging, runtime, runner)
+            extracted = await _extract(chunks, carried, staging, runtime, runner)
         if only_failed_again(carried, staging, runtime):
             return summary_of(carried, runtime, started)
-        await derive(extractions, chunks, staging, runtime)
+        changed = None if carried.full or carried.fingerprint != runtime.fingerprint else moved | extracted
+        await derive(chunks, changed, staging, runtime)
+        if only_failed_again(carried, staging, runtime, derived=True):
+            return summary_of(carried, runtime, started)
         staging.meta.put_meta("fingerprint", runtime.fingerprint)
         staging.meta.put_meta("extractor", runtime.extractor)
         generation = staging.publish()
     return summary_of(carried, runtime, started, generation)
 
 
-async def _chunk(plan: SyncPlan, staging: Staging, runtime: Runtime) -> list[Chunk]:
-    """Cut what is new, store it, and return the chunks of the whole generation."""
+async def _chunk(plan: SyncPlan, staging: Staging, runtime: Runtime) -> tuple[list[Chunk], set[str]]:
+    """Cut what is new and store it; the chunks of the whole generation, and the documents that have others now."""
     settings = runtime.settings
     new = await chunk(plan.put, settings.chunk_tokens, settings.chunk_overlap)
-    store_chunks(staging, plan, new)
-    return staging.documents.chunks()
+    changed = store_chunks(staging, plan, new)
+    return staging.documents.chunks(), changed
 
 
 async def _extract(
     chunks: Sequence[Chunk], carried: Carried, staging: Staging, runtime: Runtime, runner: Runner
-) -> list[Extraction]:
-    """Extract the chunks that no earlier run has, batch by batch; the extractions of the whole generation."""
+) -> set[str]:
+    """Extract the chunks that no earlier run has, batch by batch; the documents of those that have extractions now."""
     inputs = {part.id: extraction_inputs(part, runtime.extractor) for part in chunks}
     stored = {} if carried.full else staging.extractions.inputs()
     anew = {document.id for document in carried.plan.put}
@@ -97,6 +100,7 @@ async def _extract(
         for part in chunks
         if stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew)
     ]
+    documents = {part.document for part in todo}
     reused, todo = rebind(todo, inputs, carried)
     staging.extractions.save_extractions(reused, {found.chunk: inputs[found.chunk] for found in reused})
     earlier = {letter.item for letter in carried.letters if letter.step == "extract"}
@@ -104,7 +108,7 @@ async def _extract(
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(carried.outdated_letters, step="load")
     staging.extractions.put_dead_letters([*failed, *carried.loaded.dead_letters])
-    return staging.extractions.extractions()
+    return documents
 
 
 async def _make_findable(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from flows.runtime import Runtime, usage_of
 from flows.side_by_side import in_thread
 from storage.errors import FailureGate, NoGeneration
+from storage.graph import GraphRows
 from storage.records import (
     Chunk,
     DeadLetter,
@@ -26,7 +27,7 @@ from storage.staging import Staging
 from tasks.dedupe import Graph
 from tasks.load.sources import Loaded
 from tasks.retrieve.lexical import chunk_terms
-from tasks.sync import SyncPlan, holds, plan_sync, touched
+from tasks.sync import SyncPlan, holds, keep_out, plan_sync, touched, unchanged_documents, with_unchanged
 
 if TYPE_CHECKING:
     from flows.indexing import IndexOptions
@@ -59,9 +60,9 @@ class Carried:
 
     @property
     def retry(self) -> bool:
-        """Whether dead letters alone are a reason to run: chunks to try again, or rows that fail or no longer do."""
+        """Whether dead letters alone are a reason to run: work to try again, or rows that fail or no longer do."""
         rows = {letter.item for letter in self.loaded.dead_letters}
-        return any(letter.step == "extract" for letter in self.letters) or rows != set(self.outdated_letters)
+        return any(letter.step != "load" for letter in self.letters) or rows != set(self.outdated_letters)
 
     @property
     def weights(self) -> dict[tuple[str, str], float]:
@@ -77,11 +78,14 @@ def carried_over(loaded: Loaded, options: "IndexOptions", runtime: Runtime) -> C
         plan = plan_sync(loaded, {}, 0, options.allow_removals)
         return Carried(loaded, plan, options.full, None, "", {})
     with generation:
-        known = generation.documents.parts()
-        mine = touched(loaded, known)
+        known, forgotten = generation.documents.parts(), generation.documents.forgotten()
+        loaded = keep_out(loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known})
+        same = frozenset[str]() if options.full else unchanged_documents(loaded, known)
+        rest = loaded.model_copy(update={"parts": tuple(part for part in loaded.parts if part.document not in same)})
+        mine = touched(loaded, known) - same
         stored = {document.id: document for document in generation.documents.documents(mine)}
         total = len({part.document for part in known if part.source in loaded.sources})
-        plan = plan_sync(loaded, stored, total, options.allow_removals)
+        plan = with_unchanged(plan_sync(rest, stored, total, options.allow_removals), len(same))
         fingerprint = str(generation.meta.get_meta("fingerprint"))
         if fingerprint != runtime.fingerprint or options.full:
             # Another chunk size, model or embedder: everything is made again from the stored texts.
@@ -116,12 +120,16 @@ def unchanged(carried: Carried, runtime: Runtime) -> bool:
     )
 
 
-def only_failed_again(carried: Carried, staging: Staging, runtime: Runtime) -> bool:
-    """Whether a run that had nothing but failed work to try again ends with the same failures: then nothing is new."""
+def only_failed_again(carried: Carried, staging: Staging, runtime: Runtime, derived: bool = False) -> bool:
+    """Whether a run that had nothing but failed work to try again ends with the same failures: then nothing is new.
+
+    Before what follows from the passages is `derived`, that is known only where nothing of it failed.
+    """
     return (
         carried.generation is not None
         and carried.plan.nothing_to_do
         and carried.fingerprint == runtime.fingerprint
+        and (derived or all(letter.step in ("extract", "load") for letter in carried.letters))
         and {(letter.item, letter.step) for letter in staging.extractions.dead_letters()}
         == {(letter.item, letter.step) for letter in carried.letters}
     )
@@ -179,12 +187,28 @@ def keep_letters(staging: Staging, step: str, failed: Sequence[DeadLetter], tota
     staging.extractions.put_dead_letters(failed)
 
 
-def store_chunks(staging: Staging, plan: SyncPlan, chunks: Sequence[Chunk]) -> None:
-    """Documents and chunks of what is new; what has gone is removed with all it had."""
+def replace_letters(
+    staging: Staging, step: str, failed: Sequence[DeadLetter], items: Collection[str], total: int, limit: float
+) -> None:
+    """The dead letters of some items of a derived step in place of their earlier ones; FailureGate likewise."""
+    gate(step, failed, total, limit)
+    staging.extractions.remove_dead_letters(items, step)
+    staging.extractions.put_dead_letters(failed)
+
+
+def store_chunks(staging: Staging, plan: SyncPlan, chunks: Sequence[Chunk]) -> set[str]:
+    """Documents and chunks of what is new; what has gone is removed with all it had.
+
+    Returns the documents that have other chunks than before, or some at another place.
+    """
+    owners = {*plan.removed, *(document.id for document in plan.put)}
+    before = {(one.document, one.id, one.start) for one in staging.documents.chunks(documents=owners)}
+    after = {(one.document, one.id, one.start) for one in chunks}
     with staging.transaction():
         staging.documents.remove_documents(list(plan.removed))
         staging.documents.put_documents(list(plan.put))
         staging.documents.put_chunks(list(chunks), documents=[document.id for document in plan.put])
+    return {document for document, _, _ in before ^ after}
 
 
 async def store_terms(staging: Staging, chunks: Sequence[Chunk], batch: int) -> None:
@@ -205,14 +229,11 @@ def store_graph(
     entities: Sequence[Entity],
 ) -> None:
     """The graph, with its entities as they are described."""
-    staging.graph.replace_graph(
-        list(entities),
-        list(graph.aliases),
-        list(graph.entity_occurrences),
-        list(graph.relations),
-        list(graph.relation_occurrences),
-        list(graph.claims),
-    )
+    rows = GraphRows(
+        entities, graph.aliases, graph.entity_occurrences, graph.relations, graph.relation_occurrences,
+        graph.claims, graph.strengths,
+    )  # fmt: skip
+    staging.graph.replace_graph(rows)
 
 
 def store_vectors(staging: Staging, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:

@@ -23,6 +23,7 @@ from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
 from storage.records import Answer, Mode, StructureType
 from tasks.redact import redact
+from tasks.retrieve.pages import FolderRetriever, Retriever
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +36,16 @@ def _run_name() -> str:
 
 
 @flow(name="query", flow_run_name=_run_name, persist_result=False)
-async def query(
+async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     question: Annotated[str, Field(min_length=1)],
     workspace: str | None = None,
     mode: OfferedMode = "auto",
     structure: StructureType | None = None,
     k: Annotated[int, Field(ge=1, le=100)] = 8,
     documents: list[str] | None = None,
+    where: str | None = None,
+    as_of: Annotated[int, Field(ge=1)] | None = None,
+    pages: str | None = None,
 ) -> Answer:
     """Answer one question from the current generation, with a record of how.
 
@@ -52,13 +56,19 @@ async def query(
         structure: The structure to bring the evidence into, instead of the router's choice.
         k: How many passages to retrieve, 1 to 100.
         documents: Look only into the documents with these ids; without it into all.
+        where: Look only into the documents that meet this filter, for example: year >= 2020 and title like '%bridge%'.
+        as_of: The number of an older generation to ask; without it the current one.
+        pages: A folder whose files are read beside the index.
     """
     only = None if documents is None else tuple(documents)
     try:
         settings = load_settings({"workspace": workspace})
         begin(settings)
-        async with SESSIONS.use(workspace) as session:
-            options = AskOptions(mode=mode, structure=structure, k=k, documents=only)
+        async with SESSIONS.use(workspace, as_of) as session:
+            retriever = FolderRetriever(pages) if pages else None
+            options = AskOptions(
+                mode=mode, structure=structure, k=k, documents=only, where=_filters(where), retriever=retriever
+            )
             answer = await answer_question(question, options, session)
             way = walked(answer, session)
     except (TrellisError, EngineError) as error:
@@ -74,31 +84,40 @@ async def query(
     return done(said, answer)
 
 
+def _filters(where: str | None) -> tuple[str, ...]:
+    return () if where is None else (where,)
+
+
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
     question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
-    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (),
+    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
+    as_of: int | None = None, retriever: Retriever | None = None,
 ) -> Answer:  # fmt: skip
     """Answer one question from the current generation of a workspace (None: the one that the settings name).
 
-    `documents` restricts the evidence to those ids; `history` holds the earlier turns, oldest first. The workspace
-    stays open between questions. Raises NoGeneration, UnknownDocument, SettingsError; EngineError where a model fails.
+    `documents` restricts the evidence to those ids, `where` to the documents that meet a filter; `history` holds the
+    earlier turns, oldest first; `as_of` asks an older generation; `retriever` brings pages from outside the index. The
+    workspace stays open between questions. Raises NoGeneration, UnknownGeneration, UnknownDocument, FilterError,
+    NothingMatches, SettingsError; EngineError where a model fails.
     """
     options = AskOptions(
         mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
-        history=tuple(history),
+        where=_filters(where), retriever=retriever, history=tuple(history),
     )  # fmt: skip
-    async with SESSIONS.use(workspace) as session:
+    async with SESSIONS.use(workspace, as_of) as session:
         return await answer_question(question, options, session)
 
 
 def ask(  # noqa: PLR0913 -- as above
     question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
-    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (),
+    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
+    as_of: int | None = None, retriever: Retriever | None = None,
 ) -> Answer:  # fmt: skip
     """The same as `aask`, waiting for the answer. Works from any thread, also where an event loop is running."""
     answering = aask(
-        question, workspace=workspace, mode=mode, structure=structure, k=k, documents=documents, history=history
-    )
+        question, workspace=workspace, mode=mode, structure=structure, k=k, documents=documents, history=history,
+        where=where, as_of=as_of, retriever=retriever,
+    )  # fmt: skip
     asked = asyncio.run_coroutine_threadsafe(answering, _LOOP.get())
     try:
         return asked.result()

@@ -65,7 +65,8 @@ async def retry(runtime: Runtime) -> RetryReport:
         succeeded = 0
         if tried:
             await _extract(tried, staging, runtime)
-            await derive(staging.extractions.extractions(), staging.documents.chunks(), staging, runtime)
+            documents = {one.document for one in tried if one.document is not None}
+            await derive(staging.documents.chunks(), documents, staging, runtime)
             left = {(one.item, one.step) for one in letters_of(staging)}
             succeeded = sum((one.item, one.step) not in left for one in tried)
         after = letters_of(staging) if succeeded else before

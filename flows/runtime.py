@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from flows.settings import Settings
 from flows.shared_limits import budgets
@@ -16,6 +18,9 @@ from storage.meta import UsageRow
 from storage.records import StepUsage, Usage
 from storage.side import SideStore
 from tasks.extract import EXTRACTOR_VERSION
+
+if TYPE_CHECKING:
+    from tasks.retrieve.pages import Retriever
 
 # Reports that a step has done so many of so many items.
 Progress = Callable[[str, int, int], None]
@@ -34,6 +39,15 @@ class Runtime:
     models: Models
     embedder: Embedder
     progress: Progress = silent
+
+    @cached_property
+    def retriever(self) -> "Retriever | None":
+        """What brings pages from outside the index to every question, where the settings name a folder of them."""
+        if self.settings.pages is None:
+            return None
+        from tasks.retrieve.pages import FolderRetriever
+
+        return FolderRetriever(self.settings.pages)
 
     @property
     def extractor(self) -> str:
@@ -70,12 +84,17 @@ class Runtime:
 def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used."""
     workspace = Workspace(settings.workspace, settings.keep_generations, settings.chroma_url)
-    caches = SideStore(settings.cache_dir / "caches.sqlite") if settings.cache_dir else workspace.side
+    caches = open_caches(settings, workspace)
     embedder = open_embedding(settings, caches.embeddings)
     shared = budgets(settings, settings.cache_dir or settings.workspace)
     choices, calls = settings.model_choices(), settings.call_settings()
     models = Models(choices, Meter(), calls, caches.model_answers, budget_of=shared)
     return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
+
+
+def open_caches(settings: Settings, workspace: Workspace) -> SideStore:
+    """Where answers of models and vectors of texts are kept: with the workspace, or in a folder of their own."""
+    return SideStore(settings.cache_dir / "caches.sqlite") if settings.cache_dir else workspace.side
 
 
 def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:

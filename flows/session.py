@@ -1,10 +1,12 @@
 """What does a question work on? One generation, open for reading, with its search index in memory."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
 
+from flows.naming import hashes_of
 from flows.runtime import Runtime
 from prompts.engine.embedder import Embedder
 from prompts.language.names_zh import tagged
@@ -13,9 +15,18 @@ from storage.memory import MemoryEntry
 from storage.records import Document, Relation
 from storage.rooms import Generation
 from tasks.retrieve.facts import GraphFacts
+from tasks.retrieve.levels import Levels
+from tasks.retrieve.link_vectors import NameVectors
 from tasks.retrieve.search import SearchIndex
+from tasks.retrieve.switches import Switches
+from tasks.traverse.names import Spellings
+from tasks.traverse.paths import shortest_paths
+from tasks.traverse.plan import Graph
+from tasks.traverse.run import Ground
+from tasks.traverse.vocabulary import Vocabulary
 
 DENSE_DEPTH = 50
+MOST_KEPT = 32  # documents
 
 
 @dataclass
@@ -24,12 +35,15 @@ class Session:
     once.
 
     Use it as a context manager, or call `close`. It stays on its generation however many newer ones are published.
+    `pinned`: it was asked for by its number; then memory, which other generations fill, has no part in it.
     """
 
     runtime: Runtime
     generation: Generation
+    pinned: bool = False
     # What texts name, kept: every question compares itself with all remembered titles.
     _named: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
+    _documents: dict[str, Document] = field(default_factory=dict, repr=False)
 
     @property
     def number(self) -> int:
@@ -52,6 +66,34 @@ class Session:
         """The relations with the places that state them."""
         graph = self.generation.graph
         return GraphFacts(graph.entities(), graph.relations(), graph.occurrences("relation"))
+
+    @cached_property
+    def ground(self) -> Ground:
+        """The relations as a graph that plans are run on."""
+        index, facts = self.index, self.facts
+        spellings = Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
+        return Ground(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The graph as the modes of two levels search it."""
+        return Levels(self.index, self.facts, self.generation.graph.entity_chunk_pairs())
+
+    @cached_property
+    def name_vectors(self) -> NameVectors:
+        """The entities' names with their vectors; empty where the generation has none of this embedder."""
+        embedder, entities = self.runtime.embedder, self.index.entities
+        if not self.runtime.settings.entity_vectors:
+            return NameVectors([], {})
+        names = hashes_of(entities, embedder)
+        stored = self.generation.vectors.get(embedder.name, list(names))
+        return NameVectors(entities, {names[key]: vector for key, vector in stored.items()})
+
+    def switched(self, switches: Switches) -> "Session":
+        """The same session, searched with some parts left out; close the first one only."""
+        other = copy.copy(self)
+        other.index = self.index.switched(switches)
+        return other
 
     def dense(
         self, queries: Sequence[str], documents: Sequence[str] | None = None, embedder: Embedder | None = None
@@ -83,7 +125,7 @@ class Session:
         for link in self.index.link(question):
             groups.setdefault(link.text, []).append(self.index.entities[link.entity].id)
         ends = list(groups.values())
-        return self.facts.paths(ends[0], ends[1]) if len(ends) > 1 else []
+        return shortest_paths(self.facts, ends[0], ends[1]) if len(ends) > 1 else []
 
     def memory(self) -> list[MemoryEntry]:
         """All that is remembered, whatever generation it came from."""
@@ -96,7 +138,13 @@ class Session:
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""
-        return {document.id: document for document in self.generation.documents.documents(sorted(set(names)))}
+        wanted = set(names)
+        known = {name: self._documents[name] for name in wanted & set(self._documents)}
+        missing = sorted(wanted - set(known))
+        read = self.generation.documents.documents(missing) if missing else []
+        if read:  # the last ones read are kept: a document of many triples takes long to read, and is often cited
+            self._documents = dict([*self._documents.items(), *((one.id, one) for one in read)][-MOST_KEPT:])
+        return known | {one.id: one for one in read}
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
@@ -120,4 +168,4 @@ class Session:
 
 def open_session(runtime: Runtime, generation: int | None = None) -> Session:
     """Open the current generation, or the one asked for. Raises NoGeneration or UnknownGeneration."""
-    return Session(runtime, runtime.workspace.read(generation))
+    return Session(runtime, runtime.workspace.read(generation), pinned=generation is not None)

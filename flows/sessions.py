@@ -25,22 +25,25 @@ class _Held:
 class Sessions:
     """One session for each workspace, opened at its first question; safe to use from many threads and event loops.
 
+    Beside it there may be one on the older generation that was asked for last (a held generation is never removed).
+
     A question that started on a generation ends on it: a replaced session is closed when its last question is done.
     """
 
     def __init__(self) -> None:
-        self._held: dict[Path, _Held] = {}
+        self._held: dict[tuple[Path, bool], _Held] = {}
         self._lock = threading.Lock()
 
     @asynccontextmanager
-    async def use(self, workspace: str | Path | None = None) -> AsyncIterator[Session]:
+    async def use(self, workspace: str | Path | None = None, as_of: int | None = None) -> AsyncIterator[Session]:
         """The session of a workspace (None: the one that the settings name) for the length of the block.
 
-        It is on the current generation and has the settings in force. Raises NoGeneration, or SettingsError.
+        It is on the current generation, or on number `as_of`, and has the settings in force. Raises NoGeneration,
+        UnknownGeneration, or SettingsError.
         """
         settings = load_settings({"workspace": workspace})
         # Opening reads files: in a thread, so that other questions of this loop go on.
-        held = await asyncio.to_thread(self._take, settings)
+        held = await asyncio.to_thread(self._take, settings, as_of)
         try:
             yield held.session
         finally:
@@ -53,20 +56,25 @@ class Sessions:
                 self._replace(held)
             self._held.clear()
 
-    def _take(self, settings: Settings) -> _Held:
-        place = settings.workspace.absolute()
+    def _take(self, settings: Settings, as_of: int | None) -> _Held:
+        place, pinned = settings.workspace.absolute(), as_of is not None
         with self._lock:
-            held = self._held.get(place)
-            if held is None or held.settings != settings or self._outdated(held.session):
-                opened = _Held(settings, _opened(settings))
+            held = self._held.get((place, pinned))
+            if held is None or held.settings != settings or self._outdated(held.session, as_of):
+                opened = _Held(settings, _opened(settings, as_of))
                 if held is not None:
                     self._replace(held)
-                self._held[place] = held = opened
+                    # With a new generation the older ones' turn to be removed comes nearer.
+                    if (place, True) in self._held and not pinned:
+                        self._replace(self._held.pop((place, True)))
+                self._held[place, pinned] = held = opened
             held.users += 1
             return held
 
     @staticmethod
-    def _outdated(session: Session) -> bool:
+    def _outdated(session: Session, as_of: int | None) -> bool:
+        if as_of is not None:
+            return session.number != as_of or as_of in session.runtime.workspace.retired()
         return session.runtime.workspace.changed(session.generation)
 
     def _give_back(self, held: _Held) -> None:
@@ -81,9 +89,9 @@ class Sessions:
             held.session.close()
 
 
-def _opened(settings: Settings) -> Session:
+def _opened(settings: Settings, as_of: int | None) -> Session:
     """A session with everything loaded; given back at once where that fails."""
-    session = open_session(open_runtime(settings))
+    session = open_session(open_runtime(settings), as_of)
     try:
         session.warm()
     except BaseException:

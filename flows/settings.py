@@ -55,6 +55,8 @@ class Settings(BaseModel):
     embedding: str = "bundled"
     embedding_base_url: str | None = None
     embedding_api_key: SecretStr | None = None
+    # Whether names of entities get vectors, so that a question finds them by meaning too: about a millisecond each.
+    entity_vectors: bool = False
     chunk_tokens: int = Field(default=600, ge=20)
     chunk_overlap: int = Field(default=DEFAULT_OVERLAP, ge=0)
     gleanings: int = Field(default=0, ge=0, le=10)
@@ -74,12 +76,17 @@ class Settings(BaseModel):
     theta: int = Field(default=3, ge=1)
     community_size: int = Field(default=12, ge=2)
     report_tokens: int = Field(default=3000, ge=200)
+    # Shares of the graph, and of a community, that may change before communities, or its report, are made anew.
+    community_drift: float = Field(default=0.1, ge=0, le=1)
+    report_drift: float = Field(default=0.1, ge=0, le=1)
     # docs/scaling.md
     limits: Literal["process", "machine"] = "machine"
     runner: Literal["local", "processes", "dask", "ray"] = "local"
     runner_address: str | None = None
     runner_workers: int | None = Field(default=None, ge=1)
     chroma_url: str | None = None
+    # A folder whose files every question reads beside the index (docs/versions.md).
+    pages: Path | None = None
     tailoring: Tailoring = UNTAILORED
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:

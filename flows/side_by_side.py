@@ -16,6 +16,7 @@ async def side_by_side(works: Iterable[Callable[[], Awaitable[T]]], at_once: int
     Close the generator (`aclosing`) where it is not read to its end.
     """
     running: set[asyncio.Task[T]] = set()
+    done: set[asyncio.Task[T]] = set()
     try:
         for work in works:
             running.add(asyncio.create_task(_awaited(work)))
@@ -28,7 +29,7 @@ async def side_by_side(works: Iterable[Callable[[], Awaitable[T]]], at_once: int
             for task in done:
                 yield task.result()
     finally:
-        await _ended(running)
+        await _ended(running | done)
 
 
 @asynccontextmanager
@@ -57,7 +58,8 @@ async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    left = [task for task in tasks if not task.done()]
-    for task in left:
+    """Those that still run are cancelled; what any of them raised is not raised again."""
+    all_of_them = list(tasks)
+    for task in all_of_them:
         task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.gather(*all_of_them, return_exceptions=True)

@@ -135,8 +135,23 @@ class ModelAnswerCache:
 
     def remove(self, key: str) -> None:
         """Removes an answer where there is one."""
+        self._delete([key])
+
+    def remove_where(self, holds: Callable[[str], bool]) -> int:
+        """Removes the answers of which this is true; returns how many. It reads them all."""
+        last, removed = "", 0
+        while page := self._bounded.db.rows(
+            "SELECT key, value FROM model_answers WHERE key > ? ORDER BY key LIMIT ?", (last, _PAGE)
+        ):
+            found = [str(key) for key, value in page if holds(str(value))]
+            self._delete(found)
+            removed += len(found)
+            last = str(page[-1][0])
+        return removed
+
+    def _delete(self, keys: Sequence[str]) -> None:
         with self._bounded.db.transaction() as connection:
-            connection.execute("DELETE FROM model_answers WHERE key = ?", (key,))
+            connection.executemany("DELETE FROM model_answers WHERE key = ?", [(key,) for key in keys])
 
 
 class EmbeddingCache:
@@ -161,6 +176,13 @@ class EmbeddingCache:
                     stale.append(int(str(rowid)))
         self._bounded.touch(stale)
         return found
+
+    def remove(self, hashes: Collection[str]) -> int:
+        """Removes the vectors of these texts, of whatever model; returns how many."""
+        with self._bounded.db.transaction() as connection:
+            before = connection.total_changes
+            connection.executemany("DELETE FROM embeddings WHERE text_hash = ?", [(one,) for one in set(hashes)])
+            return connection.total_changes - before
 
     def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors; the same model and hash replaces."""

@@ -183,13 +183,15 @@ def reported(place: str | Path, errors: tuple[type[Exception], ...]) -> Iterator
         raise StorageError(place, f"the vector index cannot be used ({error})", REBUILD) from error
 
 
-def build(folder: Path, base: Path | None, windows: Sequence[Window], fetch: FetchVectors) -> None:
+def build(
+    folder: Path, base: Path | None, before: Sequence[Window], windows: Sequence[Window], fetch: FetchVectors
+) -> None:
     """Makes a Chroma folder that holds exactly these windows (at least one).
 
-    Starts from a copy of `base` and applies the difference; from nothing where there is no base, where it is damaged,
-    or where more than half would change.
+    Starts from a copy of `base`, which was made of `before`, and applies the difference; from nothing where there is no
+    base, where it is damaged, or where more than half would change.
     """
-    if base is not None and _build_from(folder, base, windows, fetch):
+    if base is not None and _build_from(folder, base, before, windows, fetch):
         return
     shutil.rmtree(folder, ignore_errors=True)
     with ChromaIndex(folder, create=True) as index:
@@ -197,15 +199,17 @@ def build(folder: Path, base: Path | None, windows: Sequence[Window], fetch: Fet
         index.check(windows, fetch)
 
 
-def _build_from(folder: Path, base: Path, windows: Sequence[Window], fetch: FetchVectors) -> bool:
+def _build_from(
+    folder: Path, base: Path, before: Sequence[Window], windows: Sequence[Window], fetch: FetchVectors
+) -> bool:
+    there = {w.id: w for w in before}
+    changed = [w for w in windows if there.get(w.id) != w]
+    if len(changed) > len(windows) / 2:
+        return False
     try:
         shutil.copytree(base, folder, copy_function=_copy)
         with ChromaIndex(folder) as index:
-            before = index.windows()
-            changed = [w for w in windows if before.get(w.id) != w]
-            if len(changed) > len(windows) / 2:
-                return False
-            index.remove(sorted(before.keys() - {w.id for w in windows}))
+            index.remove(sorted(there.keys() - {w.id for w in windows}))
             index.put(changed, fetch)
             index.check(windows, fetch)
     except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:

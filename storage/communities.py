@@ -1,9 +1,9 @@
 """Which communities does the graph fall into, and what do their reports say?"""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from storage.database import Database, Parameter
+from storage.database import Database, Parameter, selection
 from storage.errors import StorageError
 from storage.records import Community, Finding, Record, Report
 
@@ -18,6 +18,7 @@ class _StoredReport(Record):
     rating: float
     rating_reason: str
     inputs: str
+    stale: float
 
 
 class _StoredFinding(Finding):
@@ -36,32 +37,64 @@ class CommunityReader:
         sql = f"SELECT id, level, parent, members FROM communities WHERE {where} ORDER BY level, id"
         return self._db.records(Community, sql, parameters)
 
+    def around(self, entities: Collection[str]) -> list[Community]:
+        """The communities of every level that one of these entities is in, by level and id."""
+        sql = (
+            "SELECT id, level, parent, members FROM communities "
+            "WHERE list_has_any(members, ?::VARCHAR[]) ORDER BY level, id"
+        )
+        return self._db.records(Community, sql, [list(entities)])
+
+    def below(self, communities: Collection[str]) -> list[Community]:
+        """The communities with one of these as parent, by level and id."""
+        where, parameters = selection("parent", communities)
+        sql = f"SELECT id, level, parent, members FROM communities WHERE {where} ORDER BY level, id"
+        return self._db.records(Community, sql, parameters)
+
+    def named(self, ids: Collection[str]) -> list[Community]:
+        """The communities with these ids, by level and id."""
+        where, parameters = selection("id", ids)
+        sql = f"SELECT id, level, parent, members FROM communities WHERE {where} ORDER BY level, id"
+        return self._db.records(Community, sql, parameters)
+
+    def levels(self) -> int:
+        """How many levels there are."""
+        return self._db.number("SELECT coalesce(max(level) + 1, 0) FROM communities")
+
+    def reports_of(self, communities: Collection[str]) -> list[Report]:
+        """The reports of these communities, by level and community."""
+        return self._reports(*selection("community", communities))
+
     def reports(self, level: int | None = None, community: str | None = None) -> list[Report]:
         """By level and community; an unknown level or community has none."""
-        where, parameters = _at(level, community)
+        return self._reports(*_at(level, community))
+
+    def _reports(self, where: str, parameters: Sequence[Parameter]) -> list[Report]:
         columns = ", ".join(_StoredReport.model_fields)
         sql = f"SELECT {columns} FROM reports WHERE {where} ORDER BY level, community"
         stored = self._db.records(_StoredReport, sql, parameters)
         findings: dict[str, list[Finding]] = defaultdict(list)
-        for row in self._db.records(_StoredFinding, f"SELECT {_FINDING} FROM findings ORDER BY community, ordinal"):
+        of_these, ids = selection("community", [row.community for row in stored])
+        sql = f"SELECT {_FINDING} FROM findings WHERE {of_these} ORDER BY community, ordinal"
+        for row in self._db.records(_StoredFinding, sql, ids):
             findings[row.community].append(Finding(**row.model_dump(exclude={"community"})))
         return [Report(**row.model_dump(), findings=tuple(findings[row.community])) for row in stored]
 
 
 class CommunityWriter(CommunityReader):
-    """Adds writing: a detection gives all communities anew, so they are replaced whole."""
+    """Adds writing."""
 
-    def replace_communities(self, communities: Sequence[Community], reports: Sequence[Report]) -> None:
-        """Replaces all communities and reports, in one transaction. A report of no community is refused."""
-        strays = {r.community for r in reports} - {c.id for c in communities}
-        if strays:
-            raise StorageError(
-                "reports", f"{min(strays)} is no community of this call", "Pass the communities with their reports."
-            )
+    def replace_communities(
+        self, communities: Sequence[Community], reports: Sequence[Report], outdated: Collection[str] | None = None
+    ) -> None:
+        """These in place of the outdated ones (ids; None: of all) and of their reports, in one transaction.
+
+        A report of no community is refused.
+        """
         findings = [(r.community, ordinal, f) for r in reports for ordinal, f in enumerate(r.findings)]
         with self._db.transaction():
             for table in ("communities", "reports", "findings"):
-                self._db.delete(table, "", None)
+                self._db.delete(table, "id" if table == "communities" else "community", outdated)
             self._db.insert_records("communities", communities, ("id", "level", "parent", "members"))
             self._db.insert_records("reports", reports, tuple(_StoredReport.model_fields))
             self._db.insert_records(
@@ -72,6 +105,22 @@ class CommunityWriter(CommunityReader):
                     "community": [community for community, _, _ in findings],
                     "ordinal": [ordinal for _, ordinal, _ in findings],
                 },
+            )
+            strays = self._db.strings(
+                "SELECT community FROM reports WHERE community NOT IN (SELECT id FROM communities)"
+            )
+            if strays:
+                problem = f"{min(strays)} is no community of this generation"
+                raise StorageError("reports", problem, "Pass the communities with their reports.")
+
+    def rename_parents(self, parents: Mapping[str, str]) -> None:
+        """Parents that are communities under other ids now, by the earlier id."""
+        if parents:
+            ids = list(parents)
+            self._db.execute(
+                "UPDATE communities SET parent = new.parent FROM (SELECT unnest(?::VARCHAR[]) AS id, "
+                "unnest(?::VARCHAR[]) AS parent) AS new WHERE communities.parent = new.id",
+                [ids, [parents[one] for one in ids]],
             )
 
 

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.records import Record
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 R = TypeVar("R", bound=Record)
 Row = tuple[object, ...]
@@ -70,6 +70,18 @@ class Database:
             database.close()
             raise
         return database
+
+    @staticmethod
+    def rewrite(path: Path) -> None:
+        """Copies what a closed file holds into a new one in its place: of deleted rows nothing is left."""
+        aside = path.with_name(f"{path.name}.new")
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH '{_quoted(path)}' AS was (READ_ONLY)")
+            connection.execute(f"ATTACH '{_quoted(aside)}' AS is_now")
+            connection.execute("COPY FROM DATABASE was TO is_now")
+            connection.execute("CHECKPOINT is_now")
+            connection.execute("DETACH is_now")
+        aside.replace(path)
 
     def close(self) -> None:
         with self._turn:
@@ -200,6 +212,11 @@ def _collector_paused() -> Iterator[None]:
 
 def _bound(parameters: Sequence[Parameter]) -> list[object]:
     return [list(p) if isinstance(p, Collection) and not isinstance(p, str) else p for p in parameters]
+
+
+def _quoted(path: Path) -> str:
+    """Inside an SQL literal: ATTACH takes no parameter."""
+    return str(path).replace("'", "''")
 
 
 def _holds_lists(values: Column) -> bool:

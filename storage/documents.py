@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
 from storage.database import Database, selection
@@ -15,6 +15,8 @@ _PART_COLUMNS = (
     "document, ordinal, source, path, kind, title, hash, start_at, end_at, own_text, triples, metadata, pages"
 )
 _CHUNK_COLUMNS = "id, document, ordinal, start_at, end_at, text, tokens, language, title, heading, kind"
+_FORGOTTEN_TEXTS = "forgotten_texts"  # in meta: the document of each text's hash, as JSON
+_WITH_PLACES = ("mentions", "relation_mentions", "claim_mentions")
 _OF_A_CHUNK = ("postings", "extractions", "mentions", "relation_mentions", "claim_mentions", "windows")
 
 
@@ -77,9 +79,18 @@ class DocumentReader:
         sql = f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE {by_id} AND {by_document} ORDER BY document, ordinal"
         return self._db.records(Chunk, sql, first + second)
 
+    def chunk_ids(self) -> set[str]:
+        """The ids of all chunks, without reading their texts."""
+        return set(self._db.strings("SELECT id FROM chunks"))
+
     def forgotten(self) -> list[str]:
         """Ids that stay out until they are indexed by name again."""
         return self._db.strings("SELECT document FROM forgotten ORDER BY document")
+
+    def forgotten_texts(self) -> dict[str, str]:
+        """The texts that stay out under any other id too: `Part.text_hash` → the document that was forgotten."""
+        found = self._db.strings("SELECT value FROM meta WHERE key = ?", [_FORGOTTEN_TEXTS])
+        return dict(json.loads(found[0])) if found else {}
 
     def _parts(self, texts: dict[str, str]) -> dict[str, list[Part]]:
         where, parameters = selection("document", texts)
@@ -94,10 +105,14 @@ class DocumentWriter(DocumentReader):
     """Adds writing. Every call is one transaction, or part of the one that is open."""
 
     def put_documents(self, documents: Sequence[Document]) -> None:
-        """Stores documents; one with the same id is replaced, its chunks stay until `put_chunks` replaces them."""
+        """Stores documents; one with the same id is replaced, its chunks stay until `put_chunks` replaces them.
+
+        What is stored is no longer forgotten.
+        """
         _refuse_duplicates("documents", [d.id for d in documents])
         with self._db.transaction():
             ids = [d.id for d in documents]
+            self._come_back(documents)
             self._db.delete("documents", "id", ids)
             self._db.delete("parts", "document", ids)
             self._db.insert("documents", {
@@ -116,12 +131,18 @@ class DocumentWriter(DocumentReader):
         """Replaces all chunks of the named documents (default: of those that occur in `chunks`).
 
         A chunk whose id is there before and after keeps its postings, extraction and windows; the others lose theirs.
+        Where its text stands at another place now, what was extracted from it moves along.
         """
         _refuse_duplicates("chunks", [c.id for c in chunks])
         owners = set(documents or ()) | {c.document for c in chunks}
-        staying = {c.id for c in chunks}
+        staying = {c.id: c.start for c in chunks}
+        where, parameters = selection("document", owners)
+        rows = self._db.rows(f"SELECT id, start_at FROM chunks WHERE {where}", parameters)
+        before = {str(c): int(str(start)) for c, start in rows}
+        moved = {c: start - before[c] for c, start in staying.items() if before.get(c, start) != start}
         with self._db.transaction():
-            self._drop_chunks([c for c in self._chunk_ids(owners) if c not in staying])
+            self._drop_chunks([c for c in before if c not in staying])
+            self._move(moved)
             self._db.delete("chunks", "document", owners)
             self._db.insert_records("chunks", chunks, tuple(Chunk.model_fields))
 
@@ -132,14 +153,44 @@ class DocumentWriter(DocumentReader):
             self._db.delete("documents", "id", ids)
             self._db.delete("parts", "document", ids)
 
-    def forget(self, document: str) -> None:
-        """Puts an id on the list of those that stay out; it removes nothing."""
+    def forget(self, document: str, texts: Collection[str] = ()) -> None:
+        """Puts an id, and the hashes of its texts, on the list of those that stay out; it removes nothing."""
         with self._db.transaction():
+            known = self.forgotten_texts()
             self.unforget(document)
             self._db.insert("forgotten", {"document": [document]})
+            self._keep_texts(known | dict.fromkeys(texts, document))
 
     def unforget(self, document: str) -> None:
-        self._db.delete("forgotten", "document", [document])
+        """Takes an id and its texts off that list."""
+        with self._db.transaction():
+            self._db.delete("forgotten", "document", [document])
+            known = self.forgotten_texts()
+            if document in known.values():
+                self._keep_texts({text: owner for text, owner in known.items() if owner != document})
+
+    def _come_back(self, documents: Sequence[Document]) -> None:
+        out = set(self.forgotten())
+        if out:
+            texts = self.forgotten_texts()
+            parts = [part for document in documents for part in document.parts]
+            back = {p.document for p in parts if not p.by_line} | {texts.get(p.text_hash, "") for p in parts}
+            for document in back & out:
+                self.unforget(document)
+
+    def _keep_texts(self, texts: dict[str, str]) -> None:
+        self._db.delete("meta", "key", [_FORGOTTEN_TEXTS])
+        self._db.insert("meta", {"key": [_FORGOTTEN_TEXTS], "value": [json.dumps(texts, ensure_ascii=False)]})
+
+    def _move(self, chunks: Mapping[str, int]) -> None:
+        """Shifts the places of what was extracted from chunks by so many characters."""
+        for table in _WITH_PLACES if chunks else ():
+            self._db.execute(
+                f"UPDATE {table} SET start_at = start_at + moved.shift, end_at = end_at + moved.shift FROM (SELECT "
+                f"unnest(?::VARCHAR[]) AS chunk, unnest(?::INTEGER[]) AS shift) AS moved "
+                f"WHERE {table}.chunk = moved.chunk",
+                [list(chunks), list(chunks.values())],
+            )
 
     def _chunk_ids(self, documents: Collection[str]) -> list[str]:
         where, parameters = selection("document", documents)

@@ -6,14 +6,18 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 │   ├── NoGeneration              the workspace holds no index yet
 │   ├── UnknownGeneration         this generation is not kept
 │   ├── UnknownDocument           no such document in this generation
+│   ├── FilterError               a filter on documents cannot be read
+│   ├── NothingMatches            no document meets a filter
 │   ├── SettingsError             a setting has a value that it cannot have
 │   ├── DuplicateDocument         one id with two texts in one run
 │   └── WorkspaceFormatError      the stored schema is newer or older than this program
 ├── RemovalRefused        exit 2  a run would remove more documents than it may
+├── SourceEmptied         exit 2  a source that held documents holds none now
 ├── BudgetReached         exit 3  tokens or money are used up; nothing was published
 ├── WorkspaceLocked       exit 4  another index run holds the workspace
 ├── FailureGate           exit 5  too many items failed to publish the rest
 ├── ModelError            exit 1  a model did not give a usable answer
+├── ArchiveError          exit 2  a file is no archive of a workspace, or a damaged one
 └── StorageError          exit 1  stored state is damaged or was used wrongly
 """
 
@@ -82,6 +86,23 @@ class UnknownDocument(UsageError):
         super().__init__(f"No document {document!r} in this generation.", near)
 
 
+class FilterError(UsageError):
+    """`at` counts the characters of the expression from 0."""
+
+    def __init__(self, expression: str, at: int, problem: str, remedy: str) -> None:
+        super().__init__(f"Filter {expression!r}, character {at + 1}: {problem}.", remedy)
+
+
+class NothingMatches(UsageError):
+    """`of` says among which documents, where they were restricted before."""
+
+    def __init__(self, expression: str, of: str = "") -> None:
+        super().__init__(
+            f"No document{of} meets the filter {expression!r}, so there is nothing to look into.",
+            "Loosen the filter, or see `trellis status` for what is indexed.",
+        )
+
+
 class SettingsError(UsageError):
     """`expected` completes the sentence "Use …"."""
 
@@ -117,19 +138,34 @@ class RemovalRefused(TrellisError):
         )
 
 
+class SourceEmptied(TrellisError):
+    exit_code = 2
+
+    def __init__(self, source: str, documents: int) -> None:
+        super().__init__(
+            f"{source} holds no document now; {documents} came from it before. Nothing was removed.",
+            "Check that it is the right place, and mounted; if this is meant, add --allow-removals.",
+        )
+
+
 # --- runs ------------------------------------------------------------------------------------------------------
 
 
 class BudgetReached(TrellisError):
-    """`unit` is what was counted: "tokens" or "USD"."""
+    """`unit` is what was counted: "tokens", "USD" or "minutes"; the next call could take `needed` of it."""
 
     exit_code = 3
 
-    def __init__(self, spent: float, budget: float, unit: str) -> None:
+    def __init__(self, spent: float, budget: float, unit: str, needed: float = 0) -> None:
+        more = f", and the next call may take {_amount(needed)}" if needed else ""
         super().__init__(
-            f"Budget reached: {spent:g} of {budget:g} {unit}. Nothing was published.",
+            f"Budget reached: {_amount(spent)} of {_amount(budget)} {unit}{more}. Nothing was published.",
             "Raise the budget and run again: calls already answered are not repeated.",
         )
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.6f}".rstrip("0").rstrip(".")
 
 
 class WorkspaceLocked(TrellisError):
@@ -155,6 +191,13 @@ class FailureGate(TrellisError):
 class ModelError(TrellisError):
     def __init__(self, model: str, problem: str, remedy: str = "Check the model's address, key and limits.") -> None:
         super().__init__(f"Model {model}: {problem}.", remedy)
+
+
+class ArchiveError(TrellisError):
+    exit_code = 2
+
+    def __init__(self, archive: str | Path, problem: str) -> None:
+        super().__init__(f"{archive} was not restored: {problem}.", "Use another copy of it; nothing was changed.")
 
 
 class StorageError(TrellisError):

@@ -2,15 +2,41 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from storage.database import Database, selection
+from storage.database import Database, Parameter, selection
 from storage.errors import StorageError
-from storage.records import ClaimMention, DeadLetter, Extraction, Mention, RelationMention
+from storage.records import (
+    ClaimMention,
+    DeadLetter,
+    Extraction,
+    ExtractionRow,
+    Mention,
+    MentionRow,
+    RelationMention,
+    RelationRow,
+)
 
-_MENTION = "chunk, name, kind, start_at, end_at, description"
-_RELATION = "chunk, source, target, predicate, start_at, end_at, description, weight, keys"
+# Columns in the order of `MentionRow` and `RelationRow`.
+_MENTIONS = """
+    SELECT chunk, name, kind, start_at, end_at, description FROM mentions WHERE {where} ORDER BY chunk, ordinal
+"""
+_RELATIONS = """
+    SELECT chunk, source, target, predicate, start_at, end_at, description, weight, keys
+    FROM relation_mentions WHERE {where} ORDER BY chunk, ordinal
+"""
+_CLAIMS = """
+    SELECT chunk, subject, object, kind, status, since, until, start_at, end_at, description
+    FROM claim_mentions WHERE {where} ORDER BY chunk, ordinal
+"""
 
-_CLAIM = "chunk, subject, object, kind, status, since, until, start_at, end_at, description"
+
+class _OfChunk(Protocol):
+    @property
+    def chunk(self) -> str: ...
+
+
+T = TypeVar("T", bound=_OfChunk)
 
 
 class ExtractionReader:
@@ -22,30 +48,25 @@ class ExtractionReader:
     def extractions(self, chunks: Collection[str] | None = None) -> list[Extraction]:
         """By chunk id; a chunk that was never extracted has none, one that yielded nothing has an empty one."""
         where, parameters = selection("chunk", chunks)
-        mentions: dict[str, list[Mention]] = defaultdict(list)
-        for mention in self._db.records(
-            Mention, f"SELECT {_MENTION} FROM mentions WHERE {where} ORDER BY chunk, ordinal", parameters
-        ):
-            mentions[mention.chunk].append(mention)
-        relations: dict[str, list[RelationMention]] = defaultdict(list)
-        for relation in self._db.records(
-            RelationMention,
-            f"SELECT {_RELATION} FROM relation_mentions WHERE {where} ORDER BY chunk, ordinal",
-            parameters,
-        ):
-            relations[relation.chunk].append(relation)
-        claims: dict[str, list[ClaimMention]] = defaultdict(list)
-        for claim in self._db.records(
-            ClaimMention, f"SELECT {_CLAIM} FROM claim_mentions WHERE {where} ORDER BY chunk, ordinal", parameters
-        ):
-            claims[claim.chunk].append(claim)
-        extracted = self._db.strings(f"SELECT chunk FROM extractions WHERE {where} ORDER BY chunk", parameters)
+        mentions = _by_chunk(self._db.records(Mention, _MENTIONS.format(where=where), parameters))
+        relations = _by_chunk(self._db.records(RelationMention, _RELATIONS.format(where=where), parameters))
+        claims = _by_chunk(self._db.records(ClaimMention, _CLAIMS.format(where=where), parameters))
         return [
             Extraction(
                 chunk=c, mentions=tuple(mentions[c]), relations=tuple(relations[c]), claims=tuple(claims[c])
             )
-            for c in extracted
+            for c in self._extracted(where, parameters)
         ]  # fmt: skip
+
+    def rows(self) -> list[ExtractionRow]:
+        """All extractions, by chunk id, in the form in which resolution reads them."""
+        mentions = _by_chunk([MentionRow(*row) for row in self._db.rows(_MENTIONS.format(where="true"))])  # type: ignore[arg-type]
+        relations = _by_chunk([RelationRow(*row) for row in self._db.rows(_RELATIONS.format(where="true"))])  # type: ignore[arg-type]
+        claims = _by_chunk(self._db.records(ClaimMention, _CLAIMS.format(where="true")))
+        return [ExtractionRow(c, mentions[c], relations[c], claims[c]) for c in self._extracted("true", [])]
+
+    def _extracted(self, where: str, parameters: Sequence[Parameter]) -> list[str]:
+        return self._db.strings(f"SELECT chunk FROM extractions WHERE {where} ORDER BY chunk", parameters)
 
     def inputs(self) -> dict[str, str]:
         """For every extracted chunk, the hash of what its extraction was made from."""
@@ -97,3 +118,10 @@ class ExtractionWriter(ExtractionReader):
         records = [record for group in groups for record in group]
         ordinals = [ordinal for group in groups for ordinal in range(len(group))]
         self._db.insert_records(table, records, fields, {"ordinal": ordinals})
+
+
+def _by_chunk(found: Sequence[T]) -> dict[str, list[T]]:
+    grouped: dict[str, list[T]] = defaultdict(list)
+    for one in found:
+        grouped[one.chunk].append(one)
+    return grouped

@@ -18,7 +18,7 @@ from storage.errors import NoGeneration, StorageError, UnknownGeneration
 from storage.layout import DATABASE, LEASE, Layout, empty, read_manifest, size_of, sync, sync_tree
 from storage.locks import Lease, WriterLock
 from storage.records import Record
-from storage.retention import remove_old
+from storage.retention import discard_leftovers, remove_old
 from storage.rooms import Generation
 from storage.side import SideStore
 from storage.staging import Staging, build_index
@@ -78,6 +78,10 @@ class Workspace:
             )
         return infos
 
+    def retired(self) -> list[int]:
+        """Generations that hold what was forgotten, and are still there because somebody reads them."""
+        return self._layout.retired()
+
     def read(self, number: int | None = None) -> Generation:
         """Opens a generation (None: the current one) read-only and keeps it from being removed until it is closed.
 
@@ -113,11 +117,11 @@ class Workspace:
                 raise UnknownGeneration(number, self._layout.numbers())
             self._layout.point(self._layout.pointer().model_copy(update={"current": number}))
 
-    def clean(self) -> list[int]:
-        """Removes the generations beyond `keep_generations` that nobody reads; returns their numbers."""
+    def clean(self, keep: int | None = None) -> list[int]:
+        """Removes the generations beyond `keep` (None: `keep_generations`) that nobody reads; returns their numbers."""
         with self._locked():
-            empty(self._layout.staging)
-            removed = remove_old(self._layout, self.keep_generations)
+            discard_leftovers(self._layout)
+            removed = remove_old(self._layout, keep or self.keep_generations)
             if self._server is not None:
                 self._server.keep_only(self._layout.numbers())
             return removed
@@ -136,7 +140,7 @@ class Workspace:
             before = self._layout.index_folder(folder)
             target = self._layout.next_index_folder(folder)
             aside = self._layout.staging / target.name
-            count = build_index(partial(build, aside, None), generation.vectors)
+            count = build_index(partial(build, aside, None, ()), generation.vectors)
             if count:
                 sync_tree(aside)
                 aside.rename(target)

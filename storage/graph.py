@@ -1,7 +1,7 @@
 """Which entities does a generation know, how are they related, what is claimed of them, and where in the text?"""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -58,6 +58,13 @@ class GraphReader:
         sql = f"SELECT {_RELATION_COLUMNS} FROM relations WHERE source = ? OR target = ? ORDER BY id"
         return self._db.records(Relation, sql, [entity, entity])
 
+    def relations_at(self, entities: Collection[str]) -> list[Relation]:
+        """The relations that start or end at one of these entities, by id."""
+        at_source, first = selection("source", entities)
+        at_target, second = selection("target", entities)
+        sql = f"SELECT {_RELATION_COLUMNS} FROM relations WHERE {at_source} OR {at_target} ORDER BY id"
+        return self._db.records(Relation, sql, first + second)
+
     def claims(self, entities: Collection[str] | None = None) -> list[Claim]:
         """By id; those whose subject or object is one of the entities (None: all)."""
         by_subject, first = selection("subject", entities)
@@ -92,27 +99,64 @@ class GraphReader:
         )
 
 
-class GraphWriter(GraphReader):
-    """Adds writing: the graph is a function of the surviving mentions, so it is replaced whole."""
+@dataclass(frozen=True)
+class GraphRows:
+    """Rows of the graph. `strengths` holds each relation's sum of weights, by id; without one its weight counts."""
 
-    def replace_graph(
-        self,
-        entities: Sequence[Entity],
-        aliases: Sequence[Alias],
-        entity_occurrences: Sequence[Occurrence],
-        relations: Sequence[Relation],
-        relation_occurrences: Sequence[Occurrence],
-        claims: Sequence[Claim] = (),
-    ) -> None:
-        """Replaces all of the graph but communities and reports, in one transaction."""
+    entities: Sequence[Entity] = ()
+    aliases: Sequence[Alias] = ()
+    entity_occurrences: Sequence[Occurrence] = ()
+    relations: Sequence[Relation] = ()
+    relation_occurrences: Sequence[Occurrence] = ()
+    claims: Sequence[Claim] = ()
+    strengths: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outdated:
+    """The ids of what new rows stand in for; None where they are the whole graph."""
+
+    entities: Collection[str]
+    relations: Collection[str]
+    claims: Collection[str]
+
+
+class GraphWriter(GraphReader):
+    """Adds writing."""
+
+    def replace_graph(self, rows: GraphRows, outdated: Outdated | None = None) -> None:
+        """The rows in place of what is outdated, in one transaction; communities and reports stay as they are."""
+        entities, relations, claims = (
+            (None, None, None) if outdated is None else (outdated.entities, outdated.relations, outdated.claims)
+        )
+        strengths = [rows.strengths.get(one.id, one.weight) for one in rows.relations]
+        stated = tuple(name for name in Relation.model_fields if name != "weight")
         with self._db.transaction():
-            for table, records, kind in (
-                ("entities", entities, Entity),
-                ("aliases", aliases, Alias),
-                ("relations", relations, Relation),
-                ("claims", claims, Claim),
-                ("entity_occurrences", entity_occurrences, Occurrence),
-                ("relation_occurrences", relation_occurrences, Occurrence),
-            ):
-                self._db.delete(table, "", None)
-                self._db.insert_records(table, records, tuple(kind.model_fields))
+            self._db.delete("entities", "id", entities)
+            self._db.delete("aliases", "entity", entities)
+            self._db.delete("entity_occurrences", "item", entities)
+            self._db.delete("edges", "id", relations)
+            self._db.delete("relation_occurrences", "item", relations)
+            self._db.delete("claims", "id", claims)
+            self._db.insert_records("entities", rows.entities, tuple(Entity.model_fields))
+            self._db.insert_records("aliases", rows.aliases, tuple(Alias.model_fields))
+            self._db.insert_records("edges", rows.relations, stated, {"strength": strengths})
+            self._db.insert_records("claims", rows.claims, tuple(Claim.model_fields))
+            for table, places in (
+                ("entity_occurrences", rows.entity_occurrences), ("relation_occurrences", rows.relation_occurrences),
+            ):  # fmt: skip
+                self._db.insert_records(table, places, tuple(Occurrence.model_fields))
+
+    def count_degrees(self, entities: Collection[str]) -> None:
+        """Degrees of these entities as their relations are now."""
+        if entities:
+            self._db.execute(
+                """
+                UPDATE entities SET degree = counted.degree FROM (
+                    SELECT one.id, count(edges.id)::INTEGER AS degree
+                    FROM (SELECT unnest(?::VARCHAR[]) AS id) AS one
+                    LEFT JOIN edges ON edges.source = one.id OR edges.target = one.id GROUP BY one.id
+                ) AS counted WHERE entities.id = counted.id AND entities.degree <> counted.degree
+                """,
+                [entities],
+            )

@@ -3,7 +3,8 @@
 Callers take these from `storage.records`, as all that travels.
 """
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from storage.record import Record
 
@@ -65,6 +66,44 @@ class Extraction(Record):
     mentions: tuple[Mention, ...] = ()
     relations: tuple[RelationMention, ...] = ()
     claims: tuple[ClaimMention, ...] = ()
+
+
+class MentionRow(NamedTuple):
+    """A stored `Mention`, without the cost of a record: resolution reads all of a generation at once."""
+
+    chunk: str
+    name: str
+    kind: str
+    start: int
+    end: int
+    description: str
+
+
+class RelationRow(NamedTuple):
+    """A stored `RelationMention`, likewise."""
+
+    chunk: str
+    source: str
+    target: str
+    predicate: str
+    start: int
+    end: int
+    description: str
+    weight: float
+    keys: Sequence[str]
+
+
+class ExtractionRow(NamedTuple):
+    """A stored `Extraction`, likewise."""
+
+    chunk: str
+    mentions: Sequence[MentionRow]
+    relations: Sequence[RelationRow]
+    claims: Sequence[ClaimMention]
+
+
+# What the graph is made of.
+Found = Extraction | ExtractionRow
 
 
 class Alias(Record):
@@ -144,7 +183,10 @@ class Finding(Record):
 
 
 class Report(Record):
-    """A community's report (GraphRAG, section 2.5). `inputs` is the hash of what it was written from."""
+    """A community's report (GraphRAG, section 2.5). `inputs` is the hash of what it was written from.
+
+    `stale` is the share of the community's members that something was added to since; 0 where nothing was.
+    """
 
     community: str
     level: int
@@ -154,3 +196,4 @@ class Report(Record):
     rating_reason: str
     findings: tuple[Finding, ...]
     inputs: str
+    stale: float = 0.0

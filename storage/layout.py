@@ -1,6 +1,6 @@
 """Where in a workspace does each thing lie, and how is a file changed so that a crash leaves the old or the new one?
 
-CURRENT                     which generation readers open, and the highest number ever published
+CURRENT                     which generation readers open, the highest number ever published, and which are retired
 LOCK                        held by the one process that writes
 generations/000007/         an immutable generation: generation.duckdb, chroma-1/, manifest.json, LEASE
 staging/                    what a run is building; nothing here survives the run
@@ -20,15 +20,19 @@ from storage.records import Record
 
 DATABASE = "generation.duckdb"
 LEASE = "LEASE"
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _INDEX = "chroma-"
 
 
 class Pointer(Record):
-    """The content of CURRENT. A number above `last` was never published: its folder is a dead run's."""
+    """The content of CURRENT. A number above `last` was never published: its folder is a dead run's.
+
+    `retired` are those that hold what was to be forgotten: nobody opens them again, and they go with their last reader.
+    """
 
     current: int | None = None
     last: int = 0
+    retired: tuple[int, ...] = ()
 
 
 class Manifest(Record):
@@ -66,12 +70,16 @@ class Layout:
             ) from error
 
     def point(self, pointer: Pointer) -> None:
-        write_atomically(self.pointer_file, pointer.model_dump_json() + "\n")
+        write_atomically(self.pointer_file, pointer.model_dump_json(exclude_defaults=True) + "\n")
 
     def numbers(self) -> list[int]:
         """The published generations that are kept, ascending."""
-        last = self.pointer().last
-        return [n for n in self.folders() if n <= last]
+        pointer = self.pointer()
+        return [n for n in self.folders() if n <= pointer.last and n not in pointer.retired]
+
+    def retired(self) -> list[int]:
+        """The retired generations that a reader still holds, ascending."""
+        return sorted(set(self.folders()) & set(self.pointer().retired))
 
     def folders(self) -> list[int]:
         """All numbered folders, ascending, published or not."""
@@ -93,13 +101,13 @@ class Layout:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Into a generation's folder."""
-    write_atomically(folder / _MANIFEST, json.dumps(manifest.model_dump(), indent=2) + "\n")
+    write_atomically(folder / MANIFEST, json.dumps(manifest.model_dump(), indent=2) + "\n")
 
 
 def read_manifest(folder: Path) -> Manifest:
     """Of a generation's folder; StorageError where it is missing or damaged."""
     try:
-        return Manifest.model_validate_json((folder / _MANIFEST).read_bytes())
+        return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError) as error:
         raise StorageError(folder, "this generation's manifest cannot be read") from error
 

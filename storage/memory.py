@@ -28,11 +28,17 @@ class MemoryEntry(Record):
     generation: int
 
 
-class Memory:
-    """The reservoir of titles and contents."""
+_OLDEST = "SELECT source, title FROM memory ORDER BY generation DESC, random() LIMIT -1 OFFSET ?"
+_TRIMMED_EACH = 64  # entries: counting thousands of them is too much for every one
 
-    def __init__(self, database: SideDatabase) -> None:
+
+class Memory:
+    """The reservoir of titles and contents, at most about `limit` entries: any of the oldest generation go first."""
+
+    def __init__(self, database: SideDatabase, limit: int = 10_000) -> None:
         self._db = database
+        self._limit = limit
+        self._added = 0
 
     def put(self, entry: MemoryEntry) -> None:
         """Stores an entry; the same title of the same source replaces."""
@@ -46,6 +52,10 @@ class Memory:
             connection.executemany(
                 "INSERT INTO memory_documents VALUES (?, ?, ?)", [(*key, d) for d in set(entry.documents)]
             )
+            self._added += 1
+            if self._added >= min(_TRIMMED_EACH, self._limit):
+                self._added = 0
+                _delete(connection, connection.execute(_OLDEST, (self._limit,)).fetchall())
 
     def get(self, source: str, title: str) -> MemoryEntry | None:
         found = self._db.rows(f"{_SELECT} WHERE source = ? AND title = ?", (source, title))

@@ -17,11 +17,15 @@ from storage.graph_records import (
     Community,
     Entity,
     Extraction,
+    ExtractionRow,
     Finding,
+    Found,
     Mention,
+    MentionRow,
     Occurrence,
     Relation,
     RelationMention,
+    RelationRow,
     Report,
 )
 from storage.record import Record, content_id
@@ -40,11 +44,14 @@ __all__ = [
     "DocumentCounts",
     "Entity",
     "Extraction",
+    "ExtractionRow",
     "Fallback",
     "FilterCounts",
     "Finding",
+    "Found",
     "IndexReport",
     "Mention",
+    "MentionRow",
     "Mode",
     "Occurrence",
     "Part",
@@ -53,6 +60,7 @@ __all__ = [
     "Record",
     "Relation",
     "RelationMention",
+    "RelationRow",
     "Report",
     "Retrieval",
     "RouteDecision",
@@ -115,6 +123,16 @@ class Part(Record):
         """Changes when, and only when, what readers of the document see changes (the place does not count)."""
         extra = repr(sorted(self.metadata.items())) + repr(self.pages) + repr([t.weight for t in self.triples])
         return content_id("prt", self.kind, self.title, self.text, extra)
+
+    @property
+    def text_hash(self) -> str:
+        """Of the text alone, whatever it is called."""
+        return content_id("txt", self.text)
+
+    @property
+    def by_line(self) -> bool:
+        """Whether the document is a row without an id: called by its line, which another row may have tomorrow."""
+        return self.document.endswith(f"#{self.path.rpartition(':')[2]}")
 
 
 class Skipped(Record):
@@ -233,7 +251,7 @@ class FilterCounts(Record):
 
 
 class Trace(Record):
-    """The decisions behind an answer."""
+    """The decisions behind an answer; `unlinked` are the names in the question that the graph does not know."""
 
     mode: Mode
     rewritten: str
@@ -244,6 +262,7 @@ class Trace(Record):
     route: RouteDecision
     structure: str
     subquestions: tuple[SubQuestion, ...]
+    unlinked: tuple[str, ...] = ()
 
 
 class StepUsage(Record):

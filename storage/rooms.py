@@ -10,11 +10,14 @@ from storage.database import Database
 from storage.documents import DocumentReader
 from storage.edits import EditReader
 from storage.extractions import ExtractionReader
+from storage.filters import FilterReader
 from storage.graph import GraphReader
 from storage.graph_export import TableReader
+from storage.items import ItemReader
 from storage.locks import Lease
 from storage.meta import MetaReader
 from storage.postings import PostingReader
+from storage.traversal import TraversalReader
 from storage.vectors import VectorReader
 
 
@@ -53,6 +56,9 @@ class Generation:
         self.meta = MetaReader(database)
         self.edits = EditReader(database)
         self.tables = TableReader(database)
+        self.traversal = TraversalReader(database)
+        self.filters = FilterReader(database)
+        self.items = ItemReader(database)
 
     def __enter__(self) -> "Generation":
         return self

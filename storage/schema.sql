@@ -49,10 +49,14 @@ CREATE TABLE entities (
     mentions INTEGER NOT NULL, degree INTEGER NOT NULL
 );
 CREATE TABLE aliases (entity VARCHAR NOT NULL, name VARCHAR NOT NULL, reason VARCHAR NOT NULL);
-CREATE TABLE relations (
+CREATE TABLE edges (  -- `strength` is the sum of the weights of its statements
     id VARCHAR NOT NULL, source VARCHAR NOT NULL, target VARCHAR NOT NULL, predicate VARCHAR NOT NULL,
-    description VARCHAR NOT NULL, weight DOUBLE NOT NULL, count INTEGER NOT NULL, keys VARCHAR[] NOT NULL
+    description VARCHAR NOT NULL, strength DOUBLE NOT NULL, count INTEGER NOT NULL, keys VARCHAR[] NOT NULL
 );
+CREATE VIEW relations AS  -- normalised on reading: the strongest may change with any document
+    SELECT id, source, target, predicate, description,
+           strength / (SELECT coalesce(nullif(max(strength), 0), 1) FROM edges) AS weight, count, keys
+    FROM edges;
 CREATE TABLE claims (
     id VARCHAR NOT NULL, subject VARCHAR NOT NULL, object VARCHAR, kind VARCHAR NOT NULL, status VARCHAR NOT NULL,
     since VARCHAR, until VARCHAR, description VARCHAR NOT NULL, chunk VARCHAR NOT NULL,
@@ -63,12 +67,16 @@ CREATE TABLE relation_occurrences (item VARCHAR NOT NULL, chunk VARCHAR NOT NULL
 CREATE TABLE communities (id VARCHAR NOT NULL, level INTEGER NOT NULL, parent VARCHAR, members VARCHAR[] NOT NULL);
 CREATE TABLE reports (
     community VARCHAR NOT NULL, level INTEGER NOT NULL, title VARCHAR NOT NULL, summary VARCHAR NOT NULL, rating DOUBLE NOT NULL,
-    rating_reason VARCHAR NOT NULL, inputs VARCHAR NOT NULL
+    rating_reason VARCHAR NOT NULL, inputs VARCHAR NOT NULL, stale DOUBLE NOT NULL
 );
 CREATE TABLE findings (
     community VARCHAR NOT NULL, ordinal INTEGER NOT NULL, summary VARCHAR NOT NULL, explanation VARCHAR NOT NULL,
     document VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL
 );
+
+-- how names were resolved, so that the next run sees which things a change touches
+CREATE TABLE resolutions (document VARCHAR NOT NULL, name_key VARCHAR NOT NULL, thing VARCHAR NOT NULL, why VARCHAR NOT NULL);
+CREATE TABLE decisions (pair VARCHAR NOT NULL, same BOOLEAN NOT NULL, reason VARCHAR NOT NULL);  -- a model's
 
 -- what people changed by hand: it is carried over from generation to generation
 CREATE TABLE edits (id INTEGER NOT NULL, edit VARCHAR NOT NULL);  -- `edit` is JSON text

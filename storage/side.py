@@ -18,6 +18,27 @@ class SideLimits(Record):
     model_answer_bytes: int = 1 << 30
     embedding_bytes: int = 1 << 30
     runs: int = 1_000
+    memory: int = 10_000
+
+
+class SidePart(Record):
+    """What one part holds; a bound that it does not have is None."""
+
+    name: str
+    rows: int
+    size_bytes: int
+    most_rows: int | None
+    most_bytes: int | None
+
+
+# Each part's table, and what its bytes are counted by.
+_PARTS = (
+    ("memory", "memory", "length(CAST(title AS BLOB)) + length(CAST(content AS BLOB))"),
+    ("answers", "answers", "length(CAST(answer AS BLOB))"),
+    ("model answers", "model_answers", "bytes"),
+    ("embeddings", "embeddings", "bytes"),
+    ("runs", "runs", "length(CAST(summary AS BLOB))"),
+)
 
 
 class SideStore:
@@ -26,11 +47,47 @@ class SideStore:
     def __init__(self, path: Path, limits: SideLimits | None = None, clock: Callable[[], float] = time.time) -> None:
         limits = limits or SideLimits()
         self._db = SideDatabase(path)
-        self.memory = Memory(self._db)
+        self._limits = limits
+        self.memory = Memory(self._db, limits.memory)
         self.answers = AnswerCache(self._db, limits.answers, clock)
         self.model_answers = ModelAnswerCache(self._db, limits.model_answer_bytes, clock)
         self.embeddings = EmbeddingCache(self._db, limits.embedding_bytes, clock)
         self.runs = RunHistory(self._db, limits.runs)
+
+    def parts(self) -> list[SidePart]:
+        """What each part holds, and what bounds it; nothing where there is no file yet."""
+        if not self._db.path.exists():
+            return []
+        limits = self._limits
+        rows = {"memory": limits.memory, "answers": limits.answers, "runs": limits.runs}
+        sizes = {"model answers": limits.model_answer_bytes, "embeddings": limits.embedding_bytes}
+        found = []
+        for name, table, counted in _PARTS:
+            number, size = self._db.rows(f"SELECT count(*), coalesce(sum({counted}), 0) FROM {table}")[0]
+            found.append(
+                SidePart(
+                    name=name, rows=int(str(number)), size_bytes=int(str(size)), most_rows=rows.get(name),
+                    most_bytes=sizes.get(name),
+                )
+            )  # fmt: skip
+        return found
+
+    def holes(self) -> int:
+        """Bytes of the file that hold nothing; `compact` gives them back."""
+        if not self._db.path.exists():
+            return 0
+        free, size = (int(str(self._db.rows(f"PRAGMA {name}")[0][0])) for name in ("freelist_count", "page_size"))
+        return free * size
+
+    def forget_caches(self) -> None:
+        """Removes all that can be had again by asking models or the embedder again, and the answers made of it."""
+        with self._db.transaction() as connection:
+            for table in ("answers", "model_answers", "embeddings"):
+                connection.execute(f"DELETE FROM {table}")
+
+    def compact(self) -> None:
+        """Writes the file anew: nothing of what was removed is left in it."""
+        self._db.compact()
 
     def close(self) -> None:
         self._db.close()

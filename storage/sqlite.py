@@ -21,6 +21,7 @@ Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
 
 _WAIT = 30.0  # seconds
+_AGAIN = "Run the same command again when nobody asks or indexes."
 
 
 class SideDatabase:
@@ -46,8 +47,24 @@ class SideDatabase:
         connection.commit()
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Reads, outside any transaction."""
+        """Reads, outside any transaction. In a file that is not there nothing is found, and none is made."""
+        if not self.path.exists():
+            return []
         return self._connection().execute(sql, parameters).fetchall()
+
+    def compact(self) -> None:
+        """Writes the file anew, so that nothing of what was deleted is left in it. Waits for other writers.
+
+        StorageError where another process is in the midst of reading for all that time.
+        """
+        connection = self._connection()
+        try:
+            connection.execute("VACUUM")
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            raise StorageError(self.path, f"it could not be written anew ({error})", _AGAIN) from error
+        if busy:
+            raise StorageError(self.path, "another process reads it, and with it what was deleted", _AGAIN)
 
     def close(self) -> None:
         """Closes the connections of all threads; a later use opens new ones."""

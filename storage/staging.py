@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
@@ -19,11 +19,12 @@ from storage.edits import EditWriter
 from storage.errors import StorageError
 from storage.extractions import ExtractionWriter
 from storage.graph import GraphWriter
-from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, empty, sync, sync_tree, write_manifest
+from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, sync, sync_tree, write_manifest
 from storage.locks import WriterLock
 from storage.meta import MetaWriter
 from storage.postings import PostingWriter
-from storage.retention import remove_old
+from storage.resolutions import ResolutionWriter
+from storage.retention import discard_leftovers, remove_old
 from storage.vectors import VectorReader, VectorWriter
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Staging:
         pointer = layout.pointer()
         self.base_number = pointer.current
         self.number = pointer.last + 1
-        _discard_leftovers(layout, pointer)
+        discard_leftovers(layout)
         # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
@@ -57,8 +58,10 @@ class Staging:
         self.graph = GraphWriter(self._db)
         self.communities = CommunityWriter(self._db)
         self.vectors = VectorWriter(self._db)
+        self._before = self.vectors.windows()
         self.meta = MetaWriter(self._db)
         self.edits = EditWriter(self._db)
+        self.resolutions = ResolutionWriter(self._db)
 
     def __enter__(self) -> "Staging":
         return self
@@ -72,13 +75,13 @@ class Staging:
         """All writes inside happen together or not at all; it may be nested."""
         return self._db.transaction()
 
-    def build_index(self) -> None:
+    def build_index(self, afresh: bool = False) -> None:
         """Makes Chroma's folder of the windows as they are now; `publish` does it where windows have changed since.
 
         With a server it is a collection there; one that cannot be made is a warning: searches then go to the database.
         """
         windows = self.vectors.windows()
-        if self._indexed == windows:
+        if self._indexed == windows and not afresh:
             return
         if self._server is not None:
             try:
@@ -87,21 +90,28 @@ class Staging:
                 logger.warning("Vectors will be searched in the database, slower: %s", error)
             self._indexed = windows
             return
-        base, outdated = self._base_folder(), self._layout.index_folder(self._folder)
+        base, outdated = None if afresh else self._base_folder(), self._layout.index_folder(self._folder)
         folder = self._layout.next_index_folder(self._folder)
-        build_index(partial(build, folder, self._layout.index_folder(base) if base else None), self.vectors)
+        built_on = self._layout.index_folder(base) if base else None
+        build_index(partial(build, folder, built_on, self._before), self.vectors)
         if outdated is not None:
             shutil.rmtree(outdated)
         self._indexed = windows
 
-    def publish(self) -> int:
-        """Makes this the current generation; from then on it can only be read. Returns its number."""
+    def publish(self, retire: Collection[int] = (), afresh: bool = False) -> int:
+        """Makes this the current generation; from then on it can only be read. Returns its number.
+
+        `retire` are generations that nobody shall open any more. `afresh` writes the database and the index anew, so
+        that their files hold nothing of what was removed.
+        """
         if self._published:
             raise StorageError(self._folder, "this generation is published already", "Begin another run.")
         counts = self.meta.counts()
         self._db.execute("CHECKPOINT")
-        self.build_index()
+        self.build_index(afresh)
         self._db.close()
+        if afresh:
+            Database.rewrite(self._folder / DATABASE)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         write_manifest(self._folder, Manifest(number=self.number, created=created, counts=counts))
         (self._folder / LEASE).touch()
@@ -109,7 +119,8 @@ class Staging:
         self._layout.generations.mkdir(exist_ok=True)
         self._folder.rename(self._layout.folder(self.number))
         sync(self._layout.generations)
-        self._layout.point(Pointer(current=self.number, last=self.number))
+        retired = tuple(sorted({*self._layout.retired(), *retire}))
+        self._layout.point(Pointer(current=self.number, last=self.number, retired=retired))
         self._published = True
         try:
             remove_old(self._layout, self._keep)
@@ -146,10 +157,3 @@ def _start(target: Path, base: Path | None) -> Database:
     # The base was checkpointed before it was published and nobody writes it, so a plain copy is whole.
     shutil.copyfile(base / DATABASE, target)
     return Database.open(target, read_only=False)
-
-
-def _discard_leftovers(layout: Layout, pointer: Pointer) -> None:
-    empty(layout.staging)
-    for number in layout.folders():
-        if number > pointer.last:
-            shutil.rmtree(layout.folder(number))

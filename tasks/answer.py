@@ -80,6 +80,12 @@ async def answer(
     return Answered(text, reading, citations, subquestions)
 
 
+def settled(reading: Reading, structured: Structured, documents: Documents) -> Answered:
+    """A reading that needs no writing, bound to the documents."""
+    text, citations = bind(reading, structured.pool, structured.elements, documents)
+    return Answered(text, reading, citations, ())
+
+
 async def _follow(parts: Sequence[str], pool: Pool, look_up_more: LookUp) -> tuple[Pool, list[Solved]]:
     """Answer the links of a chain in order; one that waits for an answer not found is not asked."""
     solved: list[Solved] = []

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from storage.records import Claim, ClaimMention, Extraction, content_id
+from storage.records import Claim, ClaimMention, Found, content_id
 
 # The entity that a name means in a document.
 EntityOf = Callable[[str, str], str]
 
 
-def claims_of(extractions: Sequence[Extraction], documents: Mapping[str, str], entity: EntityOf) -> tuple[Claim, ...]:
+def claims_of(extractions: Sequence[Found], documents: Mapping[str, str], entity: EntityOf) -> tuple[Claim, ...]:
     """The claims by id; what two overlapping chunks claim of the same words is one. `documents`: by chunk.
 
     An object that turns out to be the subject is none.

@@ -69,7 +69,7 @@ def detect(
             last = level == MAX_LEVELS - 1
             for part in _cut(whole, members, max_size) if last else _parts(whole, members, max_size, seed, level):
                 ids = tuple(names[index] for index in part)
-                community = Community(id=content_id("com", str(level), *ids), level=level, parent=parent, members=ids)
+                community = Community(id=community_id(level, ids), level=level, parent=parent, members=ids)
                 communities.append(community)
                 below.append((part, community.id))
         if all(len(members) <= max_size for members, _ in below):
@@ -102,6 +102,27 @@ def _cut(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[
     size, more = divmod(len(order), count)
     ends = [size * (number + 1) + min(number + 1, more) for number in range(count)]
     return [sorted(order[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def community_id(level: int, members: Sequence[str]) -> str:
+    """The id of a community of a level; `members` are sorted."""
+    return content_id("com", str(level), *members)
+
+
+def split_further(
+    members: Sequence[str], relations: Sequence[Relation], max_size: int, level: int, last: bool, seed: int = 7
+) -> list[list[str]]:
+    """What `detect` would make of one community (sorted members) at the next level, `level` > 0.
+
+    `relations` holds all of those between members; `last` says that no level follows.
+    """
+    if len(members) <= max_size:
+        return [list(members)]
+    inside = set(members)
+    whole = _undirected(members, [one for one in relations if one.source in inside and one.target in inside])
+    everybody = list(range(len(members)))
+    parts = _cut(whole, everybody, max_size) if last else _parts(whole, everybody, max_size, seed, level)
+    return [[members[index] for index in part] for part in parts]
 
 
 def partition_of(communities: Sequence[Community], level: int) -> dict[str, int]:

@@ -1,49 +1,28 @@
 """What is one thing, and what one statement? From raw mentions to entities and relations (LightRAG `Dedupe`).
 
 A pure function of the mentions, of the decisions on similar names and of what people edited: no order, no history, so
-that an incremental run and a full one agree. Which names mean the same is decided in `tasks.resolve`.
+that an incremental run and a full one agree. Which names mean the same is decided in `tasks.resolve`, always for all of
+them; the records that follow from it are made only for what differs from `Before`.
 """
 
 import gc
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from math import fsum
-
-from pydantic import TypeAdapter
+from dataclasses import dataclass, field
 
 from prompts.engine.errors import ModelRefused
-from prompts.language.words import fold, stem
 from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
 from storage.edits import Edit
-from storage.records import (
-    Alias,
-    Chunk,
-    Claim,
-    DeadLetter,
-    Entity,
-    Extraction,
-    Mention,
-    Occurrence,
-    Record,
-    Relation,
-    RelationMention,
-    content_id,
-)
-from tasks.claims import claims_of
+from storage.records import Alias, Chunk, Claim, DeadLetter, Entity, Found, Occurrence, Record, Relation, content_id
+from storage.resolutions import Place, Verdict, Went
+from tasks.resolve.assemble import assemble, entity_id, predicate_key
 from tasks.resolve.edits import Given, edited
-from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
+from tasks.resolve.keys import Resolved, name_key
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, step
 from tasks.together import together
 
-__all__ = ["Graph", "build_graph", "dedupe", "name_key", "predicate_key"]
-
-_TITLED = ("Mr ", "Mr. ", "Dr ", "Dr. ", "Prof ", "Prof. ", "Professor ", "Sir ")
-
-
-_Placed = tuple[Mention, str]  # a mention and its document
+__all__ = ["Before", "Graph", "build_graph", "dedupe", "name_key", "predicate_key"]
 
 
 class Graph(Record):
@@ -51,6 +30,11 @@ class Graph(Record):
 
     `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents. An entity
     has a description already where somebody wrote one; `dead_letters` are decisions that a model refused.
+
+    With `touched` these are only the entities of that list which there (still) are, with what touches them; of those in
+    `lost` something may have gone or changed, to the others was only added. None says that it is all of the graph.
+    `strengths`, by relation, are the sums behind the weights (which mean nothing in a part of the graph). `size` in
+    entities, `places` and `decisions` (a model's) are always the whole graph's.
     """
 
     entities: tuple[Entity, ...]
@@ -58,9 +42,28 @@ class Graph(Record):
     entity_occurrences: tuple[Occurrence, ...]
     relations: tuple[Relation, ...]
     relation_occurrences: tuple[Occurrence, ...]
-    evidence: dict[str, tuple[str, ...]]
-    dead_letters: tuple[DeadLetter, ...] = ()
+    evidence: Mapping[str, tuple[str, ...]]
     claims: tuple[Claim, ...] = ()
+    dead_letters: tuple[DeadLetter, ...] = ()
+    touched: tuple[str, ...] | None = None
+    lost: tuple[str, ...] = ()
+    strengths: Mapping[str, float] = {}
+    size: int = 0
+    places: Mapping[Place, Went] = {}
+    decisions: Mapping[str, Verdict] = {}
+
+
+@dataclass(frozen=True)
+class Before:
+    """The resolution of the last generation; `documents` are those with extractions that came, went or changed.
+
+    `failed` are entities whose description is to be tried again.
+    """
+
+    places: Mapping[Place, Went]
+    documents: Collection[str]
+    failed: Collection[str] = ()
+    decisions: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 @contextmanager
@@ -77,170 +80,106 @@ def _no_collection() -> Iterator[None]:
 
 @_no_collection()
 def build_graph(
-    extractions: Sequence[Extraction],
+    found: Sequence[Found],
     chunks: Mapping[str, Chunk],
     decided: Mapping[Pair, Decided] | None = None,
     edits: Sequence[Edit] = (),
+    before: Before | None = None,
 ) -> Graph:
     """Group mentions into entities and statements into relations.
 
     `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
-    rule. Relation weights are counts divided by the largest count (GraphRAG, section 2.3), so 0 < weight ≤ 1.
+    rule.
     """
-    return _graph(extractions, _prepared(extractions, chunks), decided or {}, edits)
+    return _graph(found, _prepared(found, chunks), decided or {}, edits, before)
 
 
-def _prepared(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) -> Prepared:
+def _prepared(found: Sequence[Found], chunks: Mapping[str, Chunk]) -> Prepared:
     documents = {chunk.id: chunk.document for chunk in chunks.values()}
-    return prepare(extractions, documents, {chunk.document: chunk.title for chunk in chunks.values()})
+    return prepare(found, documents, {chunk.document: chunk.title for chunk in chunks.values()})
 
 
 def _graph(
-    extractions: Sequence[Extraction], prepared: Prepared, decided: Mapping[Pair, Decided], edits: Sequence[Edit]
+    found: Sequence[Found],
+    prepared: Prepared,
+    decided: Mapping[Pair, Decided],
+    edits: Sequence[Edit],
+    before: Before | None,
 ) -> Graph:
-    documents = prepared.documents
     resolved, given = edited(resolve(prepared, decided), edits)
-    groups: dict[str, list[_Placed]] = defaultdict(list)
-    for extraction in extractions:
-        document = documents[extraction.chunk]
-        for mention in extraction.mentions:
-            groups[resolved.keys[document, name_key(mention.name)]].append((mention, document))
-    ids = {key: content_id("ent", key) for key in groups}
-    relations, relation_places = _relations(extractions, documents, resolved, ids)
-    degree: Counter[str] = Counter()
-    for relation in relations:
-        degree[relation.source] += 1
-        degree[relation.target] += 1
-    entities = [_entity(ids[key], mentions, degree[ids[key]], given.get(key)) for key, mentions in groups.items()]
-    places = {(ids[key], one.chunk, one.start, one.end) for key, mentions in groups.items() for one, _ in mentions}
+    places = _places(resolved, given)
+    touched = None if before is None else _touched(before, places)
+    made = assemble(found, prepared.documents, resolved, given, touched.groups if touched else None)
     return Graph(
-        entities=tuple(sorted(entities, key=lambda entity: entity.id)),
-        aliases=_aliases(groups, ids, entities, resolved),
-        entity_occurrences=_occurrences(places),
-        relations=relations,
-        relation_occurrences=relation_places,
-        evidence={ids[key]: _evidence(mentions) for key, mentions in groups.items()},
-        claims=claims_of(extractions, documents, lambda document, name: ids[resolved.keys[document, name_key(name)]]),
-    )
+        entities=made.entities, aliases=made.aliases, entity_occurrences=made.entity_occurrences,
+        relations=made.relations, relation_occurrences=made.relation_occurrences, evidence=made.evidence,
+        claims=made.claims, strengths=made.strengths, size=len({group for group, _ in places.values()}), places=places,
+        touched=tuple(sorted(map(entity_id, touched.groups))) if touched else None,
+        lost=tuple(sorted(map(entity_id, touched.lost))) if touched else (),
+    )  # fmt: skip
 
 
-def _evidence(mentions: Sequence[_Placed]) -> tuple[str, ...]:
-    if len(mentions) == 1:
-        return (mentions[0][0].description,) if mentions[0][0].description else ()
-    ordered = sorted(mentions, key=lambda pair: (pair[1], pair[0].start, pair[0].name, pair[0].description))
-    return tuple(dict.fromkeys(mention.description for mention, _ in ordered if mention.description))
+def _places(resolved: Resolved, given: Mapping[str, Given]) -> dict[Place, Went]:
+    """Where each name went and all that was decided on it: what differs here is what changed."""
+    reasons = resolved.reasons
+    if not given:
+        return {place: (group, reasons.get(place, "")) for place, group in resolved.keys.items()}
+    return {
+        place: (group, reasons.get(place, "") + (repr(given[group]) if group in given else ""))
+        for place, group in resolved.keys.items()
+    }
 
 
-def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrence, ...]:
-    names = ("item", "chunk", "start", "end")
-    return _many_occurrences().validate_python([dict(zip(names, place, strict=True)) for place in sorted(places)])
+@dataclass(frozen=True)
+class _Touched:
+    """The groups, of then and of now, that may differ; those of them that something was taken from."""
+
+    groups: set[str]
+    lost: set[str]
 
 
-@lru_cache(maxsize=1)
-def _many_occurrences() -> TypeAdapter[tuple[Occurrence, ...]]:
-    """All records in one call: a third of the time of as many constructors."""
-    return TypeAdapter(tuple[Occurrence, ...])
-
-
-def _entity(entity: str, mentions: Sequence[_Placed], degree: int, given: Given | None) -> Entity:
-    if len(mentions) == 1:
-        name, kind = mentions[0][0].name, mentions[0][0].kind
-    else:
-        names = Counter(mention.name for mention, _ in mentions)
-        name = max(
-            names,
-            key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name),
-        )
-        kind = main_kind(Counter(mention.kind for mention, _ in mentions))
-    said = given or Given()
-    return Entity(
-        id=entity,
-        name=said.name or name,
-        kind=said.kind or kind,
-        description=said.description or "",
-        mentions=len(mentions),
-        degree=degree,
-    )
-
-
-def _aliases(
-    groups: Mapping[str, Sequence[_Placed]], ids: Mapping[str, str], entities: Sequence[Entity], resolved: Resolved
-) -> tuple[Alias, ...]:
-    shown = {entity.id: entity.name for entity in entities}
-    found: list[Alias] = []
-    for key, mentions in groups.items():
-        entity, name = ids[key], shown[ids[key]]
-        told: dict[str, set[str]] = {}
-        for mention, document in mentions:
-            reasons = told.setdefault(mention.name, set())
-            if reason := resolved.reasons.get((document, name_key(mention.name))):
-                reasons.add(reason)
-        # Of two names that were joined the reason may stand with the one that is shown.
-        of_shown = told.pop(name, set())
-        for other, reasons in told.items():
-            reason = "" if name_key(other) == name_key(name) else min(reasons or of_shown, default="")
-            found.append(Alias(entity=entity, name=other, reason=reason or "the same name, written differently"))
-    return tuple(sorted(found, key=lambda alias: (alias.entity, alias.name)))
-
-
-@lru_cache(maxsize=100_000)
-def predicate_key(predicate: str) -> str:
-    """The form under which predicates are compared: folded stems."""
-    return " ".join(stem(word) for word in fold(predicate).replace("_", " ").replace("/", " ").split())
-
-
-def _relations(
-    extractions: Sequence[Extraction], documents: Mapping[str, str], resolved: Resolved, ids: Mapping[str, str]
-) -> tuple[tuple[Relation, ...], tuple[Occurrence, ...]]:
-    groups: dict[tuple[str, str, str], list[RelationMention]] = defaultdict(list)
-    for extraction in extractions:
-        document = documents[extraction.chunk]
-        for said in extraction.relations:
-            source = ids[resolved.keys[document, name_key(said.source)]]
-            target = ids[resolved.keys[document, name_key(said.target)]]
-            if source != target:
-                groups[source, target, predicate_key(said.predicate)].append(said)
-    # fsum is exact, so that the order of the documents cannot change the last digit of a weight.
-    weights = {place: fsum(said.weight for said in group) for place, group in groups.items()}
-    heaviest = max(weights.values(), default=1.0) or 1.0
-    relations, places = [], set()
-    for place, group in groups.items():
-        relation = _relation(place, group, weights[place] / heaviest)
-        relations.append(relation)
-        places |= {(relation.id, said.chunk, said.start, said.end) for said in group}
-    return tuple(sorted(relations, key=lambda relation: relation.id)), _occurrences(places)
-
-
-def _relation(place: tuple[str, str, str], group: Sequence[RelationMention], weight: float) -> Relation:
-    source, target, key = place
-    wordings = Counter(said.predicate for said in group) if len(group) > 1 else {group[0].predicate: 1}
-    described = min(((len(said.description), said.description) for said in group if said.description), default=(0, ""))
-    return Relation(
-        id=content_id("rel", source, target, key),
-        source=source,
-        target=target,
-        predicate=max(wordings, key=lambda wording: (wordings[wording], wording)),
-        description=described[1],
-        weight=weight,
-        count=len(group),
-        keys=tuple(sorted({key for said in group for key in said.keys})),
-    )
+def _touched(before: Before, places: Mapping[Place, Went]) -> _Touched:
+    lost = {
+        then[0] for place, then in before.places.items() if place[0] in before.documents or places.get(place) != then
+    }
+    groups = lost | {
+        went[0] for place, went in places.items() if place[0] in before.documents or before.places.get(place) != went
+    }
+    if before.failed:
+        groups |= {group for group, _ in places.values() if entity_id(group) in before.failed}
+    return _Touched(groups, lost)
 
 
 @step("dedupe", PATIENT)
 async def dedupe(
-    extractions: Sequence[Extraction], chunks: Sequence[Chunk], resolver: Resolve, edits: Sequence[Edit] = ()
+    found: Sequence[Found],
+    chunks: Sequence[Chunk],
+    resolver: Resolve,
+    edits: Sequence[Edit] = (),
+    before: Before | None = None,
 ) -> Graph:
-    """Resolve all mentions of a generation into its graph; `resolver` decides on similar names."""
+    """Resolve all mentions of a generation into its graph; `resolver` decides on similar names.
+
+    What a model decided `before` is not asked again.
+    """
     with _no_collection():
-        prepared = _prepared(extractions, {chunk.id: chunk for chunk in chunks})
-    pairs = [one.pair for one in prepared.open]
-    asked = [pairs[start : start + PAIRS_IN_ONE_CALL] for start in range(0, len(pairs), PAIRS_IN_ONE_CALL)]
+        prepared = _prepared(found, {chunk.id: chunk for chunk in chunks})
+    known = before.decisions if before else {}
+    pairs = {one.pair: _hash(one.pair, resolver) for one in prepared.open}
+    decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
+    open_ones = [pair for pair in pairs if pair not in decided]
+    asked = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
     answers = await together([_decide(batch, resolver) for batch in asked])
-    decided = {pair: said for found, _ in answers for pair, said in found.items()}
+    decided |= {pair: said for batch, _ in answers for pair, said in batch.items()}
     with _no_collection():
-        graph = _graph(extractions, prepared, decided, edits)
-    return graph.model_copy(update={"dead_letters": tuple(letter for _, letter in answers if letter)})
+        graph = _graph(found, prepared, decided, edits, before)
+    kept = {} if resolver.is_offline else {pairs[pair]: (said.same, said.reason) for pair, said in decided.items()}
+    letters = tuple(letter for _, letter in answers if letter)
+    return graph.model_copy(update={"dead_letters": letters, "decisions": kept})
+
+
+def _hash(pair: Pair, resolver: Resolve) -> str:
+    return content_id("dec", resolver.models.name(resolver.role), pair.model_dump_json())
 
 
 async def _decide(pairs: Sequence[Pair], resolver: Resolve) -> tuple[dict[Pair, Decided], DeadLetter | None]:

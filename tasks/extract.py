@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from prompts.engine.errors import EngineError, ModelMisconfigured
+from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured
 from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
 from prompts.language.segment import sentences
 from prompts.language.words import content_terms
@@ -267,7 +267,7 @@ def extract_triples(chunk: Chunk, weights: Mapping[tuple[str, str], float]) -> E
 async def extract(chunks: Sequence[Chunk], extractor: Extract, weights: Mapping[tuple[str, str], float]) -> Extracts:
     """Extract a batch of chunks, calls to a model side by side; a chunk that fails becomes a dead letter.
 
-    ModelMisconfigured ends it at once.
+    ModelMisconfigured and BudgetSpent end it at once.
     """
 
     async def one(chunk: Chunk) -> Extraction | DeadLetter:
@@ -276,7 +276,7 @@ async def extract(chunks: Sequence[Chunk], extractor: Extract, weights: Mapping[
         try:
             found = await extractor.run(chunk.title, chunk.text)
             return to_extraction(chunk, found, literal=extractor.is_offline)
-        except ModelMisconfigured:
+        except (ModelMisconfigured, BudgetSpent):
             raise  # no other chunk would fare better
         except EngineError as error:
             return DeadLetter(item=chunk.id, step="extract", error=error.message, remedy=error.remedy)

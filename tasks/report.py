@@ -72,6 +72,7 @@ async def report(
     told: Told = _nobody,
 ) -> Reported:
     """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
+    Reports that the evidence holds are not written again.
 
     What is written from fits into `limit` tokens. All that fit as they are go out at once; the others wait for the
     reports of the level below; `told` hears after each round how many of how many are there. Where a model gives no
@@ -81,7 +82,10 @@ async def report(
     writing = _Writing(desk, writer, known)
     large: dict[int, list[Community]] = defaultdict(list)
     small: list[tuple[Community, Context]] = []
-    for community in _of_their_own(communities):
+    desk.reports.update({one.community: one for one in evidence.reports})
+    for community in of_their_own(communities):
+        if community.id in desk.reports:
+            continue
         context = desk.whole(community, writer.author)
         if context is None:
             large[community.level].append(community)
@@ -100,7 +104,7 @@ async def report(
     )
 
 
-def _of_their_own(communities: Sequence[Community]) -> list[Community]:
+def of_their_own(communities: Sequence[Community]) -> list[Community]:
     """Those of several entities that differ from the community above."""
     members = {community.id: community.members for community in communities}
     return [one for one in communities if len(one.members) > 1 and members.get(one.parent or "") != one.members]
@@ -122,7 +126,7 @@ class _Writing:
             if not context.sources:
                 continue
             if context.inputs in self.known:
-                kept = {"community": community.id, "level": community.level}
+                kept = {"community": community.id, "level": community.level, "stale": 0.0}
                 self.desk.reports[community.id] = self.known[context.inputs].model_copy(update=kept)
             elif (written := self.writer.sure(context.members, context.given)) is not None:
                 self.desk.reports[community.id] = _finish(community, written, context.sources, context.inputs)

@@ -17,13 +17,14 @@ _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 
 
 class Evidence(Record):
-    """What reports are written from."""
+    """What reports are written from; `reports` are those that stand, and stand in for sub-communities."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
     places: tuple[Occurrence, ...]
     chunks: tuple[Chunk, ...]
     claims: tuple[Claim, ...] = ()
+    reports: tuple[Report, ...] = ()
 
 
 class Source(Record):
@@ -93,9 +94,9 @@ class Desk:
         self._claims: dict[str, list[Claim]] = defaultdict(list)
         for claim in evidence.claims:
             self._claims[claim.subject].append(claim)
-        self._places: dict[str, Occurrence] = {}
+        self._places: dict[str, list[Occurrence]] = defaultdict(list)
         for place in evidence.places:
-            self._places.setdefault(place.item, place)
+            self._places[place.item].append(place)
         self._below: dict[str, list[Community]] = defaultdict(list)
         for community in communities:
             self._below[community.parent or ""].append(community)
@@ -155,8 +156,7 @@ class Desk:
         return ordered
 
     def _claim(self, claim: Claim, members: Sequence[str]) -> _Edge:
-        chunk = self._chunks[claim.chunk]
-        quoted = " ".join(chunk.text[claim.start - chunk.start : claim.end - chunk.start].split())
+        chunk, quoted = self._chunks[claim.chunk], self._quoted(claim)
         # The source's own words tell how sure they are; a description may not.
         doubted = f" ({claim.status})" if claim.status != "true" and claim.description != quoted else ""
         ends = tuple(end for end in (claim.subject, claim.object or "") if end in members)
@@ -168,12 +168,18 @@ class Desk:
         return [e.id for e in sorted(entities, key=lambda e: (-e.degree, -e.mentions, e.name, e.id))]
 
     def _edge(self, relation: Relation) -> _Edge:
-        place = self._places[relation.id]
-        chunk = self._chunks[place.chunk]
-        quoted = " ".join(chunk.text[place.start - chunk.start : place.end - chunk.start].split())
+        places = self._places[relation.id]
+        # Of several statements that one is cited whose words are given.
+        place = places[0]
+        if len(places) > 1:
+            place = next((one for one in places if relation.description in self._quoted(one)), place)
+        text = relation.description or self._quoted(place)
         ends = (relation.source, relation.target)
-        text = relation.description or quoted
-        return _Edge(text, ends, self._degree(relation), chunk.document, place.start, place.end)
+        return _Edge(text, ends, self._degree(relation), self._chunks[place.chunk].document, place.start, place.end)
+
+    def _quoted(self, place: Occurrence | Claim) -> str:
+        chunk = self._chunks[place.chunk]
+        return " ".join(chunk.text[place.start - chunk.start : place.end - chunk.start].split())
 
     def _degree(self, relation: Relation) -> int:
         return self._entities[relation.source].degree + self._entities[relation.target].degree

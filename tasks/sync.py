@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from storage.documents import PartSummary
-from storage.errors import DuplicateDocument, RemovalRefused
-from storage.records import Document, DocumentCounts, Part, Record
+from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
+from storage.records import Document, DocumentCounts, Part, Record, Skipped
 from tasks.load.compose import compose
 from tasks.load.sources import Loaded
 
 REMOVAL_LIMIT = 0.3
+FORGOTTEN = "forgotten"
 
 
 class SyncPlan(Record):
@@ -50,6 +51,51 @@ def touched(loaded: Loaded, known: Sequence[PartSummary]) -> set[str]:
     }
 
 
+def unchanged_documents(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
+    """The documents whose stored parts are those that were read, so that nobody has to look at their texts.
+
+    None where a document of the named sources is gone: its text may have come back under another id.
+    """
+    read: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+    for part in loaded.parts:
+        read[part.document].append((part.source, part.path, part.kind, part.hash))
+    stored: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+    for row in known:
+        stored[row.document].append((row.source, row.path, row.kind, row.hash))
+        if row.source in loaded.sources and row.document not in read:
+            return frozenset()
+    return frozenset(name for name, parts in read.items() if sorted(parts) == sorted(stored.get(name, ())))
+
+
+def with_unchanged(plan: SyncPlan, more: int) -> SyncPlan:
+    """The plan with so many more documents counted as unchanged."""
+    counts = plan.counts.model_copy(update={"unchanged": plan.counts.unchanged + more})
+    return plan.model_copy(update={"counts": counts})
+
+
+def keep_out(loaded: Loaded, forgotten: Collection[str], texts: Mapping[str, str], known: Collection[str]) -> Loaded:
+    """What was read without what was forgotten, which is reported as skipped.
+
+    Kept out are the ids in `forgotten`, and new ids (not in `known`) with one of the `texts`: a document that was
+    moved. Of rows that are called by their line the text alone tells. Whoever names a file that holds nothing else
+    names the document: it is let in.
+    """
+    if not forgotten:
+        return loaded
+    by_source: dict[str, set[str]] = defaultdict(set)
+    for part in loaded.parts:
+        by_source[part.source].add(part.document)
+    kept, skipped = [], []
+    for part in loaded.parts:
+        named = part.source == re.sub(r":\d+$", "", part.path) and len(by_source[part.source]) == 1
+        moved = texts.get(part.text_hash) if part.by_line or part.document not in known else None
+        if named or not (moved or (part.document in forgotten and not part.by_line)):
+            kept.append(part)
+        else:
+            skipped.append(Skipped(path=part.path, reason=f"{FORGOTTEN}: {moved or part.document}"))
+    return loaded.model_copy(update={"parts": tuple(kept), "skipped": (*loaded.skipped, *skipped)})
+
+
 def plan_sync(
     loaded: Loaded,
     stored: Mapping[str, Document],
@@ -60,29 +106,32 @@ def plan_sync(
     """Compare what was read with what is stored.
 
     `stored` holds at least the `touched` documents, `total` counts all documents of the named sources. Raises
-    DuplicateDocument where another source that still exists holds another text under the same id, and RemovalRefused
-    where more than REMOVAL_LIMIT of the named sources' documents would go.
+    DuplicateDocument where another source that still exists holds another text under the same id, SourceEmptied where
+    a source has lost all that it held, and RemovalRefused where more than REMOVAL_LIMIT of the named sources' documents
+    would go.
     """
     parts: dict[str, list[Part]] = defaultdict(list)
     for part in loaded.parts:
         parts[part.document].append(part)
-    unread = {skipped.path for skipped in loaded.skipped if skipped.reason != "empty"}
+    unread = {skipped.path for skipped in loaded.skipped if not skipped.reason.startswith(("empty", FORGOTTEN))}
     for document in stored.values():
         parts[document.id] += _kept(document, parts[document.id], loaded.sources, unread, gone)
     after = {document.id: document for document in compose(part for group in parts.values() for part in group)}
     removed = sorted(set(stored) - set(after))
     added = sorted(set(after) - set(stored))
     changed = sorted(name for name in set(after) & set(stored) if after[name].hash != stored[name].hash)
-    renamed = _renamed(removed, added, stored, after)
-    if total and len(removed) - renamed > REMOVAL_LIMIT * total and not allow_removals:
-        raise RemovalRefused(len(removed) - renamed, total)
+    lost, renamed = _lost(removed, added, stored, after)
+    if not allow_removals:
+        _refuse_emptied(loaded.sources, lost, stored, after)
+        if total and len(lost) > REMOVAL_LIMIT * total:
+            raise RemovalRefused(len(lost), total)
     moved = [
         name for name in set(after) & set(stored) if name not in changed and after[name].parts != stored[name].parts
     ]
     counts = DocumentCounts(
         added=len(added) - renamed,
         changed=len(changed),
-        removed=len(removed) - renamed,
+        removed=len(lost),
         renamed=renamed,
         unchanged=len(after) - len(added) - len(changed),
     )
@@ -101,7 +150,7 @@ def _kept(
     text = next((part for part in new if part.kind == "text"), None)
     kept = []
     for part in document.parts:
-        if part.source in sources and part.path not in unread:
+        if part.source in sources and not _is_among(part.path, unread):
             continue
         if part.source not in sources and part.kind == "text" and text is not None:
             if part.hash != text.hash and not gone(part.source):
@@ -111,16 +160,33 @@ def _kept(
     return kept
 
 
-def _renamed(
+def _is_among(path: str, unread: Collection[str]) -> bool:
+    """Whether a file, or a folder above it, could not be read."""
+    return path in unread or any(path.startswith(f"{place}/") for place in unread)
+
+
+def _lost(
     removed: Sequence[str], added: Sequence[str], stored: Mapping[str, Document], after: Mapping[str, Document]
-) -> int:
-    """How many removed documents came back with the same content under another id."""
-    left: dict[str, int] = defaultdict(int)
-    for name in removed:
-        left[stored[name].hash] += 1
-    count = 0
+) -> tuple[list[str], int]:
+    """The removed documents whose text did not come back under another id, and how many did."""
+    new: dict[str, int] = defaultdict(int)
     for name in added:
-        if left[after[name].hash]:
-            left[after[name].hash] -= 1
-            count += 1
-    return count
+        new[after[name].text] += 1
+    lost = []
+    for name in removed:
+        if new[stored[name].text]:
+            new[stored[name].text] -= 1
+        else:
+            lost.append(name)
+    return lost, len(removed) - len(lost)
+
+
+def _refuse_emptied(
+    sources: Sequence[str], lost: Collection[str], stored: Mapping[str, Document], after: Mapping[str, Document]
+) -> None:
+    """A place that was not mounted, or another one of that name, looks like one from which everything was deleted."""
+    left = {part.source for document in after.values() for part in document.parts}
+    for source in sources:
+        gone = [name for name in lost if any(part.source == source for part in stored[name].parts)]
+        if gone and source not in left:
+            raise SourceEmptied(source, len(gone))

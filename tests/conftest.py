@@ -54,6 +54,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "patient" not in config.getoption("-m"):
+        for item in items:
+            if item.get_closest_marker("patient"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes; to run it: pytest -m patient"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the environment before the first import of a library that reads it; settings of the person are ignored."""
     for name in [name for name in os.environ if name.startswith(("TRELLIS_", "PREFECT_", "OPENAI_"))]:

@@ -13,6 +13,7 @@ from tasks.retrieve.lexical import K1, B, Lexicon, chunk_terms
 from tasks.retrieve.link import Names
 from tasks.retrieve.search import SearchIndex, retrieve
 from tasks.retrieve.walk import Walker
+from tasks.traverse.paths import shortest_paths
 
 TEXTS = {
     "bridge": ("Orla Bridge", "Orla Bridge was designed by Tomas Reyd."),
@@ -135,7 +136,7 @@ def test_chains_avoid_hubs_and_stop_where_there_is_none() -> None:
     entities = [Entity(id=name, name=name, kind="thing", degree=degree[name]) for name in names]
     places = [Occurrence(item=r.id, chunk="chk", start=0, end=1) for r in relations]
     facts = GraphFacts(entities, relations, places)
-    first = facts.paths(["a"], ["c"])[0]
+    first = shortest_paths(facts, ["a"], ["c"])[0]
     assert [(step.source, step.target) for step in first] == [("a", "b"), ("b", "c")]
-    assert facts.paths(["a"], ["alone"]) == []
+    assert shortest_paths(facts, ["a"], ["alone"]) == []
     assert {r.id for r in facts.inside(["chk"])} == {r.id for r in relations}

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from storage.documents import PartSummary
-from storage.errors import DuplicateDocument, RemovalRefused
+from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
 from tasks.load.compose import compose
 from tasks.load.sources import Loaded
-from tasks.sync import SyncPlan, holds, plan_sync, touched
+from tasks.sync import SyncPlan, holds, keep_out, plan_sync, touched
 
 
 def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
@@ -123,3 +123,52 @@ def test_a_document_of_two_sources_stays_until_both_are_gone(tmp_path: Path) -> 
 )
 def test_a_path_lies_in_a_source(source: str, path: str, inside: bool) -> None:
     assert holds(source, path) is inside
+
+
+@pytest.mark.parametrize("left", [(), ("empty",)])
+def test_a_source_that_holds_nothing_any_more_is_refused(left: tuple[str, ...]) -> None:
+    """A share that is not mounted is an empty folder; it must not take its documents along, few as they may be."""
+    old = stored(*MANY, part("one", "x", source="/t"))
+    skipped = tuple(Skipped(path="/t/one", reason=reason) for reason in left)
+    with pytest.raises(SourceEmptied, match="/t holds no document"):
+        plan(loaded(*MANY, sources=("/s", "/t"), skipped=skipped), old)
+    assert plan(loaded(*MANY, sources=("/s", "/t")), old, allow_removals=True).removed == ("one",)
+    moved = part("s/one", "x").model_copy(update={"title": "one"})
+    assert plan(loaded(*MANY, moved, sources=("/s", "/t")), old).counts.renamed == 1, "moved is not lost"
+
+
+def test_a_folder_that_cannot_be_read_keeps_its_documents() -> None:
+    inner = part("in/d", "x", path="/s/in/d")
+    skipped = (Skipped(path="/s/in", reason="unreadable (Permission denied)"),)
+    assert plan(loaded(*MANY, skipped=skipped), stored(*MANY, inner)).removed == ()
+
+
+def test_a_file_without_a_title_of_its_own_is_renamed_too() -> None:
+    found = plan(loaded(part("new", "text 0"), *MANY[1:]), stored(*MANY))
+    assert (found.counts.renamed, found.counts.removed) == (1, 0)
+
+
+def test_what_was_forgotten_stays_out_wherever_it_is() -> None:
+    gone, moved, other = part("d0", "secret"), part("e0", "secret"), part("d1", "y")
+    texts = {gone.text_hash: "d0"}
+
+    def kept(*parts: Part, known: tuple[str, ...] = ("d1",), sources: tuple[str, ...] = ("/s",)) -> list[str]:
+        return [p.document for p in keep_out(loaded(*parts, sources=sources), ["d0"], texts, known).parts]
+
+    assert kept(gone, moved, other) == ["d1"]
+    assert kept(gone.model_copy(update={"text": "edited"}), other) == ["d1"]
+    assert kept(moved, other, known=("d1", "e0")) == ["e0", "d1"], "a document that says the same stays"
+    alone = part("d0", "secret", source="/s/d0", path="/s/d0")
+    assert kept(alone, sources=("/s/d0",)) == ["d0"], "by its name it is let in"
+    assert kept(*(part(f"d{n}", "secret", source="/f", path=f"/f:{n}") for n in range(2)), sources=("/f",)) == ["d1"]
+
+
+def test_rows_that_are_called_by_their_line_are_known_by_their_text() -> None:
+    secret, next_one = part("f#3", "secret", path="/f:3"), part("f#4", "other", path="/f:4")
+    shifted = [part("f#2", "secret", path="/f:2"), part("f#3", "other", path="/f:3")]
+    texts = {secret.text_hash: "f#3"}
+    first = keep_out(loaded(secret, next_one), ["f#3"], texts, ["f#2", "f#4"])
+    assert [p.document for p in first.parts] == ["f#4"]
+    after = keep_out(loaded(*shifted), ["f#3"], texts, ["f#2", "f#4"])
+    assert [(p.document, p.text) for p in after.parts] == [("f#3", "other")]
+    assert [skipped.reason for skipped in after.skipped] == ["forgotten: f#3"]

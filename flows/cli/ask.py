@@ -9,10 +9,12 @@ from flows.cli.opening import session_of
 from flows.cli.screen import Screen
 from flows.usage import in_short
 from storage.errors import UsageError
+from storage.filter_syntax import parse
 from storage.records import Answer, Citation, Retrieval
 
 if TYPE_CHECKING:
     from flows.asking import AskOptions
+    from tasks.retrieve.pages import Retriever
 
 FALLBACKS = {
     "none": "supported by the sources above",
@@ -46,7 +48,7 @@ def retrieve(options: Namespace, screen: Screen) -> int:
     from flows.cli.batch import run_batch
 
     _check(options)
-    wanted = AskOptions(k=options.k)
+    wanted = AskOptions(mode=options.mode, k=options.k, where=_where(options), retriever=_pages(options))
     with session_of(options) as session:
         if options.questions:
             return run_batch(options.questions, wanted, retrieve_passages, session, screen)
@@ -101,14 +103,12 @@ def _recorded(options: Namespace, screen: Screen) -> int:
     from flows.query import query
 
     shorten_errors()
-    if options.questions or options.as_of:
-        raise UsageError(
-            "--record records one question on the current generation.",
-            "Leave out --questions and --as-of, or --record.",
-        )
+    if options.questions:
+        raise UsageError("--record records one question.", "Leave out --questions, or --record.")
     run = query(
-        options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k
-    )
+        options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
+        where=options.where, as_of=options.as_of, pages=options.pages,
+    )  # fmt: skip
     show(asyncio.run(run), screen)
     return 0
 
@@ -121,4 +121,20 @@ def _check(options: Namespace) -> None:
 def _wanted(options: Namespace) -> "AskOptions":
     from flows.asking import AskOptions
 
-    return AskOptions(mode=options.mode, structure=options.structure, k=options.k)
+    return AskOptions(
+        mode=options.mode, structure=options.structure, k=options.k, where=_where(options), retriever=_pages(options)
+    )
+
+
+def _where(options: Namespace) -> tuple[str, ...]:
+    """The filter, read before anything is opened: one that cannot be read fails at once, not in each row."""
+    if options.where is None:
+        return ()
+    parse(options.where)
+    return (options.where,)
+
+
+def _pages(options: Namespace) -> "Retriever | None":
+    from tasks.retrieve.pages import FolderRetriever
+
+    return FolderRetriever(options.pages) if options.pages else None

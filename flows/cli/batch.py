@@ -31,6 +31,7 @@ class Asked(BaseModel):
     id: StrictStr | StrictInt | None = None
     question: StrictStr = Field(pattern=r"\S")
     documents: tuple[StrictStr, ...] | None = None
+    where: StrictStr | None = None
     history: tuple[StrictStr, ...] = ()
 
 
@@ -78,7 +79,7 @@ def _row(line: str, number: int) -> Row:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         problem = UsageError(
-            f"Line {number}: {name}: {first['msg']}.", "A row is {id, question, documents?, history?}."
+            f"Line {number}: {name}: {first['msg']}.", "A row is {id, question, documents?, where?, history?}."
         )
         return Row(value.get("id"), problem=problem)
     return Row(asked.id, asked=asked)
@@ -112,9 +113,11 @@ async def _answer_all(
 async def _answered(row: Row, options: AskOptions, answering: Answering, session: Session) -> dict[str, object]:
     if row.asked is None:
         return {"id": row.id, "error": error_of(row.problem or UsageError("The row is empty."))}
-    wanted = replace(options, documents=row.asked.documents, history=row.asked.history)
+    asked = row.asked
+    where = (*options.where, asked.where) if asked.where else options.where
+    wanted = replace(options, documents=asked.documents, where=where, history=asked.history)
     try:
-        result = await answering(row.asked.question, wanted, session)
+        result = await answering(asked.question, wanted, session)
     except (TrellisError, EngineError) as error:
         return {"id": row.id, "error": error_of(error)}
     except Exception as error:  # a fault in one question must not cost the answers to the others

@@ -8,12 +8,18 @@ from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
 from flows.usage import in_short
 from storage.records import IndexReport
+from storage.spending import Budget
 
 SHOWN_SKIPPED = 10
 
 
 def index(options: Namespace, screen: Screen) -> int:
-    """Index the sources; with --record, or where a Prefect server is configured, as a flow run."""
+    """Index the sources; with --record, or where a Prefect server is configured, as a flow run.
+
+    With --dry-run only say what that would do and cost.
+    """
+    if options.dry_run:
+        return _dry_run(options, screen)
     recorded = options.record or os.environ.get("PREFECT_API_URL")
     report = _recorded(options) if recorded else _plain(options, screen)
     if screen.as_json:
@@ -51,13 +57,35 @@ def show(report: IndexReport, screen: Screen) -> None:
 
 
 def _plain(options: Namespace, screen: Screen) -> IndexReport:
+    from flows.budgeting import within
     from flows.history import index_run
     from flows.indexing import IndexOptions
 
     with screen.progress() as progress:
-        runtime = runtime_of(options, progress)
+        runtime = within(runtime_of(options, progress), _budget(options))
         wanted = IndexOptions(full=options.full, allow_removals=options.allow_removals)
         return asyncio.run(index_run(options.sources, wanted, runtime))
+
+
+def _dry_run(options: Namespace, screen: Screen) -> int:
+    from flows.budgeting import within
+    from flows.cli.plan import show_plan
+    from flows.forecasting import forecast
+    from flows.indexing import IndexOptions
+
+    with screen.progress() as progress:
+        runtime = within(runtime_of(options, progress), _budget(options))
+        wanted = IndexOptions(full=options.full, allow_removals=options.allow_removals)
+        found = asyncio.run(forecast(options.sources, wanted, runtime))
+    if screen.as_json:
+        screen.json(found)
+    else:
+        show_plan(found, _budget(options), screen)
+    return 0
+
+
+def _budget(options: Namespace) -> Budget:
+    return Budget(tokens=options.budget_tokens, usd=options.budget_usd)
 
 
 def _recorded(options: Namespace) -> IndexReport:
@@ -66,6 +94,7 @@ def _recorded(options: Namespace) -> IndexReport:
 
     shorten_errors()
     run = index_flow(
-        options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals
-    )
+        options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals,
+        budget=_budget(options),
+    )  # fmt: skip
     return asyncio.run(run)

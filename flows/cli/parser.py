@@ -1,9 +1,10 @@
 """What can be typed after `trellis`? Only argparse is loaded here, so that help and typing errors come at once."""
 
 import argparse
+import re
 from typing import Protocol
 
-MODES = "auto (default), naive, mix, struct, traverse"
+MODES = "auto (default), naive, low, high, hybrid, mix, struct, traverse"
 STRUCTURES = "table, graph, algorithm, catalogue, chunk"
 FORMATS = "json, graphml, parquet"
 
@@ -40,6 +41,8 @@ def build_parser() -> argparse.ArgumentParser:
     _retrieve(commands)
     _look(commands)
     _state(commands)
+    _forget(commands)
+    _diff(commands)
     _serve(commands)
     return parser
 
@@ -65,6 +68,9 @@ def _index(commands: Commands) -> None:
     command.add_argument(
         "--allow-removals", action="store_true", help="also where more than 30%% of the documents would go"
     )
+    command.add_argument("--dry-run", action="store_true", help="only forecast calls, tokens and cost")
+    command.add_argument("--budget-tokens", type=_positive, metavar="N", help="stop before models take more tokens")
+    command.add_argument("--budget-usd", type=_amount, metavar="X", help="stop before models cost more US dollars")
     _recorded(command)
 
 
@@ -87,7 +93,6 @@ def _ask(commands: Commands) -> None:
         '  trellis ask "Who designed the Ambel Crossing?"\n  trellis ask --questions questions.jsonl > answers.jsonl',
     )  # fmt: skip
     _question(command)
-    command.add_argument("--mode", type=_mode, default="auto", metavar="MODE", help=MODES)
     command.add_argument("--structure", type=_structure, metavar="TYPE", help=f"instead of the router's: {STRUCTURES}")
     _recorded(command)
 
@@ -159,6 +164,24 @@ def _state(commands: Commands) -> None:
     export.add_argument("folder", metavar="DIR", help="made where there is none; an earlier export there is replaced")
     export.add_argument("--format", type=_format, default="json", metavar="FORMAT", help=f"{FORMATS}; default json")
     _as_of(export)
+    archive = _command(
+        commands, "archive", "archive:archive", "write the whole workspace into one file",
+        "  trellis archive backup-2026-01-31.tar.gz     also while an index runs",
+    )  # fmt: skip
+    archive.add_argument("file", metavar="FILE", help="a new file: .tar.gz or .tar")
+    restore = _command(
+        commands, "restore", "archive:restore", "make a workspace of an archive",
+        "  trellis restore backup-2026-01-31.tar.gz --workspace kb",
+    )  # fmt: skip
+    restore.add_argument("file", metavar="FILE", help="what `trellis archive` wrote")
+    clean = _command(
+        commands, "clean", "clean:clean", "free the room of what is no longer needed",
+        "  trellis clean                old generations, leftovers, holes in the side store\n"
+        "  trellis clean --keep 1       of the generations only the current one\n"
+        "  trellis clean --caches       what models and the embedder would have to do again",
+    )  # fmt: skip
+    clean.add_argument("--keep", type=_positive, metavar="N", help="how many generations stay (default: the setting)")
+    clean.add_argument("--caches", action="store_true", help="also the caches of models' answers and of vectors")
     _command(
         commands, "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
         "  trellis doctor\n  TRELLIS_LM=ollama/qwen3 trellis doctor --json",
@@ -167,6 +190,28 @@ def _state(commands: Commands) -> None:
         commands, "demo", "demo:demo", "index the sample corpus and ask it three questions",
         "  trellis demo\n  trellis demo --workspace kb",
     )  # fmt: skip
+
+
+def _forget(commands: Commands) -> None:
+    command = _command(
+        commands, "forget", "forget:forget", "remove a document from everything, and keep it out",
+        "  trellis forget people/ilse-marrand.md\n"
+        "  trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
+        "  trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
+    )  # fmt: skip
+    command.add_argument("documents", nargs="+", metavar="DOCUMENT", help="its id: its path, or the row's")
+    command.add_argument("--keep-history", action="store_true", help="leave older generations that hold it")
+    command.add_argument("--undo", action="store_true", help="let it in again; nothing is brought back by this alone")
+
+
+def _diff(commands: Commands) -> None:
+    diff = _command(
+        commands, "diff", "diff:diff", "what came, went and changed from one generation to another",
+        "  trellis diff 3         from generation 3 to the current one\n  trellis diff 3 5 --json",
+    )  # fmt: skip
+    diff.add_argument("before", type=_positive, metavar="N", help="a number that `trellis generations` lists")
+    diff.add_argument("after", type=_positive, nargs="?", metavar="M", help="another one (default: the current one)")
+    diff.add_argument("--all", action="store_true", help="every row, however many there are")
 
 
 def _serve(commands: Commands) -> None:
@@ -190,9 +235,12 @@ def _question(command: argparse.ArgumentParser) -> None:
     asked.add_argument("question", nargs="?", metavar="QUESTION", help="one question")
     asked.add_argument(
         "--questions", metavar="FILE",
-        help="rows {id, question, documents?, history?} (- for stdin); one JSON line each comes out, in their order",
+        help="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each comes out, in order",
     )  # fmt: skip
+    command.add_argument("--mode", type=_mode, default="auto", metavar="MODE", help=MODES)
     command.add_argument("--k", type=_positive, default=8, metavar="K", help="how many passages (default 8)")
+    command.add_argument("--where", metavar="EXPR", help="only documents with: \"year >= 2020 and language = 'en'\"")
+    command.add_argument("--pages", metavar="DIR", help="read the files of this folder too, beside the index")
     _as_of(command)
 
 
@@ -209,6 +257,12 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: use a whole number from 1")
     return number
+
+
+def _amount(text: str) -> float:
+    if not re.fullmatch(r"\d+\.?\d*|\.\d+", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: use an amount above 0, such as 2.50")
+    return float(text)
 
 
 def _whole(text: str) -> int:

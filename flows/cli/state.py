@@ -7,7 +7,8 @@ from collections import defaultdict
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
-from flows.runtime import Runtime
+from flows.cli.sizes import in_words, show_sizes
+from flows.runtime import Runtime, open_caches
 from flows.settings import Settings
 from flows.usage import in_short
 from prompts.engine.roles import ROLES
@@ -18,6 +19,8 @@ from storage.meta import UsageRow
 from storage.records import Record
 from storage.rooms import Generation
 from storage.runs import RunRow
+from storage.side import SidePart
+from storage.sizes import Sizes, measure
 
 LAST_RUNS = 5
 SHOWN_DOCUMENTS = 20
@@ -43,6 +46,8 @@ class Status(Record):
     counts: dict[str, int]
     size_bytes: int
     workspace_bytes: int
+    sizes: Sizes | None
+    caches: tuple[SidePart, ...]
     sources: tuple[SourceView, ...]
     documents: tuple[str, ...]
     settings: dict[str, object]
@@ -76,7 +81,7 @@ def generations(options: Namespace, screen: Screen) -> int:
         counts = ", ".join(f"{one.counts.get(name, 0)} {name}" for name in ("documents", "entities", "relations"))
         mark = "  (current)" if one.current else ""
         screen.line(
-            f"{one.number:>6}  {one.created}  {counts}, {_size(one.size_bytes)}{mark}",
+            f"{one.number:>6}  {one.created}  {counts}, {in_words(one.size_bytes)}{mark}",
             style="bold" if one.current else "",
         )
     return 0
@@ -109,12 +114,21 @@ def _status(runtime: Runtime) -> Status:
     return Status(
         workspace=str(workspace.root.absolute()), generation=current, created=info.created if info else None,
         counts=info.counts if info else {}, size_bytes=info.size_bytes if info else 0,
-        workspace_bytes=size_of(workspace.root), sources=sources, documents=documents,
+        workspace_bytes=size_of(workspace.root), sizes=measure(workspace) if workspace.root.is_dir() else None,
+        caches=_caches_elsewhere(runtime), sources=sources, documents=documents,
         settings=_in_force(runtime.settings), models={role: runtime.models.name(role) for role in ROLES},
         embedding=runtime.embedder.name, usage=usage,
         # Looking must not make a folder where there is none.
         runs=tuple(workspace.side.runs.list(LAST_RUNS)) if workspace.root.is_dir() else (),
     )  # fmt: skip
+
+
+def _caches_elsewhere(runtime: Runtime) -> tuple[SidePart, ...]:
+    """What a cache folder of its own holds; nothing where there is none."""
+    folder = runtime.settings.cache_dir
+    if folder is None or not folder.is_dir():
+        return ()
+    return tuple(part for part in open_caches(runtime.settings, runtime.workspace).parts() if part.rows)
 
 
 def _sources(generation: Generation) -> tuple[SourceView, ...]:
@@ -143,12 +157,13 @@ def _show(found: Status, screen: Screen) -> None:
             [
                 ("generation", f"{found.generation}, published {found.created}"),
                 ("holds", counts),
-                ("on disk", f"{_size(found.size_bytes)}; the whole workspace {_size(found.workspace_bytes)}"),
                 *_list("sources", [f"{one.source} ({one.documents} documents)" for one in found.sources]),
                 *_list("documents", list(found.documents)),
             ],
             indent=2,
         )
+    if found.sizes is not None:
+        show_sizes(found.sizes, found.caches, screen)
     screen.line("Settings", style="bold")
     models = set(found.models.values())
     by_role = [(f"model of {role}", name) for role, name in found.models.items()]
@@ -179,7 +194,3 @@ def _list(name: str, values: list[str]) -> list[tuple[str, str]]:
 def _told(summary: str) -> str:
     values = json.loads(summary)
     return str(values["error"]) if "error" in values else f"generation {values.get('generation')}"
-
-
-def _size(number: int) -> str:
-    return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"

@@ -9,7 +9,7 @@ entered in the ledger.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from prompts.engine.limits import Limits
 from prompts.engine.messages import NotAsAsked, repair
 from prompts.engine.meter import Spent
 from prompts.engine.prices import Price
+from prompts.engine.purse import Bill, Purse
 from prompts.engine.tries import Tries
 from prompts.engine.turns import Turns
 
@@ -71,6 +72,7 @@ class Client:
         self.price = price
         self.max_attempts = max_attempts
         self.clock = clock or Clock()
+        self.purse = Purse()
         self._flights = Flights()
         self._turns = Turns()
         self._usual = float(_USUAL_ANSWER)
@@ -160,11 +162,12 @@ class Client:
         draft = asker.draft
         while True:
             try:
-                async with self.limits.slot(asker.priority, self._expected(call)) as start:
+                async with self.limits.slot(asker.priority, self._expected(call)) as start, self._paid(call) as bill:
                     began = self.clock.now()
                     reply = await self._received(call, draft)
                     self._keep(asker.key, reply)
                     start.tokens = reply.input_tokens + reply.output_tokens
+                    bill.used = reply.input_tokens, reply.output_tokens
                     self._enter(reply, self.clock.now() - began, asker.record)
             except Failure as failure:
                 if draft.withdraw():
@@ -190,6 +193,11 @@ class Client:
 
     def _expected(self, call: Call) -> int:
         return call.tokens() + int(self._usual)
+
+    def _paid(self, call: Call) -> AbstractAsyncContextManager[Bill]:
+        """Of the budget, if there is one: whoever has none does not count."""
+        most = call.most_tokens() if self.purse.limited else 0
+        return self.purse.spending(most, call.max_tokens, self.price)
 
     def _enter(self, reply: Reply, seconds: float, record: Record) -> None:
         self._usual += (reply.output_tokens - self._usual) / 16

@@ -2,7 +2,7 @@
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,6 +16,8 @@ from prompts.engine.faults import refused, seconds_asked
 from prompts.engine.meter import Meter, Spent
 from prompts.engine.prices import price_of
 from prompts.engine.providers import Endpoint
+from prompts.engine.purse import Purse
+from prompts.language.tokens import count_tokens
 
 STEP = "embed"  # in the ledger
 _BATCH = 64
@@ -50,6 +52,7 @@ class ApiEmbedder(CachingEmbedder):
         self._url = f"{where.url}/embeddings"
         self._price = price_of(where.name) if where.listed else None
         self.meter = meter or Meter()
+        self.purse = Purse()
         self._sleep = sleep
         # All views share the connection and the length of the first vector that came.
         self._client = Lazy(self._connected)
@@ -59,6 +62,25 @@ class ApiEmbedder(CachingEmbedder):
         view = copy.copy(self)
         view.meter = meter
         return view
+
+    def within(self, purse: Purse) -> "ApiEmbedder":
+        """The same embedder with this to spend."""
+        view = copy.copy(self)
+        view.purse = purse
+        return view
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether nobody knows what it costs."""
+        return self._price is None
+
+    def forecast(self, texts: Mapping[str, str]) -> Spent:
+        """What embedding these texts, by their hashes, would take; for what is in the cache nothing."""
+        known = self._cache.get_many(self.name, list(texts)) if self._cache else {}
+        missing = [text for key, text in texts.items() if key not in known]
+        tokens = sum(count_tokens(missing))
+        cost = self._price.cost(tokens, 0) if self._price else None
+        return Spent(calls=-(-len(missing) // _BATCH), input_tokens=tokens, cost_usd=cost if missing else 0.0)
 
     @property
     def dimension(self) -> int:
@@ -90,15 +112,18 @@ class ApiEmbedder(CachingEmbedder):
 
     def _batch(self, client: httpx.Client, texts: list[str]) -> list[list[float]]:
         started = time.monotonic()
-        response = self._posted(client, texts)
-        try:
-            answer = _Answer.model_validate_json(response.content)
-        except ValidationError as error:
-            raise ModelRefused(
-                f"{self._url} did not answer in the form of /v1/embeddings: {error.errors()[0]['msg']}.",
-                "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly `/v1`.",
-            ) from error
-        self._enter(texts, answer.usage, time.monotonic() - started)
+        with self.purse.spending_here(_most_tokens(texts) if self.purse.limited else 0, self._price) as bill:
+            response = self._posted(client, texts)
+            bill.used = bill.most
+            try:
+                answer = _Answer.model_validate_json(response.content)
+            except ValidationError as error:
+                raise ModelRefused(
+                    f"{self._url} did not answer in the form of /v1/embeddings: {error.errors()[0]['msg']}.",
+                    "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly "
+                    "`/v1`.",
+                ) from error
+            bill.used = self._enter(texts, answer.usage, time.monotonic() - started), 0
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise ModelRefused(f"{self.name!r} answered {len(texts)} texts with {len(rows)} vectors.", "Try again.")
@@ -110,11 +135,13 @@ class ApiEmbedder(CachingEmbedder):
         if spared:
             self.meter.record(STEP, self.name, Spent(cached_calls=spared))
 
-    def _enter(self, texts: list[str], usage: object, seconds: float) -> None:
+    def _enter(self, texts: list[str], usage: object, seconds: float) -> int:
+        """How many tokens were paid for."""
         counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
         cost = self._price.cost(tokens, 0) if self._price else None
         self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
+        return tokens
 
     def _posted(self, client: httpx.Client, texts: list[str]) -> httpx.Response:
         failure = ""
@@ -151,6 +178,12 @@ class ApiEmbedder(CachingEmbedder):
     def _said(self, response: httpx.Response) -> str:
         said = f"HTTP {response.status_code} {response.text[:200]}"
         return said.replace(self._where.key, "***") if self._where.key else said
+
+
+def _most_tokens(texts: list[str]) -> int:
+    """How many tokens they have at the most: a sixth more than one tokenizer counts, for servers have their own."""
+    counted = count_tokens(texts)
+    return sum(number + number // 6 + 4 for number in counted)
 
 
 def _refusal(status: int, said: str, name: str) -> ModelMisconfigured | ModelRefused:

@@ -5,6 +5,7 @@ EngineError
 │   ├── BadKey               the server does not accept the key
 │   ├── UnknownModel         the server does not serve this model
 │   └── QuotaExhausted       what was paid for is used up
+├── BudgetSpent          the next call could cost more than is left of the budget
 ├── ModelUnavailable     the model cannot be reached or is overloaded: trying again later can help
 └── ModelRefused         the model answered, but not what was asked for
     ├── ContextOverflow      the request is longer than the model can read
@@ -40,6 +41,17 @@ class UnknownModel(ModelMisconfigured):
 
 class QuotaExhausted(ModelMisconfigured):
     """The account has no credit left; waiting does not bring it back."""
+
+
+class BudgetSpent(EngineError):
+    """What was to be spent is spent, but for less than the next call may need; `unit` is "tokens" or "USD"."""
+
+    def __init__(self, spent: float, budget: float, needed: float, unit: str) -> None:
+        super().__init__(f"{spent:,} of {budget:,} {unit} are spent; the next call may take {needed:,}.")
+        self.spent = spent
+        self.budget = budget
+        self.needed = needed
+        self.unit = unit
 
 
 class ModelUnavailable(EngineError):

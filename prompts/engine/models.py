@@ -8,8 +8,8 @@ import copy
 import difflib
 import os
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from prompts.engine.budget import Budget, LocalBudget
@@ -20,12 +20,14 @@ from prompts.engine.limits import Limits
 from prompts.engine.meter import Meter, Spent
 from prompts.engine.prices import price_of
 from prompts.engine.providers import OFFLINE, ModelChoice, check, endpoint
+from prompts.engine.purse import Purse
 from prompts.engine.roles import ROLES, Role
 
 if TYPE_CHECKING:
     import dspy
 
     from prompts.engine.calls import Transport
+    from prompts.engine.rehearsal import Answerer
 
 __all__ = ["OFFLINE", "CallSettings", "ModelChoice", "Models"]
 
@@ -63,6 +65,8 @@ class Models:
         for choice in self.choices.values():
             check(choice)
         self.meter = meter or Meter()
+        self.purse = Purse()
+        self.answerer: Answerer | None = None
         self.calls = calls or CallSettings()
         self._cache = cache
         self._clock = clock or Clock()
@@ -81,6 +85,26 @@ class Models:
         view = copy.copy(self)
         view.meter = meter
         return view
+
+    def within(self, purse: Purse) -> "Models":
+        """The same models with this to spend."""
+        view = Models(self.choices, self.meter, self.calls, self._cache, self._clock, self._budget_of)
+        view.purse = purse
+        return view
+
+    def rehearsed(self, answerer: "Answerer") -> "Models":
+        """The same models with a stand-in where each server is: nothing is sent, and nothing is kept in the cache."""
+        from prompts.engine.rehearsal import Aside
+
+        calls = replace(self.calls, rpm=None, tpm=None)
+        view = Models(self.choices, Meter(), calls, Aside(self._cache), self._clock)
+        view.answerer = answerer
+        return view
+
+    def unpriced(self, roles: Iterable[Role]) -> list[str]:
+        """The models of these roles whose price is unknown."""
+        clients = {self.name(role): self.client(role) for role in roles}
+        return sorted(name for name, client in clients.items() if client is not None and client.price is None)
 
     def uncached(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
@@ -136,13 +160,17 @@ class Models:
             transport = OpenAITransport(where, self.calls.timeout)
         else:
             transport = DspyTransport(choice, self.calls.timeout)
+        if self.answerer is not None:
+            from prompts.engine.rehearsal import StandIn
+
+            transport = StandIn(transport, self.answerer)
         listed = where.listed if where is not None else choice.base_url is None
         calls = self.calls
         if transport.address not in self._limits:
             budget = self._budget_of(transport.address)
             self._limits[transport.address] = Limits(calls.concurrency, budget, self._clock)
         limits = self._limits[transport.address]
-        return Client(
+        client = Client(
             transport,
             limits,
             cache=self._cache,
@@ -150,6 +178,8 @@ class Models:
             max_attempts=calls.max_attempts,
             clock=self._clock,
         )
+        client.purse = self.purse
+        return client
 
     def _own_budget(self, _: str) -> Budget:
         return LocalBudget(self.calls.rpm, self.calls.tpm, self._clock)

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
+from prompts.language.opening import opening_subject
 from storage.records import DeadLetter, Part, Record, Scalar, Triple
 from tasks.load.discover import Found
 from tasks.load.plain import clean, one_line, pretty_stem, scalars, stem, title_of
@@ -109,7 +110,7 @@ def _text_part(row: Mapping[str, object], text: str, line: int, file: Found) -> 
         source=file.source,
         path=f"{file.path}:{line}",
         kind="text",
-        title=title or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
+        title=title or opening_subject(text) or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
         text=text,
         metadata=scalars({key: value for key, value in row.items() if key not in _RESERVED}),
     )

@@ -14,7 +14,7 @@ from prompts.language.kinds import kind_of_words
 from prompts.language.likeness import SAME_WORD, has_number, opposed
 from prompts.language.written import form
 from prompts.resolve import MOST_SAID, MOST_SHARED, Named, Pair
-from storage.records import Extraction
+from storage.records import Found
 from tasks.resolve.keys import Joined, Place, kinds_differ, name_key
 from tasks.resolve.reading import Read, quotes
 from tasks.resolve.shortened import fits_initials
@@ -62,7 +62,7 @@ class OpenPair:
 
 
 def open_pairs(
-    extractions: Sequence[Extraction], documents: Mapping[str, str], read: Read, joined: Joined
+    extractions: Sequence[Found], documents: Mapping[str, str], read: Read, joined: Joined
 ) -> list[OpenPair]:
     """The pairs that no rule has joined and that a decision may: similar names beside the same others."""
     titled = set(read.titles.values())
@@ -130,7 +130,7 @@ def _given_fit(short: Sequence[str], long: Sequence[str]) -> bool:
     return kept and len(short) < len(long)
 
 
-def _beside(extractions: Sequence[Extraction], wanted: set[str]) -> dict[str, set[str]]:
+def _beside(extractions: Sequence[Found], wanted: set[str]) -> dict[str, set[str]]:
     """For each wanted name the names that stand in a passage with it."""
     beside: dict[str, set[str]] = {key: set() for key in wanted}
     passages: Counter[str] = Counter()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from prompts.extract import ALIAS_PREDICATE
 from prompts.language.defined import Defined, defined_as, opening
-from storage.records import Extraction
+from storage.records import Found
 from tasks.resolve.apart import told_apart
 from tasks.resolve.keys import Place, main_kind, name_key
 
@@ -36,7 +36,7 @@ class Read:
     about: Mapping[str, Sequence[str]]
 
 
-def read(extractions: Sequence[Extraction], documents: Mapping[str, str], titles: Mapping[str, str]) -> Read:
+def read(extractions: Sequence[Found], documents: Mapping[str, str], titles: Mapping[str, str]) -> Read:
     """`documents` maps chunks to documents, `titles` documents to titles."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
@@ -85,7 +85,7 @@ def read(extractions: Sequence[Extraction], documents: Mapping[str, str], titles
 
 
 def _definitions(
-    extractions: Iterable[Extraction], documents: Mapping[str, str], where: Mapping[str, Sequence[str]]
+    extractions: Iterable[Found], documents: Mapping[str, str], where: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Defined]]:
     """Key → document → what that document defines it to be, for the keys that several documents name."""
     found: dict[str, dict[str, set[Defined]]] = defaultdict(lambda: defaultdict(set))
@@ -105,9 +105,7 @@ def _definitions(
     }
 
 
-def _ties(
-    extractions: Iterable[Extraction], documents: Mapping[str, str], wanted: set[str]
-) -> dict[str, frozenset[Place]]:
+def _ties(extractions: Iterable[Found], documents: Mapping[str, str], wanted: set[str]) -> dict[str, frozenset[Place]]:
     """Wanted key → (document, key at the other end) of its relations."""
     ties: dict[str, set[Place]] = defaultdict(set)
     for extraction in extractions if wanted else ():
@@ -119,7 +117,7 @@ def _ties(
     return {key: frozenset(pairs) for key, pairs in ties.items()}
 
 
-def quotes(extractions: Iterable[Extraction], documents: Mapping[str, str], wanted: set[str]) -> dict[Place, list[str]]:
+def quotes(extractions: Iterable[Found], documents: Mapping[str, str], wanted: set[str]) -> dict[Place, list[str]]:
     """(Document, wanted key) → the sentences there that name it."""
     found: dict[Place, set[str]] = defaultdict(set)
     for extraction in extractions if wanted else ():

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from prompts.language.names_zh import is_generic
 from prompts.resolve import Decided, Pair, decide
-from storage.records import Extraction
+from storage.records import Found
 from tasks.resolve.alike import OpenPair, join_forms, open_pairs
 from tasks.resolve.homonyms import Homonyms
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
@@ -42,7 +42,7 @@ class Prepared:
     open: Sequence[OpenPair]
 
 
-def prepare(extractions: Sequence[Extraction], documents: Mapping[str, str], titles: Mapping[str, str]) -> Prepared:
+def prepare(extractions: Sequence[Found], documents: Mapping[str, str], titles: Mapping[str, str]) -> Prepared:
     """Apply the rules that need no decision; `documents` maps chunks to documents, `titles` documents to titles."""
     known = read(extractions, documents, titles)
     joined, local = _join(known)

@@ -1,16 +1,11 @@
-"""Which relations touch an entity, and by which chains are two entities tied? (PolyG, sections 3-4)"""
+"""Which relations touch an entity, which ways lead on from it, and where is each relation stated?"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from math import log1p
 
 import networkx as nx
 
 from storage.records import Entity, Occurrence, Relation
-
-MAX_HOPS = 5
-MAX_TRIED = 40
 
 
 class GraphFacts:
@@ -28,58 +23,50 @@ class GraphFacts:
         for relation in relations:
             self.touching[relation.source].append(relation)
             self.touching[relation.target].append(relation)
-        self._graph: nx.Graph[str] | None = None
+        self._ways: dict[str, dict[tuple[str, bool], list[Relation]]] | None = None
+        # All relations as a graph with the cost of each step, kept by who first walked on it.
+        self.walkable: nx.DiGraph[str] | None = None
 
     def of(self, entity: str) -> list[Relation]:
         """The relations into and out of an entity, heaviest first."""
         return sorted(self.touching.get(entity, ()), key=lambda relation: (-relation.weight, relation.id))
 
+    def stated_in(self, chunks: Iterable[str]) -> "GraphFacts":
+        """Only the relations that some chunks state, with those places alone; no entity tells what others say of it."""
+        kept = set(chunks)
+        places = [place for stated in self.places.values() for place in stated if place.chunk in kept]
+        relations = [self.relations[item] for item in dict.fromkeys(place.item for place in places)]
+        bare = {
+            end: self.entities[end].model_copy(update={"description": ""})
+            for relation in relations
+            for end in (relation.source, relation.target)
+        }
+        return GraphFacts(list((self.entities | bare).values()), relations, places)
+
+    def along(self, entity: str, predicate: str, inverse: bool = False) -> list[Relation]:
+        """The relations of one predicate out of an entity (`inverse`: into it), heaviest first."""
+        return self._by_way().get(entity, {}).get((predicate, inverse), [])
+
+    def is_a(self, entity: str, kind: str) -> bool:
+        """Whether an entity is of a kind: its own, or one that a relation ties it to (`type`, `gender`)."""
+        said = (one.target for one in self.touching.get(entity, ()) if one.source == entity)
+        return self.entities[entity].kind == kind or any(self.entities[end].name == kind for end in said)
+
+    def leaving(self, entities: Iterable[str]) -> list[tuple[str, bool]]:
+        """The ways that lead on from some entities: (predicate, whether against its direction), in order."""
+        ways = self._by_way()
+        return sorted({way for entity in entities for way in ways.get(entity, {})})
+
+    def _by_way(self) -> dict[str, dict[tuple[str, bool], list[Relation]]]:
+        if self._ways is None:
+            ways: dict[str, dict[tuple[str, bool], list[Relation]]] = defaultdict(lambda: defaultdict(list))
+            for relation in sorted(self.relations.values(), key=lambda one: (-one.weight, one.id)):
+                ways[relation.source][relation.predicate, False].append(relation)
+                ways[relation.target][relation.predicate, True].append(relation)
+            self._ways = ways
+        return self._ways
+
     def inside(self, chunks: Iterable[str]) -> list[Relation]:
         """The relations that some chunks state, in the order of the chunks."""
         found = dict.fromkeys(item for chunk in chunks for item in self.in_chunk.get(chunk, ()))
         return [self.relations[item] for item in found]
-
-    def paths(self, sources: Sequence[str], targets: Sequence[str], k: int = 3) -> list[list[Relation]]:
-        """Up to k chains of relations from one of the sources to one of the targets, cheapest first.
-
-        A step through a hub costs more (1 + log of its degree): chains through what everything touches come last.
-        """
-        graph = self._undirected()
-        found: list[tuple[float, list[str]]] = []
-        for source in sources:
-            for target in targets:
-                if source != target and source in graph and target in graph:
-                    found += self._between(graph, source, target, k)
-        found.sort(key=lambda item: (item[0], item[1]))
-        unique = {tuple(nodes): nodes for _, nodes in found}
-        return [self._steps(nodes) for nodes in list(unique.values())[:k]]
-
-    def _between(self, graph: "nx.Graph[str]", source: str, target: str, k: int) -> list[tuple[float, list[str]]]:
-        found: list[tuple[float, list[str]]] = []
-        try:
-            for tried, nodes in enumerate(nx.shortest_simple_paths(graph, source, target, weight="cost")):
-                if tried >= MAX_TRIED or len(found) >= k:
-                    break
-                if len(nodes) <= MAX_HOPS + 1:
-                    found.append((nx.path_weight(graph, nodes, "cost"), nodes))
-        except nx.NetworkXNoPath:
-            return []
-        return found
-
-    def _undirected(self) -> "nx.Graph[str]":
-        if self._graph is None:
-            graph: nx.Graph[str] = nx.Graph()
-            for relation in self.relations.values():
-                ends = (relation.source, relation.target)
-                penalty = sum(log1p(self.entities[end].degree) for end in ends) / 2
-                graph.add_edge(*ends, cost=1.0 + penalty)
-            self._graph = graph
-        return self._graph
-
-    def _steps(self, nodes: Sequence[str]) -> list[Relation]:
-        """For each pair of neighbours on a path the heaviest relation between them."""
-        steps = []
-        for one, two in pairwise(nodes):
-            between = [relation for relation in self.of(one) if two in (relation.source, relation.target)]
-            steps.append(between[0])
-        return steps

@@ -49,6 +49,13 @@ class Lexicon:
         column = self.column.get(term)
         return float(self.idf[column]) if column is not None else float(np.log1p(self.size + 0.5) + 0.7)
 
+    def holding(self, term: str) -> NDArray[np.int32]:
+        """The chunks that hold a term, in no order."""
+        column = self.column.get(term)
+        if column is None:
+            return np.zeros(0, np.int32)
+        return np.asarray(self.matrix.indices[self.matrix.indptr[column] : self.matrix.indptr[column + 1]])
+
     def scores(self, question: str) -> Scores:
         """BM25 of every chunk for a question, ≥ 0."""
         return self.scores_of(content_terms(question))

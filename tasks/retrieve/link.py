@@ -1,155 +1,261 @@
-"""Which entities does a question name? Longest n-gram, folded; then fuzzy for what nothing matched.
+"""Which entities does a question name? Longest n-gram, folded; then what is spelt almost alike.
 
-"Unlinked" is an answer: a question may name nothing that the graph knows.
+"Unlinked" is an answer: a question may name nothing that the graph knows. A question in lower case is linked as one
+with capitals: how the documents write a phrase tells whether it is a name.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
-from rapidfuzz import fuzz, process
-
+from prompts.language.common import usually_lower
 from prompts.language.names import name_spans
 from prompts.language.names_zh import name_spans_zh
-from prompts.language.words import HAN_RUN, STOPWORDS, WORD, fold_name, is_han
+from prompts.language.words import fold_name, is_han
 from storage.records import Record
-from tasks.dedupe import name_key
+from tasks.resolve.keys import name_key
+from tasks.retrieve.link_fuzzy import NearNames
+from tasks.retrieve.link_words import Word, is_cased, key_of, words_of
+from tasks.retrieve.link_writing import Writing
+from tasks.retrieve.link_zh import HanNames
 
-_BRACKETS = re.compile(r"\([^()]*\)")
-MAX_WORDS = 10
+_FIGURE = re.compile(r"\d+|\b[ivxlc]+\b")
+_QUALIFIED = re.compile(r"\s*([(（][^()（）]{1,60}[)）])")
+MAX_WORDS = 16
+# What another name than its main one counts for.
+OTHER_NAME = 0.9
 # With these a request begins; there they name nothing, whatever the graph holds.
 IMPERATIVES = frozenset(
     "tell describe list name give explain summarise summarize show find compare introduce state define outline".split()
 )
-FUZZY_CUTOFF = 84.0
+# After these a title stands, however ordinary its words are.
+INTRODUCING = frozenset(
+    "film movie song album book novel play poem series show game magazine band opera painting comic".split()
+)
 
 
 class Link(Record):
-    """A stretch of the question and an entity that it may mean; `score` is 1 where they are equal, else likeness."""
+    """A stretch of the question and an entity that it may mean; `score` is 1 where they are equal, else likeness.
+
+    One stretch may have several links: all that bear its name.
+    """
 
     text: str
     entity: int
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Name:
-    entity: int
-    whole: bool
+    start: int = 0
+    end: int = 0
 
 
 class Names:
     """Every name of every entity, for looking up stretches of a question; immutable."""
 
-    def __init__(self, names: Iterable[tuple[str, int]]) -> None:
-        """`names` are (name or alias, entity index); a name may stand for several entities."""
+    def __init__(self, names: Iterable[tuple[str, int]], writing: Writing | None = None) -> None:
+        """`names` are (name, entity index), the main name of each entity before its others; a name may stand for
+        several entities. `writing` tells how the documents write a phrase; without it general English does."""
         self.by_key: dict[str, list[int]] = defaultdict(list)
+        self._spelt: dict[str, list[str]] = defaultdict(list)
+        self._writing = writing
+        main: dict[int, str] = {}
         for name, entity in names:
+            main.setdefault(entity, fold_name(name))
             for key in {fold_name(name), name_key(name)}:
                 if key and entity not in self.by_key[key]:
                     self.by_key[key].append(entity)
+                    self._spelt[key].append(name)
         self.by_key = dict(self.by_key)
         self.keys = sorted(self.by_key)
-        self.buckets: dict[str, list[str]] = defaultdict(list)
-        for key in self.keys:
-            self.buckets[key[:1]].append(key)
-        self.han = [key for key in self.keys if HAN_RUN.search(key) and len(key) > 1]
+        self._main = main
+
+    @cached_property
+    def _near(self) -> NearNames:
+        return NearNames(self.keys)
+
+    @cached_property
+    def _han(self) -> HanNames:
+        return HanNames(self.keys)
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names, in the order of the question; longest stretch first, no overlaps."""
-        links = self._exact(question)
-        if is_han(question):
-            links += self._chinese(question)
-        linked = " ".join(fold_name(link.text) for link in links)
-        for name in self._unmatched(question, linked):
-            links += self._fuzzy(name)
+        words = words_of(question)
+        cased = is_cased(words)
+        links = self._chinese(question) if is_han(question) else []
+        for group in _groups(words):
+            links += self._exact(question, [word for word in group if _free(word, links)], cased)
+        links = self._misspelt(question, [word for word in words if not word.bracket], links)
+        links += self._by_looks(question, links)
+        links.sort(key=lambda link: (link.start, -link.score))
         return list({link.entity: link for link in reversed(links)}.values())[::-1]
 
-    def _exact(self, question: str) -> list[Link]:
-        words = [(match.group(), match.start(), match.end()) for match in WORD.finditer(question)]
+    def unlinked(self, question: str, links: Sequence[Link]) -> list[str]:
+        """What looks like a name and is linked to nothing, in the order of the question."""
+        return [question[start:end] for start, end in self._spans(question) if not _covered(start, end, links)]
+
+    def candidates(self, name: str, limit: int = 3) -> list[Link]:
+        """The entities that a name by itself may mean, best first: equal, one slip away, or much alike."""
+        key = fold_name(name)
+        exact = self.by_key.get(name_key(name)) or self.by_key.get(key)
+        found = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key, limit)
+        links = [
+            Link(text=name, entity=entity, score=score, end=len(name))
+            for near, score in found
+            if _same_figures(key, near)
+            for entity in (exact or self.by_key[near])
+        ]
+        return links[:limit]
+
+    # --- equal ------------------------------------------------------------------------------------------------------
+
+    def _exact(self, question: str, words: list[Word], cased: bool) -> list[Link]:
         links: list[Link] = []
-        start = 0
-        while start < len(words):
-            size = next(
-                (
-                    n
-                    for n in range(min(MAX_WORDS, len(words) - start), 0, -1)
-                    if self._matches(question, words, start, n)
-                ),
-                0,
-            )
+        at = 0
+        while at < len(words):
+            introduced = at > 0 and words[at - 1].folded in INTRODUCING
+            sizes = range(min(MAX_WORDS, len(words) - at), 0, -1)
+            size = next((n for n in sizes if self._admits(question, words[at : at + n], cased, introduced)), 0)
             if size:
-                text = question[words[start][1] : words[start + size - 1][2]]
-                links += [
-                    Link(text=text, entity=entity, score=1.0)
-                    for entity in self._candidates(question, words, start, size)
-                ]
-            start += max(size, 1)
-            # The words of a bracket after a linked name qualify that name; they name nothing themselves.
-            closing = self._bracket_end(question, words[start - 1][2]) if size else 0
-            while start < len(words) and words[start][1] < closing:
-                start += 1
+                stretch = words[at : at + size]
+                links += self._linked(question, stretch, key_of(stretch), 1.0)
+            at += max(size, 1)
         return links
 
-    @staticmethod
-    def _bracket_end(question: str, last: int) -> int:
-        """Where a bracket that follows at `last` closes, or 0."""
-        closing = question.find(")", last)
-        return closing if question[last : last + 2].strip().startswith("(") and 0 < closing - last < 60 else 0
+    def _admits(self, question: str, stretch: list[Word], cased: bool, introduced: bool) -> bool:
+        """Whether a stretch is a known name, used as a name; `introduced`: after a word like "film"."""
+        first, key = stretch[0], key_of(stretch)
+        if key not in self.by_key:
+            return False
+        if len(stretch) == 1 and (not first.tells or len(key) < 2 or (first.start == 0 and key in IMPERATIVES)):
+            return False
+        if any(character.isdigit() for character in key) and (len(stretch) == 1 or not key.isdigit()):
+            return True
+        # The first word has a capital in any case, so by itself it says as little as a word without one.
+        if cased and any(word.capital for word in stretch[first.start == 0 :]):
+            return True
+        qualifier = _QUALIFIED.match(question, stretch[-1].end)
+        if qualifier is not None and name_key(f"{key} {qualifier[1]}") in self.by_key:
+            return True
+        capitals = [name for name in self._spelt[key] if name != name.lower()]
+        return bool(introduced and not cased and capitals) or self._is_name(stretch, key, capitals, cased)
 
-    def _candidates(self, question: str, words: Sequence[tuple[str, int, int]], start: int, size: int) -> list[int]:
-        """The entities that a stretch means; a bracketed qualifier after it ("Agni (2004 film)") decides."""
-        first, last = words[start][1], words[start + size - 1][2]
-        closing = self._bracket_end(question, last)
-        if closing:
-            qualified = self.by_key.get(name_key(question[first : closing + 1]))
-            if qualified:
-                return qualified
-        return self.by_key[fold_name(question[first:last])]
+    def _is_name(self, stretch: list[Word], key: str, capitals: Sequence[str], cased: bool) -> bool:
+        """Whether a stretch whose capitals say nothing is a name; `capitals` are its spellings that have some."""
+        telling = sum(word.tells for word in stretch)
+        if telling == 0 or (cased and telling < 2 and not stretch[0].capital):
+            return False
+        if not capitals:
+            return telling > 1
+        if len(stretch) == 1 and usually_lower(key):
+            return False
+        written = self._writing.is_name(dict.fromkeys(capitals)) if self._writing else None
+        return telling > 1 or not usually_lower(key) if written is None else written
 
-    def _matches(self, question: str, words: Sequence[tuple[str, int, int]], start: int, size: int) -> bool:
-        if size == 1:
-            word = words[start][0]
-            if word.lower() in STOPWORDS or len(word) < 2 or (start == 0 and word.lower() in IMPERATIVES):
-                return False
-        stretch = [word for word, _, _ in words[start : start + size]]
-        if all(word.islower() for word in stretch) and sum(word not in STOPWORDS for word in stretch) < 2:
-            return self._is_rare(stretch[0]) and size == 1 and fold_name(stretch[0]) in self.by_key
-        return fold_name(question[words[start][1] : words[start + size - 1][2]]) in self.by_key
+    def _linked(self, question: str, stretch: Sequence[Word], key: str, score: float) -> list[Link]:
+        """The entities that a stretch means by a key; a bracketed qualifier after it ("Agni (2004 film)") decides."""
+        start, end = stretch[0].start, stretch[-1].end
+        qualifier = _QUALIFIED.match(question, end)
+        entities = self.by_key[key]
+        if qualifier is not None:
+            entities = self.by_key.get(name_key(f"{key} {qualifier[1]}"), entities)
+        text, reach = question[start:end], _reach(question, stretch)
+        return [
+            Link(text=text, entity=entity, score=round(score * self._weight(key, entity), 4), start=start, end=reach)
+            for entity in entities
+        ]
 
-    def _is_rare(self, word: str) -> bool:
-        """A single lower-case word links only when it cannot be an ordinary one: it holds a digit, or is Chinese."""
-        return any(c.isdigit() for c in word) or bool(HAN_RUN.match(word))
+    def _weight(self, key: str, entity: int) -> float:
+        """1 for an entity's own name, less for one of its others."""
+        return 1.0 if key.startswith(self._main[entity]) else OTHER_NAME
 
     def _chinese(self, question: str) -> list[Link]:
-        """Names inside unspaced text: the longest names that the question holds, without overlaps."""
-        found = sorted((key for key in self.han if key in question.casefold()), key=lambda key: (-len(key), key))
-        taken: list[tuple[int, int]] = []
-        links: list[Link] = []
-        for key in found:
-            at = question.casefold().find(key)
-            if all(at + len(key) <= start or at >= end for start, end in taken):
-                taken.append((at, at + len(key)))
-                links += [Link(text=key, entity=entity, score=1.0) for entity in self.by_key[key]]
+        return [
+            Link(text=question[start:end], entity=entity, score=1.0, start=start, end=end)
+            for start, end, key in self._han.find(question)
+            for entity in self.by_key[key]
+        ]
+
+    # --- almost equal -----------------------------------------------------------------------------------------------
+
+    def _misspelt(self, question: str, words: list[Word], links: list[Link]) -> list[Link]:
+        """The links with those that one slip of the pen hid: longest stretch first. A longer one takes the place of
+        links inside it."""
+        for size in range(min(MAX_WORDS, len(words)), 0, -1):
+            for at in range(len(words) - size + 1):
+                stretch = words[at : at + size]
+                start, end = stretch[0].start, _reach(question, stretch)
+                touching = [link for link in links if link.start < end and start < link.end]
+                outside = any(link.start < start or link.end > end for link in touching)
+                if not outside and self._may_be_misspelt(question, stretch):
+                    found = self._one_slip(question, stretch)
+                    links = [link for link in links if not found or link not in touching] + found
         return links
 
-    def _unmatched(self, question: str, linked: str) -> list[str]:
-        """Names by their looks that no exact match covers."""
-        bare = _BRACKETS.sub(" ", question)
-        spans = name_spans_zh(bare) if is_han(bare) else name_spans(bare, [(0, len(bare))])
-        return [
-            span.text
-            for span in spans
-            if span.text.lower() not in IMPERATIVES and not set(fold_name(span.text).split()) & set(linked.split())
-        ]
+    def _may_be_misspelt(self, question: str, stretch: list[Word]) -> bool:
+        """Whether a stretch is no known name, and two of its words carry meaning, or one that the documents lack."""
+        telling = [word for word in stretch if word.tells]
+        if key_of(stretch) in self.by_key or not telling:
+            return False
+        return len(telling) > 1 or not self._known(question, telling[0])
 
-    def _fuzzy(self, name: str) -> list[Link]:
-        key = fold_name(name)
-        pool = self.buckets.get(key[:1], []) if len(self.keys) > 20_000 else self.keys
-        best = process.extract(key, pool, scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=2)
-        return [
-            Link(text=name, entity=entity, score=score / 100)
-            for found, score, _ in best
-            for entity in self.by_key[found]
-        ]
+    def _known(self, question: str, word: Word) -> bool:
+        """Whether a word is spelt as the documents spell it."""
+        if word.folded in self.by_key or usually_lower(word.folded):
+            return True
+        return self._writing is None or self._writing.knows(question[word.start : word.end])
+
+    def _one_slip(self, question: str, stretch: list[Word]) -> list[Link]:
+        key = key_of(stretch)
+        near = next(((name, score) for name, score in self._near.one_slip(key) if _same_figures(key, name)), None)
+        if near is None:
+            return []
+        return self._linked(question, stretch, near[0], near[1])
+
+    def _by_looks(self, question: str, links: Sequence[Link]) -> list[Link]:
+        """What looks like a name and no link touches, linked to the names most like it."""
+        found: list[Link] = []
+        for start, end in self._spans(question):
+            if _covered(start, end, links):
+                continue
+            text = question[start:end]
+            found += [
+                Link(text=text, entity=entity, score=round(score, 4), start=start, end=end)
+                for key, score in self._near.alike(fold_name(text))
+                if _same_figures(fold_name(text), key)
+                for entity in self.by_key[key]
+            ]
+        return found
+
+    def _spans(self, question: str) -> list[tuple[int, int]]:
+        """Where names stand, by their looks; a bracket qualifies a name and is none."""
+        bare = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
+        spans = name_spans_zh(bare) if is_han(bare) else name_spans(bare, [(0, len(bare))])
+        return [(span.start, span.end) for span in spans if span.text.lower() not in IMPERATIVES]
+
+
+def _groups(words: Sequence[Word]) -> list[list[Word]]:
+    """The words outside brackets, then those of each bracket; what a bracket says of a name before it names nothing."""
+    groups: dict[int, list[Word]] = {0: []}
+    for word in words:
+        groups.setdefault(word.bracket, []).append(word)
+    return list(groups.values())
+
+
+def _free(word: Word, links: Sequence[Link]) -> bool:
+    """Whether no link holds a word, and it does not stand in the bracket after a linked name."""
+    return not any(link.start <= word.start < link.end for link in links)
+
+
+def _reach(question: str, stretch: Sequence[Word]) -> int:
+    """Where a name ends with its bracket: no other name is looked for in that."""
+    qualifier = _QUALIFIED.match(question, stretch[-1].end)
+    return qualifier.end() if qualifier else stretch[-1].end
+
+
+def _covered(start: int, end: int, links: Sequence[Link]) -> bool:
+    """Whether a link touches a stretch."""
+    return any(link.start < end and start < link.end for link in links)
+
+
+def _same_figures(one: str, two: str) -> bool:
+    """Whether two names have the same figures, arabic and roman: "Louis XIV" is no slip for "Louis XV"."""
+    return _FIGURE.findall(one) == _FIGURE.findall(two)

@@ -2,6 +2,7 @@
 
 The names in the question start a personalised PageRank over passages and entities; the best lexical and dense passages
 join the start with a small weight. The less of the question its linked names cover, the more words and meaning count.
+The first passages are then chosen as a set (`gather`).
 """
 
 import copy
@@ -10,12 +11,17 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts.language.words import content_terms, is_han, terms
+from prompts.language.words import content_terms, fold_name, is_han, terms
 from storage.graph import EntityChunkPairs
 from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Passage
+from tasks.retrieve.bridges import Bridges
+from tasks.retrieve.gather import Asked, Gatherer
 from tasks.retrieve.lexical import Lexicon
 from tasks.retrieve.link import Link, Names
+from tasks.retrieve.link_writing import Writing
+from tasks.retrieve.subjects import short_names, subjects
+from tasks.retrieve.switches import Switches
 from tasks.retrieve.walk import Walker
 from tasks.step import step
 
@@ -24,8 +30,11 @@ START_DENSE = 0.5
 START_WEIGHT = 0.01
 UNLINKED_POWER = 4
 HAN_WALK = 0.3
+# What the passages of a further query count beside those of the question at the same rank.
+FURTHER_QUERY = 0.6
 
 Scores = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 class SearchIndex:
@@ -45,19 +54,12 @@ class SearchIndex:
         self.position = {chunk.id: index for index, chunk in enumerate(self.chunks)}
         self.entities = list(entities)
         self.lexicon = Lexicon(len(self.chunks), postings.terms, postings.chunk_index, postings.term_index, postings.tf)
+        self.switches = Switches()
         where = {entity.id: index for index, entity in enumerate(self.entities)}
-        entity_of = np.array([where[name] for name in pairs.entities], np.int32)
-        chunk_of = np.array([self.position[name] for name in pairs.chunks], np.int32)
-        self.walker = Walker(
-            len(self.chunks),
-            len(self.entities),
-            chunk_of[pairs.chunk_index] if len(chunk_of) else chunk_of,
-            entity_of[pairs.entity_index] if len(entity_of) else entity_of,
-            pairs.counts.astype(np.float64),
-        )
         self.names = Names(
             [(entity.name, index) for index, entity in enumerate(self.entities)]
-            + [(alias.name, where[alias.entity]) for alias in aliases]
+            + [(alias.name, where[alias.entity]) for alias in aliases],
+            Writing(self.lexicon, self.chunks),
         )
         self.spellings: list[tuple[str, ...]] = [(entity.name,) for entity in self.entities]
         for alias in aliases:
@@ -65,6 +67,27 @@ class SearchIndex:
         self.documents: dict[str, list[int]] = {}
         for index, chunk in enumerate(self.chunks):
             self.documents.setdefault(chunk.document, []).append(index)
+        self._tie(pairs, where)
+
+    def _tie(self, pairs: EntityChunkPairs, where: Mapping[str, int]) -> None:
+        """Make what walks and bridges need: which chunk names which entity, how often, and what each is about."""
+        entity_of = np.array([where[name] for name in pairs.entities], np.int32)
+        chunk_of = np.array([self.position[name] for name in pairs.chunks], np.int32)
+        entities = entity_of[pairs.entity_index].tolist() if len(entity_of) else []
+        chunks = chunk_of[pairs.chunk_index].tolist() if len(chunk_of) else []
+        named: list[dict[int, float]] = [{} for _ in self.chunks]
+        for chunk, entity, count in zip(chunks, entities, pairs.counts.tolist(), strict=True):
+            named[chunk][entity] = float(count)
+        about = subjects(self.chunks, named, self.spellings, self.names.by_key)
+        for chunk, entity in short_names(about, self.entities):
+            named[chunk].setdefault(entity, 1.0)
+            about[chunk] += (entity,)
+        ends = np.array([(chunk, entity) for chunk, here in enumerate(named) for entity in here], np.int32)
+        counts = np.array([count for here in named for count in here.values()])
+        chunk_index, entity_index = ends.reshape(-1, 2).T
+        self.walker = Walker(len(self.chunks), len(self.entities), chunk_index, entity_index, counts)
+        bridges = Bridges(named, about, len(self.entities))
+        self.gatherer = Gatherer(self.chunks, self.lexicon, bridges, self.spellings)
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names."""
@@ -78,39 +101,70 @@ class SearchIndex:
         return sum(self.lexicon.idf_of(term) for term in wanted if term in named) / total if total else 0.0
 
     def scores(self, question: str, dense: Mapping[str, float]) -> Scores:
-        """A score ≥ 0 for every chunk; `dense` maps the nearest chunk ids to their cosine."""
-        lexical = _scaled(self.lexicon.scores(question))
-        meaning = np.zeros(len(self.chunks))
-        for chunk, cosine in dense.items():
-            if chunk in self.position:
-                meaning[self.position[chunk]] = max(cosine, 0.0)
-        meaning = _scaled(meaning)
+        """A score ≥ 0 for every chunk by itself; `dense` maps the nearest chunk ids to their cosine."""
+        return self.asked(question, dense).base
+
+    def asked(self, question: str, dense: Mapping[str, float]) -> Asked:
+        """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids to their cosine."""
+        lexical, cosines = np.zeros(len(self.chunks)), np.zeros(len(self.chunks))
+        if self.switches.words:
+            lexical = _scaled(self.lexicon.scores(question))
+        if self.switches.meaning:
+            for chunk, cosine in dense.items():
+                if chunk in self.position:
+                    cosines[self.position[chunk]] = max(cosine, 0.0)
+        meaning = _scaled(cosines)
         near = lexical + meaning
+        links = self._linked(question)
+        walked = self._walked(links, lexical + START_DENSE * meaning)
+        base = near
+        if links and self.switches.walk:
+            if is_han(question):
+                # Chinese names are cut from unspaced text and so are less sure than the words that they are made of.
+                base = near + HAN_WALK * walked
+            else:
+                base = walked + (1 - self.coverage(question, links)) ** UNLINKED_POWER * near
+        return Asked(question, links, lexical, cosines, walked, base)
+
+    def _linked(self, question: str) -> list[Link]:
         links = self.link(question)
-        if not links:
-            return near
-        degree = self.walker.degree
+        if self.switches.fuzzy:
+            return links
+        return [link for link in links if fold_name(link.text) in self.names.by_key]
+
+    def _walked(self, links: Sequence[Link], seeds: Scores) -> Scores:
+        """The walk from the names, the best 1; from the best seeds alone where nothing is named."""
+        best = [int(place) for place in np.argsort(-seeds, kind="stable")[:START_PASSAGES] if seeds[place] > 0]
+        if not self.switches.walk or not (links or best):
+            return np.zeros(len(self.chunks))
         start: dict[int, float] = {}
         for link in links:
-            start[link.entity] = start.get(link.entity, 0.0) + link.score / (1 + float(np.log1p(degree[link.entity])))
-        total = sum(start.values())
-        seeds = lexical + START_DENSE * meaning
-        best = np.argsort(-seeds, kind="stable")[:START_PASSAGES]
-        walked = self.walker.walk(start, {int(i): START_WEIGHT * total * seeds[i] for i in best if seeds[i] > 0})
-        if is_han(question):
-            # Chinese names are cut from unspaced text and so are less sure than the words that they are made of.
-            return near + HAN_WALK * _scaled(walked)
-        return _scaled(walked) + (1 - self.coverage(question, links)) ** UNLINKED_POWER * near
+            hub = 1 + float(np.log1p(self.walker.degree[link.entity]))
+            start[link.entity] = start.get(link.entity, 0.0) + link.score / hub
+        share = START_WEIGHT * sum(start.values()) if start else 1.0
+        return _scaled(self.walker.walk(start, {place: share * float(seeds[place]) for place in best}))
+
+    def order(self, question: str, dense: Mapping[str, float], allowed: Flags) -> list[int]:
+        """The allowed chunks with a score above 0, best first: a set that belongs together, then one by one."""
+        asked = self.asked(question, dense)
+        # Chinese names tie passages less surely than they are found by their words.
+        as_set = self.switches.sets and not is_han(question)
+        first = self.gatherer.first(asked, allowed, self.switches) if as_set else []
+        rest = np.where(allowed, asked.base, 0.0)
+        rest[first] = 0.0
+        return first + [int(place) for place in np.argsort(-rest, kind="stable") if rest[place] > 0]
+
+    def allowed(self, documents: Collection[str] | None) -> Flags:
+        """Which chunks are of these documents; all for None."""
+        mask = np.full(len(self.chunks), documents is None)
+        mask[[index for name in documents or () for index in self.documents.get(name, ())]] = True
+        return mask
 
     def rank(
         self, scores: Scores, k: int, documents: Collection[str] | None = None, floor: float = 0.0
     ) -> list[Passage]:
         """The k best chunks above `floor`, best first; ties go to the earlier chunk. `documents` restricts them."""
-        if documents is not None:
-            allowed = [index for name in sorted(set(documents)) for index in self.documents.get(name, ())]
-            mask = np.full(len(self.chunks), -1.0)
-            mask[allowed] = scores[allowed]
-            scores = mask
+        scores = np.where(self.allowed(documents), scores, -1.0)
         order = [int(index) for index in np.argsort(-scores, kind="stable")[:k] if scores[index] > floor]
         return [self._passage(index, float(scores[index])) for index in order]
 
@@ -124,11 +178,15 @@ class SearchIndex:
         """All names of an entity, the main one first."""
         return self.spellings[entity]
 
+    def switched(self, switches: Switches) -> "SearchIndex":
+        """The same index, searched with some parts left out."""
+        other = copy.copy(self)
+        other.switches = switches
+        return other
+
     def without_graph(self) -> "SearchIndex":
-        """The same index with no name known: search by words and vectors alone."""
-        plain = copy.copy(self)
-        plain.names = Names([])
-        return plain
+        """The same index, searched by words and vectors alone."""
+        return self.switched(Switches(walk=False, bridges=False, sets=False))
 
     def rank_chunks(self, scores: Scores, chunks: Sequence[str]) -> list[Passage]:
         """These chunks as passages, best first; ties go to the earlier one."""
@@ -154,8 +212,13 @@ async def retrieve(
     k: int,
     documents: Collection[str] | None = None,
 ) -> list[Passage]:
-    """The k best passages over all queries, `dense` in their order; the first query counts most."""
+    """The k best passages over all queries, `dense` in their order; the first query counts most.
+
+    A passage's score tells its rank: 1 for the first, 1/2 for the second.
+    """
+    allowed = index.allowed(documents)
     total = np.zeros(len(index.chunks))
-    for rank, (query, near) in enumerate(zip(queries, dense, strict=True)):
-        total = np.maximum(total, _scaled(index.scores(query, near)) * (1.0 if rank == 0 else 0.8))
+    for number, (query, near) in enumerate(zip(queries, dense, strict=True)):
+        for rank, place in enumerate(index.order(query, near, allowed), 1):
+            total[place] = max(total[place], (FURTHER_QUERY if number else 1.0) / rank)
     return index.rank(total, k, documents)

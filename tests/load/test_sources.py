@@ -222,6 +222,18 @@ def test_titles_of_plain_files(tmp_path: Path) -> None:
     assert (documents["first.txt"].title, documents["river-log.txt"].title) == ("Short first line", "River log")
 
 
+def test_a_row_without_a_title_is_titled_by_its_opening(tmp_path: Path) -> None:
+    given = rows(
+        tmp_path / "rows.jsonl",
+        {"id": "a", "text": "Ada Korb (born 1871) was an engineer. She built bridges."},
+        {"id": "b", "text": "It was built in 1903 and painted red, as everything in the town was that year."},
+        {"id": "c", "title": "Given", "text": "Velin is a town."},
+    )
+    _, documents = load(given)
+    assert (documents["a"].title, documents["c"].title) == ("Ada Korb", "Given")
+    assert documents["b"].title != "It"
+
+
 def test_a_file_name_that_is_no_utf_8_is_still_read(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"br\xfccke.md")).write_text("Text.", encoding="utf-8")
     assert list(load(tmp_path)[1]) == ["br\ufffdcke.md"]

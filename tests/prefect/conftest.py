@@ -23,13 +23,6 @@ POOL = "trellis"
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "patient" not in config.getoption("-m"):
-        for item in items:
-            if item.get_closest_marker("patient"):
-                item.add_marker(pytest.mark.skip(reason="takes minutes of waiting; to run it: pytest -m patient"))
-
-
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))

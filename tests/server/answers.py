@@ -9,11 +9,14 @@
 | summarize | the first statement |
 | report | title: the first three entities; findings: the first statements |
 | rewrite | the question; its pronoun becomes the last name of the history; no further queries |
+| keywords | low: the names; high: the first content words that no name holds |
 | filter | entailment where two content words are shared, else neutral |
 | route | by keywords |
 | structurize | an element for each sentence with a figure, else for the first sentence |
 | decompose | the question; two parts where it holds " and " |
 | tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
+| classify | s*o for two names, else sp* |
+| plan | from the first name along the first relation that the question does not hold |
 | answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
 """
 
@@ -22,6 +25,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
+from tests.server import traversal
 from tests.server.outputs import (
     Answer,
     Answered,
@@ -34,6 +38,7 @@ from tests.server.outputs import (
     Finding,
     Judgement,
     Judgements,
+    Keys,
     Kind,
     Parts,
     Relation,
@@ -51,7 +56,7 @@ from tests.server.words import content_words, figures, is_chinese, names, senten
 Fields = Mapping[str, str | Sequence[str]]
 
 LEAST_SHARED = 2
-MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS = 40, 60, 5
+MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS = 40, 60, 5, 5
 # A passage with fewer longer names than one in so many characters also yields single capitalised words.
 SPARSE = 400
 _NUMBERED = re.compile(r"\[(\d+)\]\s*(.*)", re.S)
@@ -159,6 +164,15 @@ def rewrite(fields: Fields) -> Rewriting:
     return Rewriting(_PRONOUN.sub(known[-1], question, count=1) if known else question, ())
 
 
+def keywords(fields: Fields) -> Keys:
+    question = _text(fields, "question")
+    low = names(question)
+    high = sorted(
+        content_words(question) - content_words(" ".join(low)), key=lambda word: (question.lower().find(word), word)
+    )
+    return Keys(tuple(low[:MOST_KEYS]), tuple(high[:MOST_KEYS]))
+
+
 def judge_passages(fields: Fields) -> Judgements:
     """The rule of the step `filter`."""
     asked = content_words(_text(fields, "question"))
@@ -233,12 +247,15 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "summarize": summarize,
     "report": report,
     "rewrite": rewrite,
+    "keywords": keywords,
     "filter": judge_passages,
     "route": route,
     "structurize": structurize,
     "decompose": decompose,
     "answer": answer,
     "tune": tune,
+    "classify": traversal.classify,
+    "plan": traversal.plan,
 }
 
 

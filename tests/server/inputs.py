@@ -16,11 +16,14 @@ INPUTS: dict[str, dict[str, object]] = {
     "summarize": {"name": "Ada", "statements": ["Ada is here."]},
     "report": {"entities": ["Ada: is here"], "statements": ["[1] Ada is here."]},
     "rewrite": {"question": "Where?", "history": []},
+    "keywords": {"question": "Where was Ada Lovelace born?"},
     "filter": {"question": "Where?", "hypothesis": "-", "passages": ["[0] Here."]},
     "route": {"question": "Where?", "core_content": []},
     "structurize": {"question": "?", "structure": "table", "title": "T", "sentences": ["[1] It is 4 m."]},
     "decompose": {"question": "Where?", "knowledge": []},
     "tune": {"sample": [f"T: {PASSAGE}"]},
+    "classify": {"question": "Ada Lovelace and Babbage?", "names": ["Ada Lovelace", "Babbage"]},
+    "plan": {"question": "Where?", "question_type": "sp*", "names": ["Ada Lovelace"], "relations": ["born in"]},
     "answer": {"question": "Where is Ada Lovelace?", "found": [], "evidence": [f"[1] T: {PASSAGE}"]},
 }
 SHOWN = '{\n "found": {\n }\n}'

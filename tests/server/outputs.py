@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tests.server.traversal import Planned, Typed
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:
@@ -89,6 +91,14 @@ class Rewriting:
 
     question: str
     queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a question names, and its other words."""
+
+    low: tuple[str, ...]
+    high: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +211,13 @@ Answered = (
     | Summary
     | Report
     | Rewriting
+    | Keys
     | Judgements
     | Routed
     | Structure
     | Parts
     | Answer
     | Tuned
+    | Typed
+    | Planned
 )

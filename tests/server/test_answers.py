@@ -3,7 +3,18 @@
 import pytest
 
 from tests.server.answers import RULES, NoRuleError, answer_step
-from tests.server.outputs import Answer, Element, Extraction, Judgements, Parts, Report, Rewriting, Routed, Structure
+from tests.server.outputs import (
+    Answer,
+    Element,
+    Extraction,
+    Judgements,
+    Keys,
+    Parts,
+    Report,
+    Rewriting,
+    Routed,
+    Structure,
+)
 
 PASSAGE = "Ada Lovelace worked with Charles Babbage in London. The Analytical Engine was never built."
 
@@ -65,6 +76,12 @@ def test_a_pronoun_becomes_the_last_name_of_the_history(question: str, history: 
     assert answer_step("rewrite", {"question": question, "history": history}) == Rewriting(expected, ())
 
 
+def test_the_keys_are_names_and_other_content_words() -> None:
+    assert answer_step("keywords", {"question": "Who taught Ada Lovelace mathematics?"}) == Keys(
+        ("Ada Lovelace",), ("taught", "mathematics")
+    )
+
+
 def test_two_shared_content_words_are_an_entailment() -> None:
     passages = ["[3] The engine was built in 1840.", "[5] An engine is loud."]
     found = answer_step("filter", {"question": "When was the engine built?", "hypothesis": "-", "passages": passages})
@@ -119,4 +136,4 @@ def test_an_unknown_step_and_a_missing_field_have_no_rule() -> None:
         answer_step("judge", {})
     with pytest.raises(NoRuleError, match="no field 'statements'; it has name"):
         answer_step("summarize", {"name": "A"})
-    assert len(RULES) == 13
+    assert len(RULES) == 16

@@ -6,24 +6,28 @@ from typing import get_args
 import pytest
 
 from prompts.answer import AnswerStep
+from prompts.classify import Classify
 from prompts.decompose import Decompose
 from prompts.engine.models import ModelChoice, Models
 from prompts.engine.roles import ROLES
 from prompts.engine.step import Step
 from prompts.extract import Extract, Glean
 from prompts.filter import Filter
+from prompts.keywords import Keywords
 from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.rewrite import Rewrite
 from prompts.route import Route
 from prompts.structurize import Structurize
 from prompts.summarize import Summarize
+from prompts.traverse import PlanTraversal
 from prompts.tune import Tune
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
 STEPS = (
-    AnswerStep, Decompose, Extract, Filter, Glean, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
+    AnswerStep, Classify, Decompose, Extract, Filter, Glean, Keywords, PlanTraversal, Resolve, Rewrite, Route,
+    Structurize, Summarize, Tune, WriteReports,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from storage.database import Database
 from storage.errors import StorageError, UnknownDocument, WorkspaceFormatError
 from storage.export import export
 from storage.generations import Workspace
+from storage.graph import GraphRows
 from storage.meta import UsageRow
 from storage.parts import from_stored, to_stored
 from storage.records import DeadLetter, Document, Entity, Occurrence, Part, Relation, Triple
@@ -205,8 +206,8 @@ def test_postings_are_a_matrix_of_all_chunks(staging: Staging) -> None:
 def test_the_graph_is_replaced_whole(staging: Staging) -> None:
     chunk = put(staging, "a", "x" * 20)[0].id
     stray = [Occurrence(item="rel_1", chunk=chunk, start=0, end=5)]
-    staging.graph.replace_graph([Entity(id="ent_9", name="old", kind="k")], [], [], [], [])
-    staging.graph.replace_graph(ENTITIES, ALIASES, occurrences(chunk), RELATIONS, stray)
+    staging.graph.replace_graph(GraphRows([Entity(id="ent_9", name="old", kind="k")]))
+    staging.graph.replace_graph(GraphRows(ENTITIES, ALIASES, occurrences(chunk), RELATIONS, stray))
     graph = staging.graph
     assert graph.entities() == ENTITIES
     assert graph.entities(["ent_2", "ent_9"]) == ENTITIES[1:]
@@ -255,7 +256,7 @@ def test_the_same_writes_in_another_order_export_the_same(tmp_path: Path) -> Non
         with Workspace(tmp_path / name).write() as staging:
             for letter in order:
                 put(staging, letter, letter * 90)
-            staging.graph.replace_graph(ENTITIES, ALIASES, occurrences("chk_a_0"), RELATIONS, [])
+            staging.graph.replace_graph(GraphRows(ENTITIES, ALIASES, occurrences("chk_a_0"), RELATIONS))
             exports.append(export(staging))
     assert exports[0] == exports[1]
     assert len(exports[0]["chunks"]) == 10
@@ -305,7 +306,7 @@ def test_a_large_graph_is_written_and_read_in_bulk(staging: Staging) -> None:
         Occurrence(item=f"ent_{i % 30_000:06d}", chunk=f"chk_{i % 5_000}", start=i, end=i + 3) for i in range(100_000)
     ]
     began = time.process_time()
-    staging.graph.replace_graph(entities, [], places, relations, [])
+    staging.graph.replace_graph(GraphRows(entities, (), places, relations))
     written = time.process_time() - began
     began = time.process_time()
     assert staging.graph.entities() == entities

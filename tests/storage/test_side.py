@@ -42,6 +42,8 @@ def test_opening_a_workspace_makes_no_side_store(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "ws")
     assert not (tmp_path / "ws").exists()
     assert workspace.side.answers.get("q", "e") is None
+    assert not (tmp_path / "ws").exists(), "nor does reading from it"
+    workspace.side.answers.put("q", "e", "a")
     assert (tmp_path / "ws" / "side.sqlite").exists()
 
 

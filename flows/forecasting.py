@@ -1,0 +1,131 @@
+"""What would an index run do, and what would it cost?
+
+The forecast is a rehearsal: the same flow, on a workspace of its own that is thrown away, with a stand-in for every
+model. So it knows what is in the cache, what has changed, and which reports that touches; only what a model would
+write is estimated, from what it has written for this workspace before, else by a stated rule.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from flows.budgeting import INDEXING
+from flows.history import written_before
+from flows.indexing import IndexOptions, build_index
+from flows.indexing_store import carried_over
+from flows.runtime import Runtime
+from prompts.engine.embedder import NoEmbedder
+from prompts.engine.embedding_api import STEP, ApiEmbedder
+from prompts.engine.meter import Meter
+from prompts.forecast import answer, extraction_tokens
+from storage.errors import NoGeneration
+from storage.generations import Workspace
+from storage.records import DocumentCounts, Skipped
+from storage.rehearsal import rehearsal
+from storage.spending import Forecast, StepForecast
+from tasks.chunk import chunk
+from tasks.embed import plan_windows
+from tasks.forecast import lengths_of
+from tasks.load.step import load
+
+SAMPLE = 500  # passages
+
+
+class _Unread(NoEmbedder):
+    """Embeds nothing, under the name of an embedder: in a rehearsal nobody searches."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a run would do, without what it costs."""
+
+    documents: DocumentCounts
+    skipped: tuple[Skipped, ...]
+    chunks: int
+    to_extract: int
+
+
+async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> Forecast:
+    """The plan of a run and what it would take; calls no model and leaves the workspace as it is.
+
+    Raises what the run would raise before its first call.
+    """
+    started = time.monotonic()
+    embedder = runtime.embedder
+    if all(map(runtime.models.is_offline, INDEXING)) and not isinstance(embedder, ApiEmbedder):
+        return await _unpaid(sources, options, runtime, started)
+    lengths = lengths_of(written_before(runtime), _average_extraction(runtime.workspace))
+    models = runtime.models.rehearsed(partial(answer, rates=lengths.rates, each=lengths.each))
+    with rehearsal(runtime.workspace) as stage:
+        settings = runtime.settings.model_copy(update={"workspace": stage.root, "runner": "local"})
+        rehearsed = replace(runtime, settings=settings, workspace=stage, models=models, embedder=_Unread(embedder.name))
+        report = await build_index(sources, options, rehearsed)
+        if isinstance(embedder, ApiEmbedder) and report.published:
+            _forecast_vectors(embedder, stage, models.meter)
+    steps = _steps(models.meter, lengths.known)
+    asked = sum(one.calls + one.cached_calls for one in steps if one.step == "extract")
+    return _told(_Plan(report.documents, report.skipped, report.chunks, asked), steps, started)
+
+
+async def _unpaid(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime, started: float) -> Forecast:
+    """The plan where no model is asked: there is nothing to rehearse."""
+    carried = carried_over(await load(sources), options, runtime)
+    new = await chunk(carried.plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
+    changed = {document.id for document in carried.plan.put} | set(carried.plan.removed)
+    try:
+        with runtime.workspace.read() as generation:
+            staying = sum(one.document not in changed for one in generation.documents.chunks())
+    except NoGeneration:
+        staying = 0
+    plan = _Plan(carried.plan.counts, carried.loaded.skipped, staying + len(new), len(new))
+    return _told(plan, (), started)
+
+
+def _average_extraction(workspace: Workspace) -> float:
+    """Tokens of the stand-in's extraction of a stored passage; 0 where none is stored."""
+    try:
+        with workspace.read() as generation:
+            every = [one for one in generation.documents.chunks() if one.kind == "text"]
+    except NoGeneration:
+        return 0.0
+    some = every[:: max(1, len(every) // SAMPLE)]
+    return sum(extraction_tokens(one.title, one.text) for one in some) / len(some) if some else 0.0
+
+
+def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> None:
+    """Enter what embedding the new passages will take."""
+    with stage.read() as made:
+        done = {window.chunk for window in made.vectors.windows()}
+        new = [one for one in made.documents.chunks() if one.id not in done]
+        planned = plan_windows(new, embedder, have=())
+        stored = made.vectors.have(embedder.name, list(planned.missing))
+    texts = {key: text for key, text in planned.missing.items() if key not in stored}
+    if texts:
+        meter.record(STEP, embedder.name, embedder.forecast(texts))
+
+
+def _steps(meter: Meter, known: frozenset[str]) -> tuple[StepForecast, ...]:
+    return tuple(
+        StepForecast(
+            step=step, model=model, calls=spent.calls, cached_calls=spent.cached_calls,
+            input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=spent.cost_usd,
+            basis="history" if step in known else "rule",
+        )
+        for step, model, spent in meter.rows()
+    )  # fmt: skip
+
+
+def _told(plan: _Plan, steps: tuple[StepForecast, ...], started: float) -> Forecast:
+    costs = [one.cost_usd for one in steps]
+    known = [cost for cost in costs if cost is not None]
+    return Forecast(
+        documents=plan.documents, skipped=plan.skipped, chunks=plan.chunks, chunks_to_extract=plan.to_extract,
+        calls=sum(one.calls for one in steps), cached_calls=sum(one.cached_calls for one in steps),
+        input_tokens=sum(one.input_tokens for one in steps), output_tokens=sum(one.output_tokens for one in steps),
+        cost_usd=sum(known) if len(known) == len(costs) else None, steps=steps, seconds=time.monotonic() - started,
+    )  # fmt: skip

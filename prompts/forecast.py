@@ -1,0 +1,132 @@
+"""What would a model about answer to the steps of an index run, and how many tokens would it write?
+
+Good enough to forecast the calls that follow from an answer; no word of it is ever kept. Names of several words stand
+for the entities that a model finds in a passage, and every two of them in one sentence for a relation.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from itertools import combinations
+
+from prompts.engine.calls import Call
+from prompts.engine.guard import restore
+from prompts.extract import (
+    EntityFound,
+    Extract,
+    Extracted,
+    ExtractGraph,
+    ExtractWithClaims,
+    RelationFound,
+    extract_offline,
+)
+from prompts.language.segment import sentences
+from prompts.language.tokens import count_tokens
+from prompts.report import MAX_FINDINGS, FindingWritten, ReportWritten, WriteReport, WriteReports
+from prompts.resolve import Resolve, ResolveNames, Verdict, Verdicts
+from prompts.summarize import Summarize, SummarizeEntity
+
+MOST_RELATIONS = 60
+MOST_LENGTH = 200  # of what is said of an entity or a relation
+# A passage with fewer names of several words than one in so many characters is taken with its single words too.
+SPARSE = 400
+# Tokens that a model writes for each of the stand-in's; measured with the project's scripted model.
+RATES: Mapping[str, float] = {"extract": 0.94, "glean": 0.94, "resolve": 1.0, "summarize": 1.0, "report": 0.93}
+_FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.M)
+_NUMBERED = re.compile(r"\[(\d+)\] ")
+
+
+def answer(call: Call, rates: Mapping[str, float], each: Mapping[str, float]) -> tuple[str, int]:
+    """An answer in the form of the call's step, and about how many tokens a model's would have.
+
+    `each` are tokens of an answer by step, `rates` for the others what the stand-in's tokens are multiplied by.
+    """
+    text, written = _ANSWERS[call.step](_fields(call), call)
+    tokens = each.get(call.step)
+    return text, round(count_tokens([written])[0] * rates[call.step] if tokens is None else tokens)
+
+
+def extraction_tokens(title: str, passage: str) -> int:
+    """Tokens of the stand-in's extraction of a passage."""
+    return count_tokens([Extract.wire.write(ExtractGraph, {"found": _found(title, passage)})])[0]
+
+
+def _fields(call: Call) -> dict[str, str]:
+    """The inputs as they were written for the model."""
+    asked = next(one.content for one in reversed(call.messages) if one.role == "user" and _FIELD.match(one.content))
+    _, *parts = _FIELD.split(restore(asked))
+    return {name: value.strip("\n") for name, value in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _extraction(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
+    found = _found(fields["title"], fields["passage"])
+    step = Extract
+    if "\nC<TAB>" in call.messages[0].content:
+        step = ExtractWithClaims
+        found = found.model_copy(update={"claims": extract_offline(fields["title"], fields["passage"]).claims})
+    text = step.wire.write(step.task, {"found": found})
+    return text, text
+
+
+def _gleaning(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
+    """The names that the first answer leaves out."""
+    known = set(json.loads(fields["known"]))
+    every = extract_offline(fields["title"], fields["passage"])
+    missed = [one for one in every.entities if one.name not in known and one.name[:1].isupper()]
+    text = Extract.wire.write(ExtractGraph, {"found": Extracted(entities=missed)})
+    return text, text
+
+
+def _found(title: str, passage: str) -> Extracted:
+    every = extract_offline(title, passage).entities
+    longer = [one for one in every if " " in one.name and not one.name.islower()]
+    entities = longer if len(longer) >= max(2, len(passage) // SPARSE) else every
+    relations: dict[frozenset[str], RelationFound] = {}
+    for start, end in sentences(passage):
+        said = " ".join(passage[start:end].split())
+        shown = said[:MOST_LENGTH]
+        inside = [one.name for one in entities if one.name in said]
+        whole = [name for name in inside if not any(name in other for other in inside if other != name)]
+        for source, target in combinations(sorted(whole, key=said.find), 2):
+            if len(relations) < MOST_RELATIONS:
+                relation = RelationFound(source=source, target=target, predicate="is related to", description=shown)
+                relations.setdefault(frozenset((source, target)), relation)
+    found = [EntityFound(name=one.name, kind=one.kind, description=one.description[:MOST_LENGTH]) for one in entities]
+    return Extracted(entities=found, relations=list(relations.values()))
+
+
+def _decisions(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
+    """None, which leaves them to the rule; as long as one for each pair."""
+    pairs = range(len(json.loads(fields["pairs"])))
+    every = Verdicts(verdicts=[Verdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs])
+    write = Resolve.wire.write
+    return write(ResolveNames, {"decided": Verdicts()}), write(ResolveNames, {"decided": every})
+
+
+def _description(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
+    statements: list[str] = json.loads(fields["statements"])
+    text = Summarize.wire.write(SummarizeEntity, {"description": statements[0]})
+    return text, text
+
+
+def _report(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
+    names = [name.partition(":")[0] for name in json.loads(fields["entities"])]
+    statements = [_NUMBERED.sub("", said, count=1) for said in json.loads(fields["statements"])]
+    report = ReportWritten(
+        title=", ".join(names[:3]), summary=statements[0], rating=5.0, rating_reason=f"{len(names)} entities",
+        findings=[
+            FindingWritten(summary=said[:40], explanation=said, statements=[number])
+            for number, said in enumerate(statements[: MAX_FINDINGS - 1], 1)
+        ],
+    )  # fmt: skip
+    text = WriteReports.wire.write(WriteReport, {"report": report})
+    return text, text
+
+
+_ANSWERS: Mapping[str, Callable[[Mapping[str, str], Call], tuple[str, str]]] = {
+    "extract": _extraction,
+    "glean": _gleaning,
+    "resolve": _decisions,
+    "summarize": _description,
+    "report": _report,
+}

@@ -1,0 +1,67 @@
+"""How much room does each part of a workspace take, what bounds it, and what would a clean-up free?"""
+
+from storage.generations import Workspace
+from storage.layout import LEASE, Layout, size_of
+from storage.locks import Lease
+from storage.records import Record
+from storage.retention import unpublished
+from storage.side import SidePart
+
+
+class GenerationSize(Record):
+    """`read`: somebody reads it now. `goes`: a clean-up removes it."""
+
+    number: int
+    size_bytes: int
+    current: bool
+    read: bool
+    goes: bool
+
+
+class Sizes(Record):
+    """Bytes on disk. `side_bytes` is the file of `side`, `holes_bytes` what of it is empty; `leftover_bytes` is what a
+    run left behind; `freed_bytes` is about what `trellis clean` frees."""
+
+    generations: tuple[GenerationSize, ...]
+    kept_generations: int
+    side: tuple[SidePart, ...]
+    side_bytes: int
+    holes_bytes: int
+    leftover_bytes: int
+    total_bytes: int
+    freed_bytes: int
+
+
+def measure(workspace: Workspace, keep: int | None = None) -> Sizes:
+    """What a workspace takes; nothing is made where there is none. `keep` is how many generations a clean-up leaves."""
+    layout, most = Layout(workspace.root), keep or workspace.keep_generations
+    generations = _generations(layout, most)
+    side_bytes = sum(file.stat().st_size for file in layout.root.glob(f"{layout.side_file.name}*"))
+    holes, leftovers = workspace.side.holes(), sum(map(size_of, [layout.staging, *unpublished(layout)]))
+    return Sizes(
+        generations=generations, kept_generations=most, side=tuple(workspace.side.parts()),
+        side_bytes=side_bytes, holes_bytes=holes, leftover_bytes=leftovers, total_bytes=size_of(layout.root),
+        freed_bytes=leftovers + holes + sum(one.size_bytes for one in generations if one.goes),
+    )  # fmt: skip
+
+
+def _generations(layout: Layout, keep: int) -> tuple[GenerationSize, ...]:
+    numbers, pointer = layout.numbers(), layout.pointer()
+    staying = {*numbers[-keep:], pointer.current}
+    found = []
+    for number in sorted({*numbers, *layout.retired()}):
+        read = _is_read(layout, number)
+        found.append(
+            GenerationSize(
+                number=number, size_bytes=size_of(layout.folder(number)), current=number == pointer.current, read=read,
+                goes=number not in staying and not read,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _is_read(layout: Layout, number: int) -> bool:
+    lease = Lease.take(layout.folder(number) / LEASE, exclusive=True)
+    if lease is not None:
+        lease.release()
+    return lease is None

@@ -1,0 +1,202 @@
+"""What do the mentions of each thing add up to? Entities, relations and claims from resolved names.
+
+All of them, or those of the things that a change touches; each is the same either way.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import fsum
+
+from pydantic import TypeAdapter
+
+from prompts.language.words import fold, stem
+from storage.records import (
+    Alias,
+    Claim,
+    Entity,
+    Found,
+    Mention,
+    MentionRow,
+    Occurrence,
+    Relation,
+    RelationMention,
+    RelationRow,
+    content_id,
+)
+from tasks.claims import claims_of
+from tasks.resolve.edits import Given
+from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
+
+_TITLED = ("Mr ", "Mr. ", "Dr ", "Dr. ", "Prof ", "Prof. ", "Professor ", "Sir ")
+
+_Placed = tuple[Mention | MentionRow, str]  # a mention and its document
+_Said = RelationMention | RelationRow
+_Triple = tuple[str, str, str]  # the groups of source and target, and the predicate's key
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The graph's records, each kind in the order of its ids; `strengths` are the sums behind the weights."""
+
+    entities: tuple[Entity, ...]
+    aliases: tuple[Alias, ...]
+    entity_occurrences: tuple[Occurrence, ...]
+    relations: tuple[Relation, ...]
+    relation_occurrences: tuple[Occurrence, ...]
+    claims: tuple[Claim, ...]
+    evidence: Mapping[str, tuple[str, ...]]
+    strengths: Mapping[str, float]
+
+
+def entity_id(group: str) -> str:
+    """The id of the entity that a group of names becomes."""
+    return content_id("ent", group)
+
+
+@dataclass
+class _Sorted:
+    """The mentions of the wanted groups, and the statements that touch one."""
+
+    mentions: dict[str, list[_Placed]] = field(default_factory=lambda: defaultdict(list))
+    said: dict[_Triple, list[_Said]] = field(default_factory=lambda: defaultdict(list))
+
+
+def assemble(
+    found: Sequence[Found],
+    documents: Mapping[str, str],
+    resolved: Resolved,
+    given: Mapping[str, Given],
+    wanted: Collection[str] | None = None,
+) -> Assembled:
+    """The records of the wanted groups and of all relations that touch one (None: of everything).
+
+    `documents`: by chunk. Relation weights are strengths divided by the largest of those there are (GraphRAG, section
+    2.3), so 0 < weight ≤ 1.
+    """
+    read = _sorted(found, documents, resolved, wanted)
+    ids = {group: entity_id(group) for group in {*read.mentions, *(end for triple in read.said for end in triple[:2])}}
+    # fsum is exact, so that the order of the documents cannot change the last digit of a weight.
+    strengths = {triple: fsum(said.weight for said in group) for triple, group in read.said.items()}
+    heaviest = max(strengths.values(), default=1.0) or 1.0
+    degree = Counter(end for triple in read.said for end in triple[:2])
+    relations = {
+        triple: _relation(triple, said, strengths[triple] / heaviest, ids) for triple, said in read.said.items()
+    }
+    entities = [_entity(ids[key], of, degree[key], given.get(key)) for key, of in read.mentions.items()]
+    asked = {ids[group] for group in read.mentions}
+    claims = claims_of(found, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)]))
+    return Assembled(
+        entities=tuple(sorted(entities, key=lambda entity: entity.id)),
+        aliases=_aliases(read.mentions, ids, entities, resolved),
+        entity_occurrences=_occurrences(
+            {(ids[key], one.chunk, one.start, one.end) for key, of in read.mentions.items() for one, _ in of}
+        ),
+        relations=tuple(sorted(relations.values(), key=lambda relation: relation.id)),
+        relation_occurrences=_occurrences(
+            {(relations[triple].id, one.chunk, one.start, one.end) for triple, of in read.said.items() for one in of}
+        ),
+        claims=tuple(one for one in claims if one.subject in asked or one.object in asked),
+        evidence={ids[key]: _evidence(of) for key, of in read.mentions.items()},
+        strengths={relations[triple].id: strengths[triple] for triple in read.said},
+    )
+
+
+def _sorted(
+    found: Sequence[Found], documents: Mapping[str, str], resolved: Resolved, wanted: Collection[str] | None
+) -> _Sorted:
+    read, keys = _Sorted(), resolved.keys
+    for extraction in found:
+        document = documents[extraction.chunk]
+        for mention in extraction.mentions:
+            group = keys[document, name_key(mention.name)]
+            if wanted is None or group in wanted:
+                read.mentions[group].append((mention, document))
+        for said in extraction.relations:
+            source = keys[document, name_key(said.source)]
+            target = keys[document, name_key(said.target)]
+            if source != target and (wanted is None or source in wanted or target in wanted):
+                read.said[source, target, predicate_key(said.predicate)].append(said)
+    return read
+
+
+def _evidence(mentions: Sequence[_Placed]) -> tuple[str, ...]:
+    if len(mentions) == 1:
+        return (mentions[0][0].description,) if mentions[0][0].description else ()
+    ordered = sorted(mentions, key=lambda pair: (pair[1], pair[0].start, pair[0].name, pair[0].description))
+    return tuple(dict.fromkeys(mention.description for mention, _ in ordered if mention.description))
+
+
+def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrence, ...]:
+    names = ("item", "chunk", "start", "end")
+    return _many_occurrences().validate_python([dict(zip(names, place, strict=True)) for place in sorted(places)])
+
+
+@lru_cache(maxsize=1)
+def _many_occurrences() -> TypeAdapter[tuple[Occurrence, ...]]:
+    """All records in one call: a third of the time of as many constructors."""
+    return TypeAdapter(tuple[Occurrence, ...])
+
+
+def _entity(entity: str, mentions: Sequence[_Placed], degree: int, given: Given | None) -> Entity:
+    if len(mentions) == 1:
+        name, kind = mentions[0][0].name, mentions[0][0].kind
+    else:
+        names = Counter(mention.name for mention, _ in mentions)
+        name = max(
+            names,
+            key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name),
+        )
+        kind = main_kind(Counter(mention.kind for mention, _ in mentions))
+    said = given or Given()
+    return Entity(
+        id=entity,
+        name=said.name or name,
+        kind=said.kind or kind,
+        description=said.description or "",
+        mentions=len(mentions),
+        degree=degree,
+    )
+
+
+def _aliases(
+    groups: Mapping[str, Sequence[_Placed]], ids: Mapping[str, str], entities: Sequence[Entity], resolved: Resolved
+) -> tuple[Alias, ...]:
+    shown = {entity.id: entity.name for entity in entities}
+    found: list[Alias] = []
+    for key, mentions in groups.items():
+        entity, name = ids[key], shown[ids[key]]
+        told: dict[str, set[str]] = {}
+        for mention, document in mentions:
+            reasons = told.setdefault(mention.name, set())
+            if reason := resolved.reasons.get((document, name_key(mention.name))):
+                reasons.add(reason)
+        # Of two names that were joined the reason may stand with the one that is shown.
+        of_shown = told.pop(name, set())
+        for other, reasons in told.items():
+            reason = "" if name_key(other) == name_key(name) else min(reasons or of_shown, default="")
+            found.append(Alias(entity=entity, name=other, reason=reason or "the same name, written differently"))
+    return tuple(sorted(found, key=lambda alias: (alias.entity, alias.name)))
+
+
+@lru_cache(maxsize=100_000)
+def predicate_key(predicate: str) -> str:
+    """The form under which predicates are compared: folded stems."""
+    return " ".join(stem(word) for word in fold(predicate).replace("_", " ").replace("/", " ").split())
+
+
+def _relation(triple: _Triple, group: Sequence[_Said], weight: float, ids: Mapping[str, str]) -> Relation:
+    source, target, key = ids[triple[0]], ids[triple[1]], triple[2]
+    wordings = Counter(said.predicate for said in group) if len(group) > 1 else {group[0].predicate: 1}
+    described = min(((len(said.description), said.description) for said in group if said.description), default=(0, ""))
+    return Relation(
+        id=content_id("rel", source, target, key),
+        source=source,
+        target=target,
+        predicate=max(wordings, key=lambda wording: (wordings[wording], wording)),
+        description=described[1],
+        weight=weight,
+        count=len(group),
+        keys=tuple(sorted({key for said in group for key in said.keys})),
+    )

@@ -1,0 +1,240 @@
+"""What does the graph hold for a question on two levels: of what it names (low), and of what it asks about (high)?
+
+Low: entities by name, their relations and the entities one hop on. High: relations by their keys and predicates, and
+the entities at their ends. Source: LightRAG (arXiv 2410.05779), section 3.2.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from prompts.language.concepts import concept_terms
+from prompts.language.words import fold_name
+from storage.graph import EntityChunkPairs
+from storage.records import Passage, Relation
+from tasks.retrieve.facts import GraphFacts
+from tasks.retrieve.link import Link
+from tasks.retrieve.search import SearchIndex
+from tasks.step import step
+
+Scores = NDArray[np.float64]
+Level = Literal["low", "high", "both"]
+_Key = TypeVar("_Key", int, str)
+
+# Of an entity that everything touches, so many of the relations nearest to the question.
+MOST_RELATIONS = 40
+# What a relation or passage counts that shares no word with the question.
+FLOOR = 0.1
+# What a passage that only mentions an entity counts beside the one that is about it.
+MENTIONED = 0.3
+ONE_HOP = 0.6
+THEMED = 60
+# High keys alone are in the predicates of thousands of relations: the nearness of their passages decides among them.
+SHARPNESS = 4
+# What the high level counts beside the low one: names are surer than themes.
+HIGH_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one level, or both, found: scores of entities (by index), of relations (by id) and of all chunks."""
+
+    entities: Mapping[int, float]
+    relations: Mapping[str, float]
+    chunks: Scores
+
+    def with_high(self, high: "Found") -> "Found":
+        """Both levels; this one is the low."""
+        return Found(
+            _joined(self.entities, high.entities),
+            _joined(self.relations, high.relations),
+            _scaled(self.chunks) + HIGH_SHARE * _scaled(high.chunks),
+        )
+
+
+@dataclass
+class _Tally:
+    """Scores while they are being summed."""
+
+    chunks: Scores
+    entities: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    relations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def found(self) -> Found:
+        return Found(dict(self.entities), dict(self.relations), self.chunks)
+
+
+class Levels:
+    """The graph of a generation as both levels search it; immutable, so safe to share between threads."""
+
+    def __init__(self, index: SearchIndex, facts: GraphFacts, pairs: EntityChunkPairs) -> None:
+        """All three of one generation."""
+        self._index, self._facts = index, facts
+        self._where = {entity.id: place for place, entity in enumerate(index.entities)}
+        rows = np.array([self._where[name] for name in pairs.entities], np.int64)
+        columns = np.array([index.position[name] for name in pairs.chunks], np.int64)
+        shape = (len(index.entities), len(index.chunks))
+        places = (rows[pairs.entity_index], columns[pairs.chunk_index]) if len(pairs.counts) else ([], [])
+        self._stands = sparse.csr_matrix((np.ones(len(pairs.counts)), places), shape=shape)
+
+    def near(self, question: str, cosines: Mapping[str, float], documents: Collection[str] | None = None) -> Scores:
+        """How near each chunk is to the question by words and meaning, 0 to 1; -1 outside the documents."""
+        meaning = np.zeros(len(self._index.chunks))
+        for chunk, cosine in cosines.items():
+            meaning[self._index.position[chunk]] = max(cosine, 0.0)
+        near = (_scaled(self._index.lexicon.scores(question)) + _scaled(meaning)) / 2
+        if documents is not None:
+            inside = [place for name in set(documents) for place in self._index.documents.get(name, ())]
+            outside = np.ones(len(near), bool)
+            outside[inside] = False
+            near[outside] = -1.0
+        return near
+
+    def link(self, question: str, keys: Iterable[str]) -> list[Link]:
+        """The entities that the question names, and those that its low keys name besides."""
+        links = self._index.link(question)
+        linked = {fold_name(link.text) for link in links}
+        more = [link for key in keys if fold_name(key) not in linked for link in self._index.names.candidates(key)]
+        return list({link.entity: link for link in reversed([*links, *more])}.values())[::-1]
+
+    def low(self, links: Sequence[Link], keys: Iterable[str], near: Scores) -> Found:
+        """The linked entities, their relations, the entities one hop on, and the passages of all; `keys` are the
+        question's high ones, by which relations are preferred."""
+        wanted = self._wanted(keys)
+        tally = _Tally(np.zeros(len(near)))
+        for link in links:
+            weight = link.score / (1 + float(np.log1p(len(self._places(link.entity)))))
+            self._add_entity(tally, link.entity, weight, near)
+            for relation, fit in self._nearest(link.entity, wanted, near):
+                self._add_relation(tally, relation, weight * fit, near)
+                self._add_entity(tally, self._other(relation, link.entity), ONE_HOP * weight * fit, near)
+        return tally.found()
+
+    def high(self, keys: Iterable[str], near: Scores) -> Found:
+        """The relations whose keys and predicates share most with the keys, among equals those near the question; the
+        entities at their ends, and the passages of all."""
+        wanted = self._wanted(keys)
+        fits = np.zeros(len(self._relations))
+        for term, weight in wanted.items():
+            fits[self._themes.get(term, [])] += weight
+        scores = fits * np.maximum(near[self._stated], 0.0) ** SHARPNESS
+        tally = _Tally(np.zeros(len(near)))
+        for place in np.argsort(-scores, kind="stable")[:THEMED]:
+            if scores[place] <= 0:
+                break
+            relation = self._relations[place]
+            self._add_relation(tally, relation, float(scores[place]), near)
+            for end in (relation.source, relation.target):
+                self._add_entity(tally, self._where[end], ONE_HOP * float(scores[place]), near)
+        return tally.found()
+
+    def best(self, found: Found, k: int) -> list[Passage]:
+        """The k best passages of what was found; only such as the graph leads to."""
+        return self._index.rank(found.chunks, k)
+
+    # --- one level --------------------------------------------------------------------------------------------------
+
+    def _wanted(self, keys: Iterable[str]) -> dict[str, float]:
+        """The terms of the keys with their share of all rarity; 1 in sum."""
+        terms = dict.fromkeys(term for key in keys for term in concept_terms(key))
+        rarity = {term: self._rarity(term) for term in terms}
+        total = sum(rarity.values())
+        return {term: rare / total for term, rare in rarity.items()} if total else {}
+
+    def _rarity(self, term: str) -> float:
+        stating = len(self._themes.get(term, ()))
+        return float(np.log1p(len(self._relations) / (1 + stating))) if stating else 0.0
+
+    def _nearest(self, entity: int, wanted: Mapping[str, float], near: Scores) -> list[tuple[Relation, float]]:
+        """The relations of an entity that fit the question best, with how well, at most MOST_RELATIONS."""
+        fitting = []
+        for relation in self._facts.of(self._index.entities[entity].id):
+            said = sum(wanted.get(term, 0.0) for term in _themes_of(relation))
+            stated = max(
+                (float(near[self._index.position[place.chunk]]) for place in self._facts.places[relation.id]),
+                default=-1.0,
+            )
+            if stated >= 0:
+                fitting.append((relation, FLOOR + said + stated))
+        fitting.sort(key=lambda pair: -pair[1])
+        return fitting[:MOST_RELATIONS]
+
+    def _places(self, entity: int) -> NDArray[np.int32]:
+        """The chunks that an entity stands in."""
+        places: NDArray[np.int32] = self._stands.indices[self._stands.indptr[entity] : self._stands.indptr[entity + 1]]
+        return places
+
+    def _other(self, relation: Relation, entity: int) -> int:
+        source, target = self._where[relation.source], self._where[relation.target]
+        return target if source == entity else source
+
+    def _add_entity(self, tally: _Tally, entity: int, weight: float, near: Scores) -> None:
+        """The passage about an entity counts in full, those that mention it the more the nearer they are."""
+        tally.entities[entity] += weight
+        names = {fold_name(name) for name in self._index.names_of(entity)}
+        stands = self._places(entity)
+        share = MENTIONED / (1 + float(np.log1p(len(stands))))
+        for place in stands:
+            if near[place] >= 0:
+                about = fold_name(self._index.chunks[place].title) in names
+                tally.chunks[place] += weight * ((1.0 if about else share) + near[place] * share)
+
+    def _add_relation(self, tally: _Tally, relation: Relation, weight: float, near: Scores) -> None:
+        tally.relations[relation.id] += weight
+        for chunk in {place.chunk for place in self._facts.places[relation.id]}:
+            place = self._index.position[chunk]
+            if near[place] >= 0:
+                tally.chunks[place] += MENTIONED * weight
+
+    @cached_property
+    def _relations(self) -> list[Relation]:
+        return [relation for relation in self._facts.relations.values() if self._facts.places[relation.id]]
+
+    @cached_property
+    def _stated(self) -> NDArray[np.int64]:
+        """For each relation the chunk that states it first."""
+        first = [self._facts.places[relation.id][0].chunk for relation in self._relations]
+        return np.array([self._index.position[chunk] for chunk in first], np.int64)
+
+    @cached_property
+    def _themes(self) -> dict[str, list[int]]:
+        """The relations by the terms of their keys and predicate."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, relation in enumerate(self._relations):
+            for term in _themes_of(relation):
+                found[term].append(place)
+        return dict(found)
+
+
+def _themes_of(relation: Relation) -> set[str]:
+    return {term for text in (relation.predicate, *relation.keys) for term in concept_terms(text)}
+
+
+def _joined(low: Mapping[_Key, float], high: Mapping[_Key, float]) -> dict[_Key, float]:
+    total: dict[_Key, float] = defaultdict(float)
+    for share, scores in ((1.0, low), (HIGH_SHARE, high)):
+        best = max(scores.values(), default=1.0)
+        for key, score in scores.items():
+            total[key] += share * score / best
+    return dict(total)
+
+
+def _scaled(scores: Scores) -> Scores:
+    """Scores divided by the best one."""
+    best = scores.max() if scores.size else 0.0
+    return scores / best if best > 0 else scores
+
+
+@step("search-graph")
+async def search_graph(levels: Levels, level: Level, links: Sequence[Link], keys: Sequence[str], near: Scores) -> Found:
+    """What one level finds, or both: the low one from the links, the high one from the keys."""
+    if level == "high":
+        return levels.high(keys, near)
+    low = levels.low(links, keys, near)
+    return low if level == "low" else low.with_high(levels.high(keys, near))

@@ -1,0 +1,160 @@
+"""What do pages outside the index say to a question? (ERM4: read the whole page, keep its relevant parts by BM25)
+
+Anything with `Retriever`'s one method can bring pages: a search engine, an intranet, or, shipped, a folder of files.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from storage.records import Chunk, Document, Part, Passage, Record
+from tasks.chunk import chunk_document
+from tasks.load.compose import compose
+from tasks.load.discover import Found, resolve, walk
+from tasks.load.plain import Unreadable, clean, pretty_stem
+from tasks.load.sources import read_file
+from tasks.retrieve.lexical import Lexicon, chunk_terms
+from tasks.step import step
+
+PAGES = 5
+PARTS = 5
+PART_TOKENS = 200
+FURTHER_QUERY = 0.8
+
+logger = logging.getLogger(__name__)
+
+
+class Page(Record):
+    """A whole page: where it is (a path or an address), and its text. `pages` are the offsets at which its printed
+    pages begin, empty where it has none."""
+
+    path: str
+    title: str
+    text: str
+    pages: tuple[int, ...] = ()
+
+
+class Retriever(Protocol):
+    """Brings the n pages that promise most for a query, best first; fewer where there are fewer."""
+
+    async def pages(self, query: str, n: int) -> Sequence[Page]: ...
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The pages that a question has read, as documents and chunks by id; a document's id is its page's path."""
+
+    documents: dict[str, Document] = field(default_factory=dict)
+    chunks: dict[str, Chunk] = field(default_factory=dict)
+
+    def add(self, documents: Sequence[Document], chunks: Sequence[Chunk]) -> None:
+        """From now on these are known too."""
+        self.documents.update({document.id: document for document in documents})
+        self.chunks.update({chunk.id: chunk for chunk in chunks})
+
+
+@step("read-pages")
+async def read_pages(retriever: Retriever, queries: Sequence[str]) -> tuple[list[Document], list[Chunk]]:
+    """The best pages for each query, once each, as documents and their parts; a page without text is none."""
+    brought = await asyncio.gather(*(retriever.pages(query, PAGES) for query in queries))
+    pages = {page.path: page for found in brought for page in found[:PAGES] if page.text.strip()}
+    return await asyncio.to_thread(_cut, list(pages.values()))
+
+
+def _cut(pages: Sequence[Page]) -> tuple[list[Document], list[Chunk]]:
+    documents = compose(map(_part, pages))
+    return documents, [chunk for document in documents for chunk in chunk_document(document, PART_TOKENS, 0)]
+
+
+def best_parts(chunks: Sequence[Chunk], queries: Sequence[str]) -> list[Passage]:
+    """At most `PARTS` chunks that share words with the queries, best first, scores up to 1; the first counts most."""
+    lexicon = _lexicon(chunks)
+    total = np.zeros(len(chunks))
+    for rank, query in enumerate(queries):
+        scores = lexicon.scores(query)
+        best = scores.max(initial=0.0)
+        if best > 0:
+            total = np.maximum(total, scores / best * (FURTHER_QUERY if rank else 1.0))
+    order = [place for place in np.argsort(-total, kind="stable")[:PARTS].tolist() if total[place] > 0]
+    return [
+        Passage(
+            document=chunks[i].document, title=chunks[i].title, chunk=chunks[i].id, score=round(float(total[i]), 6),
+            text=chunks[i].text,
+        )
+        for i in order
+    ]  # fmt: skip
+
+
+def joined(passages: Sequence[Passage], outside: Sequence[Passage]) -> list[Passage]:
+    """Both in turn, best first: their scores do not compare, and neither may push the other out."""
+    found: list[Passage] = []
+    for rank in range(max(len(passages), len(outside))):
+        found += [*passages[rank : rank + 1], *outside[rank : rank + 1]]
+    return found
+
+
+class FolderRetriever:
+    """The files of a folder as pages: every format that can be indexed. A file is read again when it has changed."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._read: dict[str, tuple[tuple[int, int], tuple[Page, ...]]] = {}
+
+    async def pages(self, query: str, n: int) -> Sequence[Page]:
+        """By BM25 over whole pages with their titles. Raises SourceNotFound where there is no such folder."""
+        return await asyncio.to_thread(self._best, query, n)
+
+    def _best(self, query: str, n: int) -> list[Page]:
+        pages = self._all()
+        whole = [
+            Chunk(
+                id=page.path, document=page.path, ordinal=0, start=0, end=len(page.text), text=page.text, tokens=0,
+                language="und", title=page.title,
+            )
+            for page in pages
+        ]  # fmt: skip
+        scores = _lexicon(whole).scores(query)
+        return [pages[place] for place in np.argsort(-scores, kind="stable")[:n].tolist() if scores[place] > 0]
+
+    def _all(self) -> list[Page]:
+        (source,) = resolve([self.folder])
+        found: list[Page] = []
+        for file in walk(source, []):
+            stat = Path(file.path).stat()
+            stamp = (stat.st_mtime_ns, stat.st_size)
+            if self._read.get(file.path, (None,))[0] != stamp:
+                self._read[file.path] = (stamp, tuple(_pages_of(file)))
+            found += self._read[file.path][1]
+        return found
+
+
+def _pages_of(file: Found) -> list[Page]:
+    try:
+        parts = read_file(file).parts
+    except Unreadable as reason:
+        logger.warning("%s is no page: %s", file.path, reason)
+        return []
+    return [Page(path=part.path, title=part.title, text=part.text, pages=part.pages) for part in parts]
+
+
+def _part(page: Page) -> Part:
+    title = page.title or pretty_stem(page.path)
+    return Part(
+        document=page.path, source="", path=page.path, kind="text", title=title, text=clean(page.text),
+        pages=page.pages,
+    )  # fmt: skip
+
+
+def _lexicon(chunks: Sequence[Chunk]) -> Lexicon:
+    """BM25 over these chunks alone."""
+    vocabulary: dict[str, int] = {}
+    rows: list[tuple[int, int, int]] = []
+    for place, chunk in enumerate(chunks):
+        rows += [(place, vocabulary.setdefault(t, len(vocabulary)), n) for t, n in chunk_terms(chunk).items()]
+    chunk_index, term_index, counts = np.array(rows, np.int32).reshape(-1, 3).T
+    return Lexicon(len(chunks), list(vocabulary), chunk_index, term_index, counts)

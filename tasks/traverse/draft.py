@@ -1,0 +1,247 @@
+"""Which plan do a question's own words give, without a model? (PolyG: one kind of plan for each type of question)"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from prompts.classify import PLAIN
+from prompts.language.words import fold
+from prompts.traverse import Hop, PlanStep, TraversalPlan
+from storage.records import QuestionType
+from tasks.traverse.cues import cues_in
+from tasks.traverse.measures import Measure, measure_of
+from tasks.traverse.meta_path import MAX_HOPS, Worded, best_paths, follow, narrowed
+from tasks.traverse.names import Named
+from tasks.traverse.plan import EVERYTHING, Graph, names_of, unknown
+from tasks.traverse.results import Problem
+from tasks.traverse.run import no_such_way
+from tasks.traverse.wording import best_way, blanked, owns, unknown_relation, ways_from
+
+_COUNTED = re.compile(
+    r"\bhow many\b|\b(?:count|number) (?:of )?(?:all )?the\b|\bwhat is the number of\b|多少|几个", re.I
+)
+_WITHOUT = re.compile(
+    r"\b(?:but|that|who|which|and)?\s*(?:is|are|was|were|do|does|did|has|have)?\s*(?:not|n't)\b|\bexcept\b|"
+    r"\bother than\b|\bwithout\b",
+    re.I,
+)
+_ASKS_IF = re.compile(r"^\W*(?:did|does|do|was|were|is|are|has|have|had)\b|是不是|是否|吗\W*$", re.I)
+_SHARED = re.compile(r"\b(?:both|common|shared?|same|mutual|also)\b|共同|都|相同", re.I)
+_LINKED = re.compile(r"\b(?:connect|link|relat|associat|tie)\w*|关系|联系", re.I)
+_IN_FIRST = "{1}"
+
+Draft = TraversalPlan | Problem
+
+
+def draft(question: str, kind: QuestionType, named: Sequence[Named], unlinked: Sequence[str], graph: Graph) -> Draft:
+    """A plan for a question of a type, of relations that the graph has around the things named; or why there is none.
+
+    `unlinked` are stretches that look like names and are none of the graph's.
+    """
+    sure = [name for name in named if not name.doubtful] or list(named)
+    measure = measure_of(blanked(question, named))
+    if not sure:
+        return _of_all(measure, graph) if measure and not unlinked else _names_nothing(question, unlinked, graph)
+    if kind in {"s*o", "spo"} and len(sure) == 1:
+        # An ordinary word may be the second name: "Is Ada an engineer?"
+        sure = list(named)
+        if len(sure) == 1 and unlinked:
+            return unknown(unlinked[0], graph)
+    if measure is not None and kind in {"nested", "sp*", "spo"}:
+        return _compared(question, measure, sure, graph)
+    if kind == "s**":
+        return _plan(PlanStep(operator="neighbours", sources=_called(sure[:1], graph)))
+    if kind == "nested":
+        return _nested(question, sure, graph)
+    return _followed(question, sure, graph) if kind == "sp*" or len(sure) == 1 else _of_two(question, kind, sure, graph)
+
+
+def _followed(question: str, names: Sequence[Named], graph: Graph) -> Draft:
+    ways = [best_way(blanked(question, _others(name, names)), name, graph) for name in names]
+    problems = [way for way in ways if isinstance(way, Problem)]
+    if len(problems) == len(ways):
+        return problems[0]
+    way = max((way for way in ways if isinstance(way, Worded)), key=lambda one: one.score)
+    return _plan(_along(way, graph, "count" if _COUNTED.search(question) else "follow"))
+
+
+def _others(name: Named, names: Sequence[Named]) -> list[Named]:
+    return [other for other in names if other is not name]
+
+
+def _along(way: Worded, graph: Graph, operator: str = "follow") -> PlanStep:
+    return PlanStep.model_validate(
+        {"operator": operator, "sources": names_of([way.source], graph), "hops": narrowed(graph.facts, way)}
+    )
+
+
+def _plan(*steps: PlanStep) -> TraversalPlan:
+    return TraversalPlan(steps=steps)
+
+
+def _called(names: Sequence[Named], graph: Graph) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for one in names for name in names_of(one.entities, graph)))
+
+
+def _names_nothing(question: str, unlinked: Sequence[str], graph: Graph) -> Problem:
+    raw = [word.strip("?.,!'\"") for word in question.split() if "_" in word]
+    if unlinked or raw:
+        return unknown([*unlinked, *raw][0], graph)
+    return Problem("not in the graph", "the question names nothing that the graph knows.")
+
+
+# --- two names -------------------------------------------------------------------------------------------------------
+
+
+def _of_two(question: str, kind: QuestionType, names: Sequence[Named], graph: Graph) -> Draft:
+    one, two = names[0], names[1]
+    if kind == "s*o":
+        return _plan(PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph)))
+    apart = _WITHOUT.search(question, one.end, two.start) if one.end < two.start else None
+    if apart is not None:
+        return _left_over(question, one, two, apart.start(), graph)
+    if _SHARED.search(question):
+        return _shared(question, one, two, graph)
+    if _ASKS_IF.search(question):
+        return _checked(question, one, two, graph)
+    hops = _worded_hops(question, one, two, graph)
+    return _plan(
+        PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph), hops=hops[:4])
+    )
+
+
+def _worded_hops(question: str, one: Named, two: Named, graph: Graph) -> tuple[Hop, ...]:
+    """The relations that the words of a question mean by themselves, wherever they stand in the graph."""
+    cues = cues_in(_LINKED.sub(" ", blanked(question, [one, two])))
+    relations = (graph.vocabulary.worded_by(cue) for cue in cues if not cue.asking)
+    return tuple(Hop(relation=relation) for relation in dict.fromkeys(relations) if relation is not None)
+
+
+def _shared(question: str, one: Named, two: Named, graph: Graph) -> Draft:
+    """What both reach in the way that is asked for; where no way is, how they are connected."""
+    if not [cue for cue in cues_in(blanked(question, [one, two])) if not cue.asking]:
+        return _plan(PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph)))
+    ways = [best_way(blanked(question, [other]), name, graph) for name, other in ((one, two), (two, one))]
+    steps: list[PlanStep] = []
+    for way in ways:
+        if isinstance(way, Problem):
+            return way
+        steps.append(_along(way, graph))
+    return _plan(*steps, PlanStep(operator="intersect", sources=("{1}", "{2}")))
+
+
+def _left_over(question: str, one: Named, two: Named, apart: int, graph: Graph) -> Draft:
+    """What the first reaches and the second does not; where nothing is said of the second's way, it is the first's."""
+    first = best_way(question[:apart], one, graph)
+    if isinstance(first, Problem):
+        return first
+    tail = blanked(question, [one])
+    second = best_way(" " * apart + tail[apart:], two, graph)
+    hops = first.hops if isinstance(second, Problem) else second.hops
+    return _plan(
+        _along(first, graph),
+        PlanStep(operator="follow", sources=_called([two], graph), hops=hops),
+        PlanStep(operator="difference", sources=("{1}", "{2}")),
+    )
+
+
+def _checked(question: str, one: Named, two: Named, graph: Graph) -> Draft:
+    """Whether the worded relation leads from the one that it is said to be of to the other one."""
+    owners = [name for name in (one, two) if owns(question, name)]
+    pairs = [(name, two if name is one else one) for name in (owners if len(owners) == 1 else (two, one))]
+    tried: list[tuple[Worded, Named, Named]] = []
+    for source, target in pairs:
+        ways = ways_from(blanked(question, [target]), source, graph)
+        tried += [(way, source, target) for way in ways]
+    reaching = [made for made in tried if set(made[2].entities) & set(made[0].ends) and not made[0].left]
+    if not reaching and not tried:
+        relations = _worded_hops(question, one, two, graph)
+        if relations:
+            return no_such_way(pairs[0][0].entities, relations[0].relation, graph)
+        cues = [cue for cue in cues_in(blanked(question, [one, two])) if not cue.asking]
+        if cues:
+            return unknown_relation(cues[0], pairs[0][0].entities, graph)
+        # "Is Ada an engineer?": in whatever relation.
+        return _plan(PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph)))
+    reaching = reaching or [longer for made in tried if (longer := _one_more(made, graph)) is not None]
+    way, source, target = max(reaching or tried, key=lambda made: made[0].score)
+    sources, targets = names_of([way.source], graph), _called([target], graph)
+    return _plan(PlanStep(operator="check", sources=sources, targets=targets, hops=way.hops))
+
+
+def _one_more(tried: tuple[Worded, Named, Named], graph: Graph) -> tuple[Worded, Named, Named] | None:
+    """The same way with the unworded step that reaches the target ("Is Ada's kid an engineer?"), if there is one."""
+    way, source, target = tried
+    for relation, inverse in graph.facts.leaving(way.ends):
+        hops = (*way.hops, Hop(relation=relation, inverse=inverse))
+        ends = follow(graph.facts, way.ends, hops[-1:])[0].ends
+        if len(hops) <= MAX_HOPS and set(target.entities) & set(ends):
+            return replace(way, hops=hops, ends=ends), source, target
+    return None
+
+
+# --- several steps ---------------------------------------------------------------------------------------------------
+
+
+def _compared(question: str, measure: Measure, names: Sequence[Named], graph: Graph) -> Draft:
+    """The things named by the measure; where there is one name, what the rest of the question finds from it."""
+    steps: list[PlanStep] = []
+    sources = _called(names, graph)
+    entities = tuple(entity for name in names for entity in name.entities)
+    if len(names) == 1:
+        way = best_way(_with_names(measure.rest, question, names), names[0], graph)
+        if isinstance(way, Problem):
+            return way
+        steps, sources, entities = [_along(way, graph)], (_IN_FIRST,), way.ends
+    hops = _measured_hops(measure, entities, graph)
+    if isinstance(hops, Problem):
+        return hops
+    return _plan(*steps, PlanStep(operator=measure.direction, sources=sources, hops=hops))
+
+
+def _with_names(rest: str, question: str, names: Sequence[Named]) -> str:
+    for name in names:
+        rest = rest[: name.start] + question[name.start : name.end] + rest[name.end :]
+    return rest
+
+
+def _measured_hops(measure: Measure, entities: Sequence[str], graph: Graph) -> tuple[Hop, ...] | Problem:
+    cues = cues_in(measure.words)
+    ways = [way for entity in entities[:20] for way in best_paths(graph.facts, entity, cues, 1)]
+    if ways:
+        return max(ways, key=lambda way: way.score).hops
+    if any(graph.vocabulary.worded_by(cue) for cue in cues):
+        return no_such_way(entities, measure.words, graph)
+    return Problem("bad plan", f'the graph has no relation "{measure.words}".', graph.vocabulary.nearest(measure.words))
+
+
+def _of_all(measure: Measure, graph: Graph) -> Draft:
+    """Of everything in the graph, what has most or least of something."""
+    relation = next((made for cue in cues_in(measure.words) if (made := graph.vocabulary.worded_by(cue))), None)
+    if relation is None:
+        nearest = graph.vocabulary.nearest(measure.words)
+        return Problem("bad plan", f'the graph has no relation "{measure.words}".', nearest)
+    return _plan(PlanStep(operator=measure.direction, sources=(EVERYTHING,), hops=(Hop(relation=relation),)))
+
+
+def _nested(question: str, names: Sequence[Named], graph: Graph) -> Draft:
+    """First those that the question describes, then what it asks of them."""
+    open_words = PLAIN | {word for word in fold(question).split() if _LINKED.match(word)}
+    ways = [best_way(blanked(question, _others(name, names)), name, graph, open_words) for name in names]
+    found = [(way, place) for place, way in enumerate(ways) if isinstance(way, Worded)]
+    if not found:
+        return next(way for way in ways if isinstance(way, Problem))
+    way, place = max(found, key=lambda one: (one[0].score, one[1]))
+    first = _along(way, graph)
+    if len(names) == 1:
+        return _plan(first, PlanStep(operator="neighbours", sources=(_IN_FIRST,)))
+    if len(names) == 2 and _LINKED.search(question):
+        return _plan(
+            first,
+            PlanStep(operator="connect", sources=_called(_others(names[place], names), graph), targets=(_IN_FIRST,)),
+        )
+    shared = [one for one, _ in found]
+    if len(shared) == len(names):
+        numbers = tuple(f"{{{n}}}" for n in range(1, len(shared) + 1))
+        return _plan(*(_along(one, graph) for one in shared), PlanStep(operator="intersect", sources=numbers))
+    return Problem("bad plan", "without a model, no steps are found that answer so nested a question.")

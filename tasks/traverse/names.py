@@ -1,0 +1,119 @@
+"""Which entities of the graph does a question name, and where in it do the names stand?"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prompts.language.words import STOPWORDS, WORD, fold_name
+from tasks.retrieve.link import Link, Names
+from tasks.step import step
+
+MOST_WORDS = 16
+SHORTEST = 2
+_POSSESSIVE = re.compile(r"\s*['’]\s*s?$")
+_JOINED = ("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A stretch `start`..`end` of the question and the entities (ids) that it may mean.
+
+    A name that is `doubtful` is an ordinary word of the question as well as a name of the graph.
+    """
+
+    text: str
+    start: int
+    end: int
+    entities: tuple[str, ...]
+    doubtful: bool = False
+
+
+class Spellings:
+    """The names of a graph exactly as written, beside the linker, which knows them folded; immutable.
+
+    An imported graph may call things by words in lower case, which the linker takes for ordinary ones.
+    """
+
+    def __init__(self, spellings: Sequence[tuple[str, ...]], ids: Sequence[str], linker: Names) -> None:
+        """`spellings[i]` are the names of the entity `ids[i]`, which is the linker's entity number i."""
+        self._ids = ids
+        self._linker = linker
+        self._exact: dict[str, list[str]] = defaultdict(list)
+        for names, entity in zip(spellings, ids, strict=True):
+            for name in names:
+                self._exact[name].append(entity)
+
+    def named(self, question: str) -> list[Named]:
+        """What a question names, in its order; longest stretches first, no overlaps."""
+        written = self._written(question)
+        linked: dict[tuple[int, int], list[Link]] = defaultdict(list)
+        for link in self._linker.link(question):
+            linked[link.start, link.end].append(link)
+        found = [one for one in written if not one.doubtful]
+        for (start, reach), links in linked.items():
+            text = _POSSESSIVE.sub("", question[start:reach])
+            entities = tuple(dict.fromkeys(self._ids[link.entity] for link in links))
+            found += _free(Named(text, start, start + len(text), entities), found)
+        for one in written:
+            found += _free(one, found) if one.doubtful else []
+        return sorted(found, key=lambda one: one.start)
+
+    def resolve(self, name: str) -> tuple[str, ...]:
+        """The entities that a name by itself means: as written, else folded; nothing where there is none."""
+        exact = self._exact.get(name)
+        if exact:
+            return tuple(exact)
+        folded = self._linker.by_key.get(fold_name(name), [])
+        return tuple(self._ids[entity] for entity in folded)
+
+    def unlinked(self, question: str, named: Sequence[Named]) -> list[str]:
+        """What looks like a name and is none of the graph's."""
+        links = [Link(text=one.text, entity=0, score=1.0, start=one.start, end=one.end) for one in named]
+        return self._linker.unlinked(question, links)
+
+    def nearest(self, name: str) -> list[str]:
+        """Entities (ids) whose names are spelt much like a name."""
+        return list(dict.fromkeys(self._ids[link.entity] for link in self._linker.candidates(name)))
+
+    def _written(self, question: str) -> list[Named]:
+        words = [(match.start(), match.end()) for match in WORD.finditer(question)]
+        found: list[Named] = []
+        at = 0
+        while at < len(words):
+            sizes = range(min(MOST_WORDS, len(words) - at), 0, -1)
+            size = next((n for n in sizes if self._is(question, words, at, n)), 0)
+            if size:
+                start, end = words[at][0], words[at + size - 1][1]
+                text = question[start:end]
+                doubtful = size == 1 and text.isalpha() and text.islower()
+                found.append(Named(text, start, end, tuple(self._exact[text]), doubtful))
+            at += max(size, 1)
+        return found
+
+    def _is(self, question: str, words: Sequence[tuple[int, int]], at: int, size: int) -> bool:
+        start, end = words[at][0], words[at + size - 1][1]
+        if question[start - 1 : start] in _JOINED or question[end : end + 1] in _JOINED:
+            return False  # a part of a longer name
+        text = question[start:end]
+        return text in self._exact and len(text) >= SHORTEST and text.lower() not in STOPWORDS
+
+
+def _free(name: Named, taken: Sequence[Named]) -> list[Named]:
+    """The name, unless it overlaps with one of those taken."""
+    return [name] if all(name.end <= one.start or name.start >= one.end for one in taken) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What of the graph a question names, and what looks like a name and is none of the graph's."""
+
+    named: tuple[Named, ...]
+    unlinked: tuple[str, ...]
+
+
+@step("link")
+async def link(question: str, spellings: Spellings) -> Linked:
+    """The names of a question, in its order."""
+    named = spellings.named(question)
+    return Linked(tuple(named), tuple(spellings.unlinked(question, named)))

@@ -1,0 +1,145 @@
+"""A dry run says what the run will do and take, calls nothing, and leaves no trace."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.generations import Workspace
+from storage.runs import RunRow
+from tests.flows.conftest import Command, write_rows
+from tests.flows.test_letters import row
+from tests.server.client import Server
+
+CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
+WITHIN = 0.15
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """The English part of the sample corpus that is text."""
+    ignored = shutil.ignore_patterns("zh", "data", "*.pdf", "*.docx", "*.xlsx", "*.pptx")
+    return Path(shutil.copytree(CORPUS, tmp_path / "corpus", ignore=ignored))
+
+
+def snapshot(folder: Path) -> Mapping[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def forecast(trellis: Command, *arguments: object) -> Any:
+    done = trellis("index", *map(str, arguments), "--dry-run", "--json")
+    assert done.code == 0, done.err
+    return done.json
+
+
+def test_a_first_run_is_forecast(model_server: Server, fresh: Command, tmp_path: Path) -> None:
+    corpus = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(40)])
+    found = forecast(fresh, corpus)
+    assert model_server.stats()["calls"] == 0
+    assert not fresh.workspace.exists()
+    report = fresh("index", str(corpus), "--json").json
+    assert found["documents"] == report["documents"]
+    assert found["chunks"] == found["chunks_to_extract"] == report["chunks"]
+    assert found["input_tokens"] == pytest.approx(report["usage"]["input_tokens"], rel=WITHIN)
+    assert found["output_tokens"] == pytest.approx(report["usage"]["output_tokens"], rel=WITHIN)
+    assert found["calls"] == pytest.approx(report["usage"]["calls"], rel=WITHIN)
+    extract = next(one for one in found["steps"] if one["step"] == "extract")
+    real = report["usage"]["by_step"]["extract"]
+    assert (extract["calls"], extract["input_tokens"]) == (real["calls"], real["input_tokens"])
+    assert (extract["basis"], extract["cost_usd"], found["cost_usd"]) == ("rule", None, None)
+
+
+def test_an_incremental_run_is_forecast_from_what_changes(model_server: Server, fresh: Command, corpus: Path) -> None:
+    fresh("index", str(corpus))
+    before = snapshot(fresh.workspace)
+    nothing = forecast(fresh, corpus)
+    assert (nothing["calls"], nothing["input_tokens"], nothing["chunks_to_extract"]) == (0, 0, 0)
+    (corpus / "more.md").write_text(
+        "# Olle Brandt\n\nOlle Brandt met Mira Sand in Velin Town in 1950. He was a miller.\n"
+    )
+    model_server.reset()
+    found = forecast(fresh, corpus)
+    assert model_server.stats()["calls"] == 0
+    assert snapshot(fresh.workspace).keys() == before.keys()
+    assert fresh("generations", "--json").json[-1]["number"] == 1
+    report = fresh("index", str(corpus), "--json").json
+    assert (found["documents"]["added"], found["chunks_to_extract"]) == (1, 1)
+    assert found["documents"] == report["documents"]
+    assert found["calls"] == report["usage"]["calls"]
+    assert found["input_tokens"] == pytest.approx(report["usage"]["input_tokens"], rel=WITHIN)
+
+
+def test_what_was_answered_before_the_run_was_stopped_is_not_forecast_again(
+    model_server: Server, fresh: Command, corpus: Path
+) -> None:
+    whole = forecast(fresh, corpus)
+    assert fresh("index", str(corpus), "--budget-tokens", str(whole["input_tokens"] // 2)).code == 3
+    asked = model_server.stats()["calls"]
+    rest = forecast(fresh, corpus)
+    assert rest["cached_calls"] == asked > 0
+    first, then = ({one["step"]: one for one in some["steps"]}["extract"] for some in (whole, rest))
+    assert (then["calls"], then["cached_calls"]) == (first["calls"] - asked, asked)
+
+
+def test_history_says_how_long_answers_are(model_server: Server, fresh: Command, corpus: Path) -> None:
+    side = Workspace(fresh.workspace).side
+    usage = '{"usage": [{"step": "summarize", "model": "openai/scripted", "calls": 40, "output_tokens": 4000}, '
+    usage += '{"step": "report", "model": "another", "calls": 40, "output_tokens": 4000}]}'
+    side.runs.append(RunRow(kind="index", started="", finished="", state="completed", summary=usage))
+    write_rows(corpus / "rows.jsonl", [{"id": str(n), "text": LONG.format(n)} for n in range(8)])
+    steps = {one["step"]: one for one in forecast(fresh, corpus)["steps"]}
+    assert steps["summarize"]["basis"] == "history"
+    assert steps["summarize"]["output_tokens"] == 100 * steps["summarize"]["calls"] > 0
+    assert steps["report"]["basis"] == "rule", "another model's answers say nothing of this one's"
+
+
+LONG = (
+    "Ilse Marrand was seen in Velin Town in the year {0} of the long survey, when she measured the wells of the east "
+    "shore and wrote down, in her own hand, every figure that the pump keepers gave her. Ilse Marrand kept book {0}."
+)
+
+
+def test_runs_remember_what_their_models_wrote(model_server: Server, fresh: Command, corpus: Path) -> None:
+    report = fresh("index", str(corpus), "--json").json
+    (run,) = Workspace(fresh.workspace).side.runs.list()
+    used = report["usage"]["by_step"]["extract"]
+    paid = {
+        "step": "extract",
+        "model": "openai/scripted",
+        "calls": used["calls"],
+        "output_tokens": used["output_tokens"],
+    }
+    assert paid in json.loads(run.summary)["usage"]
+
+
+def test_a_listed_price_makes_a_cost(fresh: Command, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_LM", "openai/gpt-4o-mini")
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", "made-up")
+    found = forecast(fresh, corpus)
+    assert found["cost_usd"] == pytest.approx(found["input_tokens"] * 0.15e-6 + found["output_tokens"] * 0.6e-6)
+    told = fresh("index", str(corpus), "--dry-run", "--budget-usd", "0.0001").out
+    assert "more than the budget" in told
+    assert "by rule" in told
+
+
+def test_offline_the_plan_is_told(fresh: Command, corpus: Path) -> None:
+    found = forecast(fresh, corpus)
+    assert (found["calls"], found["cost_usd"], found["steps"]) == (0, 0, [])
+    report = fresh("index", str(corpus), "--json").json
+    assert (found["documents"], found["chunks"]) == (report["documents"], report["chunks"])
+    (corpus / "letters" / "oke-to-marrand-1994.txt").unlink()
+    assert forecast(fresh, corpus)["documents"]["removed"] == 1
+    assert "1 removed" in fresh("index", str(corpus), "--dry-run").out
+    assert fresh("status", "--json").json["generation"] == 1
+
+
+def test_what_the_run_would_refuse_is_refused(fresh: Command, corpus: Path, tmp_path: Path) -> None:
+    assert fresh("index", str(tmp_path / "nowhere"), "--dry-run").code == 2
+    fresh("index", str(corpus))
+    for folder in ("people", "letters", "minutes", "news", "museum"):
+        shutil.rmtree(corpus / folder)
+    assert fresh("index", str(corpus), "--dry-run").code == 2
+    assert fresh("index", str(corpus), "--dry-run", "--allow-removals").code == 0

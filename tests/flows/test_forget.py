@@ -1,0 +1,186 @@
+"""A forgotten document is nowhere: not in the graph, the memory, the caches, an older generation or any file's bytes.
+
+Regressions of others' behaviour: deleting rebuilds from cached extractions, so that an empty cache breaks it; a deleted
+file leaves its entities behind.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.generations import Workspace
+from storage.memory import MemoryEntry
+from tests.flows.conftest import Command, write_rows
+from tests.server.client import Server
+
+SECRET = "Zephyrine Quillfeather"
+ROWS: tuple[Mapping[str, object], ...] = (
+    {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931."},
+    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Holm."},
+    {
+        "id": "secret",
+        "title": SECRET,
+        "text": f"{SECRET} lent Tomas Reyd 48731 crowns. {SECRET} lived in Mottlegrave near Velin. "
+        f"Nobody in Mottlegrave knew that {SECRET} had met Ana Korb in Holm before the loan was signed.",
+    },
+)
+TRACES = ("Quillfeather", "Mottlegrave", "48731", "quillfeather")
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "docs.jsonl", ROWS)
+
+
+def places(folder: Path) -> list[str]:
+    """The files whose bytes hold a trace of the document."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    holding = [path for path in files if any(trace.encode() in path.read_bytes() for trace in TRACES)]
+    return [path.relative_to(folder).as_posix() for path in holding]
+
+
+def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Command, docs: Path) -> None:
+    fresh("index", str(docs))
+    fresh("ask", f"Where did {SECRET} live?")
+    before = places(fresh.workspace)
+    assert any("generation.duckdb" in place for place in before)
+    assert any("side.sqlite" in place for place in before)
+    done = fresh("forget", "secret", "--json")
+    assert done.code == 0, done.err
+    report = done.json
+    assert (report["generation"], report["retired"], report["held"]) == (2, [1], [])
+    assert report["model_answers"] >= 1
+    assert places(fresh.workspace) == []
+    assert fresh("show", "secret").code == 2
+    assert [one["number"] for one in fresh("generations", "--json").json] == [2]
+    assert fresh("show", "bridge").out.startswith("Orla Bridge")
+    answer = fresh("ask", f"Where did {SECRET} live?", "--json").json
+    assert "Mottlegrave" not in json.dumps({**answer, "question": "", "trace": ""})
+
+
+def test_the_rest_is_what_it_would_be_without_it(
+    model_server: Server, fresh: Command, docs: Path, tmp_path: Path
+) -> None:
+    fresh("index", str(docs))
+    fresh("forget", "secret")
+    other = Workspace(tmp_path / "without")
+    rest = write_rows(tmp_path / "rest.jsonl", ROWS[:2])
+    from flows.__main__ import main
+
+    assert main(["index", str(rest), "--workspace", str(other.root)]) == 0
+    with Workspace(fresh.workspace).read() as one, other.read() as two:
+        assert one.graph.entities() == two.graph.entities()
+        assert one.graph.relations() == two.graph.relations()
+        assert one.communities.reports() == two.communities.reports()
+        assert one.vectors.windows() == two.vectors.windows()
+
+
+def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for row in ROWS:
+        (folder / f"{row['id']}.md").write_text(f"# {row['title']}\n\n{row['text']}\n", encoding="utf-8")
+    fresh("index", str(folder))
+    fresh("forget", "secret.md")
+    again = fresh("index", str(folder), "--json").json
+    assert (again["published"], again["documents"]["added"]) == (False, 0)
+    assert [one["reason"] for one in again["skipped"]] == ["forgotten: secret.md"]
+    (folder / "secret.md").rename(folder / "renamed.md")
+    assert fresh("index", str(folder), "--json").json["documents"]["added"] == 0, "moving it does not bring it back"
+    full = fresh("index", str(folder), "--full", "--json").json
+    assert full["documents"]["added"] == 0
+    (folder / "renamed.md").rename(folder / "secret.md")
+    named = fresh("index", str(folder / "secret.md"), "--json").json
+    assert named["documents"]["added"] == 1
+    assert SECRET in fresh("show", "secret.md").out
+    assert fresh("index", str(folder), "--json").json["skipped"] == []
+
+
+def test_a_row_without_an_id_stays_out_whatever_its_line(fresh: Command, docs: Path) -> None:
+    rows = [{"text": row["text"]} for row in ROWS]
+    write_rows(docs, rows)
+    fresh("index", str(docs))
+    assert fresh("forget", "docs.jsonl#3").code == 0
+    write_rows(
+        docs, [*rows[1:], {"text": "Olle Brandt came to Velin in 1950."}, {"text": "It rained in Holm in 1951."}]
+    )
+    for _ in range(2):
+        fresh("index", str(docs), "--allow-removals")
+        with Workspace(fresh.workspace).read() as made:
+            texts = [document.text for document in made.documents.documents()]
+        assert len(texts) == 3
+        assert not any(SECRET in text for text in texts)
+
+
+def test_undo_lets_it_in_with_its_source(fresh: Command, docs: Path) -> None:
+    fresh("index", str(docs))
+    fresh("forget", "secret", "reyd")
+    done = fresh("forget", "bridge", "--undo")
+    assert (done.code, "reyd, secret" in done.err) == (2, True)
+    assert fresh("forget", "secret", "--undo").code == 0
+    assert fresh("index", str(docs), "--json").json["documents"]["added"] == 1
+    assert fresh("show", "reyd").code == 2
+
+
+def test_what_is_kept_with_the_history_is_said_to_be_there(fresh: Command, docs: Path) -> None:
+    fresh("index", str(docs))
+    report = fresh("forget", "secret", "--keep-history", "--json").json
+    assert report["retired"] == []
+    assert fresh("show", "secret", "--as-of", "1").code == 0
+    gone = fresh("forget", "secret", "--json").json
+    assert gone["retired"] == [1], "what only an older generation holds can still be forgotten"
+    assert fresh("show", "secret", "--as-of", "1").code == 2
+    assert places(fresh.workspace) == []
+
+
+def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs: Path) -> None:
+    fresh("index", str(docs))
+    with Workspace(fresh.workspace).read() as reading:
+        report = fresh("forget", "secret", "--json").json
+        assert (report["retired"], report["held"]) == ([1], [1])
+        assert reading.documents.document("secret").title == SECRET
+        assert fresh("rollback", "1").code == 2
+        assert [one["number"] for one in fresh("generations", "--json").json] == [2]
+    write_rows(docs, [*ROWS, {"id": "more", "text": "Olle Brandt came to Velin in 1950."}])
+    fresh("index", str(docs))
+    assert places(fresh.workspace) == []
+
+
+def test_memory_of_it_goes_and_other_memory_stays(fresh: Command, docs: Path) -> None:
+    fresh("index", str(docs))
+    side = Workspace(fresh.workspace).side
+    for name in ("secret", "bridge"):
+        side.memory.put(MemoryEntry(source=name, title=f"About {name}?", content="x", documents=(name,), generation=1))
+        side.answers.put(f"About {name}?", "e", "{}", [name])
+    report = fresh("forget", "secret", "--json").json
+    assert (report["memory"], report["answers"]) == (1, 1)
+    assert [entry.source for entry in side.memory.entries()] == ["bridge"]
+    assert side.answers.get("About bridge?", "e") == "{}"
+
+
+def test_an_unknown_document_is_an_error_with_the_nearest(fresh: Command, docs: Path) -> None:
+    fresh("index", str(docs))
+    done = fresh("forget", "secrets", "--json")
+    assert done.code == 2
+    error: dict[str, Any] = done.json["error"]
+    assert error["type"] == "UnknownDocument"
+    assert "secret" in error["remedy"]
+    assert fresh("generations", "--json").json[-1]["number"] == 1
+
+
+def test_all_can_be_forgotten(fresh: Command, docs: Path) -> None:
+    fresh("index", str(docs))
+    assert fresh("forget", "secret", "bridge", "reyd").code == 0
+    assert fresh("status", "--json").json["counts"]["documents"] == 0
+    assert fresh("index", str(docs), "--json").json["published"] is False
+
+
+def test_a_document_that_says_the_same_is_named(fresh: Command, docs: Path) -> None:
+    write_rows(docs, [*ROWS, {**ROWS[2], "id": "copy"}])
+    fresh("index", str(docs))
+    report = fresh("forget", "secret", "--json").json
+    assert report["same_text"] == ["copy"]
+    assert fresh("index", str(docs), "--json").json["documents"]["unchanged"] == 3, "what is there stays"

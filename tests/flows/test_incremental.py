@@ -1,0 +1,180 @@
+"""Does what grew by many small runs equal what one run makes of the same documents?
+
+Random sequences of added, changed, removed and renamed documents over a small world in which names are shortened,
+shared, misspelt, stated to mean the same and told apart.
+"""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.settings import load_settings
+from storage.export import Export, export
+from storage.records import Report
+
+SEQUENCES, EACH, AT_ONCE = 200, 20, 40
+RUNS = 4
+RESOLVED = ("documents", "chunks", "mentions", "entities", "aliases", "entity_occurrences", "relations",
+            "relation_occurrences", "claims")  # fmt: skip
+
+_PEOPLE = [
+    "Ada Kestrel",
+    "Ada M. Kestrel",
+    "Kestrel",
+    "A. Kestrel",
+    "Bruno Holm",
+    "Dr. Holm",
+    "Mira Sund",
+    "Mira Sundt",
+]
+_PLACES = [
+    "Bergvik",
+    "Bergvik Harbour",
+    "the Harbour",
+    "Port Nolla",
+    "Mercury (planet)",
+    "Mercury (element)",
+    "Mercury",
+]
+_FIRMS = ["Nordlicht AG", "Nordlicht", "Harbour Survey Office", "HSO", "Tern Shipping Ltd", "Tern Shipping"]
+_SENTENCES = [
+    "{person} founded {firm} in {year}.",
+    "{person} is a {trade} from {place}.",
+    "{firm} is based in {place} and employs {number} people.",
+    "{firm}, also known as {other}, was sued by {person} in {year}.",
+    "{person} married {other_person} in {place}.",
+    "{place} is a town in {other_place}.",
+    "The {firm} report of {year} names {person} and {other_person}.",
+    "{place}是{person}的故乡。",
+]
+
+
+def _sentence(chance: random.Random) -> str:
+    return chance.choice(_SENTENCES).format(
+        person=chance.choice(_PEOPLE), other_person=chance.choice(_PEOPLE), firm=chance.choice(_FIRMS),
+        other=chance.choice(_FIRMS), place=chance.choice(_PLACES), other_place=chance.choice(_PLACES),
+        trade=chance.choice(["painter", "geologist", "harbour master"]), year=chance.randrange(1890, 1990),
+        number=chance.randrange(2, 900),
+    )  # fmt: skip
+
+
+def _text(chance: random.Random) -> str:
+    paragraphs = [
+        " ".join(_sentence(chance) for _ in range(chance.randrange(1, 4))) for _ in range(chance.randrange(1, 4))
+    ]
+    return "\n\n".join(paragraphs)
+
+
+def _title(chance: random.Random) -> str:
+    return chance.choice([*_PEOPLE, *_PLACES, *_FIRMS]) if chance.random() < 0.7 else ""
+
+
+class World:
+    """A file of documents that changes at random."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.file = folder / "documents.jsonl"
+        self.chance = random.Random(seed)  # noqa: S311 -- a sample, no secret
+        self.rows: dict[str, dict[str, str]] = {}
+        self.named = 0
+        for _ in range(self.chance.randrange(3, 9)):
+            self._add()
+        self._write()
+
+    def change(self) -> None:
+        """Some additions, changes, removals and renamings at once."""
+        for _ in range(self.chance.randrange(1, 4)):
+            what = self.chance.choice(["add", "add", "change", "extend", "remove", "rename", "retitle"])
+            name = self.chance.choice(sorted(self.rows))
+            if what == "add" or (what == "remove" and len(self.rows) < 3):
+                self._add()
+            elif what == "change":
+                self.rows[name]["text"] = _text(self.chance)
+            elif what == "extend":  # what follows keeps its words, but not its place
+                self.rows[name]["text"] = f"{_sentence(self.chance)}\n\n{self.rows[name]['text']}"
+            elif what == "retitle":
+                self.rows[name]["title"] = _title(self.chance)
+            elif what == "remove":
+                del self.rows[name]
+            else:
+                self.rows[self._name()] = self.rows.pop(name)
+        self._write()
+
+    def _name(self) -> str:
+        self.named += 1
+        return f"{self.chance.choice('abcxyz')}{self.named}"
+
+    def _add(self) -> None:
+        self.rows[self._name()] = {"title": _title(self.chance), "text": _text(self.chance)}
+
+    def _write(self) -> None:
+        rows = [json.dumps({"id": name, **row}) for name, row in self.rows.items()]
+        self.chance.shuffle(rows)
+        self.file.write_text("\n".join(rows), encoding="utf-8")
+
+
+def _runtime(workspace: Path) -> Runtime:
+    given = {
+        "workspace": workspace,
+        "embedding": "none",
+        "chunk_tokens": 40,
+        "community_size": 4,
+        "community_drift": 0.5,
+    }
+    return open_runtime(load_settings(given, {}))
+
+
+async def _indexed(source: Path, workspace: Path, full: bool = False) -> Export:
+    runtime = _runtime(workspace)
+    await build_index([source], IndexOptions(full=full, allow_removals=True), runtime)
+    with runtime.workspace.read() as generation:
+        return export(generation)
+
+
+def _hierarchy(found: Export) -> None:
+    """Communities are exclusive and exhaustive at each level, inside their parents, and every report has one."""
+    entities = {row["id"] for row in found["entities"]}
+    by_id = {row["id"]: row for row in found["communities"]}
+    levels: dict[object, Counter[object]] = {}
+    for row in found["communities"]:
+        levels.setdefault(row["level"], Counter()).update(row["members"])  # type: ignore[arg-type]
+        parent = by_id.get(row["parent"])
+        assert (row["level"] == 0) == (parent is None)
+        assert parent is None or set(row["members"]) <= set(parent["members"])  # type: ignore[arg-type]
+    for counted in levels.values():
+        assert set(counted) == entities
+        assert set(counted.values()) <= {1}
+    documents = {row["id"]: str(row["text"]) for row in found["documents"]}
+    for report in found["reports"]:
+        assert report["community"] in by_id
+        for finding in Report.model_validate(report).findings:
+            quoted = " ".join(documents[finding.document][finding.start : finding.end].split())
+            assert quoted, "a finding without its place"
+            assert quoted in finding.explanation or finding.explanation in quoted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(at, marks=[pytest.mark.patient] if at >= AT_ONCE else []) for at in range(0, SEQUENCES, EACH)],
+)
+async def test_small_runs_end_where_one_run_does(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + EACH):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        world = World(folder, seed)
+        grown = await _indexed(world.file, folder / "grown")
+        for _ in range(RUNS):
+            world.change()
+            grown = await _indexed(world.file, folder / "grown")
+            _hierarchy(grown)
+        anew = await _indexed(world.file, folder / "anew")
+        assert {kind: grown[kind] for kind in RESOLVED} == {kind: anew[kind] for kind in RESOLVED}, f"seed {seed}"
+        if seed % EACH == 0:
+            full = await _indexed(world.file, folder / "grown", full=True)
+            assert full == anew

@@ -1,0 +1,147 @@
+"""Pages from outside the index join the evidence: chosen whole, read in parts, filtered, and cited where they are."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from flows.query import aask, ask
+from storage.errors import SourceNotFound
+from storage.generations import Workspace
+from tasks.retrieve.pages import FolderRetriever, Page, best_parts, joined, read_pages
+from tests.flows.conftest import Command, write_rows
+
+OTTER = "# Otter Lock\n\nThe Otter Lock was built in 1888 by Magda Plisk.\n\n## Today\n\nIt is closed on Mondays.\n"
+BUILT = "Who built the Otter Lock?"
+MANUAL = Path(__file__).parents[2] / "examples" / "corpus" / "manuals" / "kestrel-bearing-manual.pdf"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / "otter.md").write_text(OTTER, encoding="utf-8")
+    (folder / "weather.txt").write_text("Rain fell on the harbour for nine days.", encoding="utf-8")
+    (folder / "空.txt").write_text(" ", encoding="utf-8")
+    shutil.copy(MANUAL, folder / "manual.pdf")
+    write_rows(folder / "rows.jsonl", [{"title": "Seals", "text": "Seals rest at Quill Point."}])
+    return folder
+
+
+class Told:
+    """A search engine as a test would have it: it remembers what it was asked."""
+
+    def __init__(self, *pages: Page) -> None:
+        self.found = pages
+        self.asked: list[tuple[str, int]] = []
+
+    async def pages(self, query: str, n: int) -> Sequence[Page]:
+        self.asked.append((query, n))
+        return self.found[:n]
+
+
+def page(path: str, text: str, title: str = "") -> Page:
+    return Page(path=path, title=title, text=text)
+
+
+async def test_a_folder_gives_the_best_pages_first(folder: Path) -> None:
+    retriever = FolderRetriever(folder)
+    assert [Path(one.path).name for one in await retriever.pages(BUILT, 5)] == ["otter.md"]
+    assert len(await retriever.pages("rocker bearings, rain, seals", 2)) == 2
+    assert (await retriever.pages("seals", 5))[0].path.endswith("rows.jsonl:1")
+    assert await retriever.pages("zebra", 5) == []
+
+
+async def test_a_changed_page_is_read_again(folder: Path) -> None:
+    retriever = FolderRetriever(folder)
+    await retriever.pages(BUILT, 5)
+    (folder / "otter.md").write_text(OTTER.replace("Magda Plisk", "Jonas Ardel, as we know now"), encoding="utf-8")
+    assert "Ardel" in (await retriever.pages(BUILT, 5))[0].text
+    (folder / "otter.md").unlink()
+    assert await retriever.pages(BUILT, 5) == []
+    with pytest.raises(SourceNotFound):
+        await FolderRetriever(folder / "none").pages(BUILT, 5)
+
+
+async def test_a_long_page_is_read_in_parts() -> None:
+    text = "\n\n".join(
+        f"## Part {n}\n\n" + f"Stone number {n} was laid in the wall of the lock. " * 20 for n in range(40)
+    )
+    told = Told(page("long.md", text + "\n\n## End\n\nMagda Plisk laid the last stone of all."), page("empty", "  "))
+    documents, chunks = await read_pages(told, ["Magda Plisk"])
+    assert told.asked == [("Magda Plisk", 5)]
+    assert ([one.id for one in documents], len(chunks) > 20) == (["long.md"], True)
+    best = best_parts(chunks, ["Magda Plisk"])
+    assert len(best) == 1
+    assert "last stone" in best[0].text
+    (found,) = [chunk for chunk in chunks if chunk.id == best[0].chunk]
+    assert documents[0].text[found.start : found.end] == found.text
+    assert best_parts(chunks, ["zebra"]) == best_parts([], ["zebra"]) == []
+    assert len(best_parts(chunks, ["stone", "wall"])) == 5
+
+
+async def test_one_page_for_two_queries_is_read_once() -> None:
+    documents, _ = await read_pages(Told(page("a", "Alpha beta."), page("a", "Alpha beta.")), ["alpha", "beta"])
+    assert [one.id for one in documents] == ["a"]
+
+
+def test_neither_side_pushes_the_other_out(indexed: Path) -> None:
+    answer = ask("Orla Bridge", workspace=indexed, retriever=Told(page("p", "Orla Bridge was painted green.")))
+    documents = [one.document for one in answer.passages]
+    assert documents.index("p") == 1
+    assert joined([], []) == []
+
+
+def test_an_answer_from_a_page_cites_its_place(indexed: Path, folder: Path) -> None:
+    assert ask(BUILT, workspace=indexed).fallback == "abstained"
+    answer = ask(BUILT, workspace=indexed, retriever=FolderRetriever(folder))
+    assert "Magda Plisk" in answer.answer
+    cited = answer.citations[0]
+    assert (cited.document, cited.title, cited.verified) == (str(folder / "otter.md"), "Otter Lock", True)
+    assert OTTER[cited.start : cited.end] == cited.quote
+    assert answer.trace.filter.entailment >= 1
+
+
+def test_a_printed_page_has_its_number(trellis: Command, folder: Path) -> None:
+    answer = trellis("ask", "How often are the rocker bearings inspected?", "--pages", str(folder), "--json").json
+    assert answer["citations"][0]["document"].endswith("manual.pdf")
+    assert answer["citations"][0]["page"] in (1, 2)
+
+
+def test_the_index_is_still_read(indexed: Path, folder: Path) -> None:
+    answer = ask("Who designed Orla Bridge?", workspace=indexed, retriever=FolderRetriever(folder))
+    assert "Reyd" in answer.answer
+    assert answer.citations[0].document == "bridge"
+
+
+def test_the_command_and_the_setting_name_a_folder(
+    trellis: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Plisk" in trellis("ask", BUILT, "--pages", str(folder)).out
+    found = trellis("retrieve", BUILT, "--pages", str(folder), "--k", "2", "--json").json["passages"]
+    assert str(folder / "otter.md") in [one["document"] for one in found]
+    assert len(found) <= 2
+    assert "Plisk" not in trellis("ask", BUILT).out
+    monkeypatch.setenv("TRELLIS_PAGES", str(folder))
+    assert "Plisk" in trellis("ask", BUILT).out
+    missing = trellis("ask", BUILT, "--pages", str(folder / "none"), "--json")
+    assert (missing.code, missing.json["error"]["type"]) == (2, "SourceNotFound")
+
+
+def test_pages_are_not_remembered_as_if_they_were_indexed(
+    copied: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_THETA", "1")
+    assert "Plisk" in copied("ask", BUILT, "--pages", str(folder)).out
+    assert Workspace(copied.workspace).side.memory.entries() == []
+    assert "Plisk" not in copied("ask", BUILT).out
+
+
+async def test_an_error_of_a_retriever_reaches_whoever_asked(indexed: Path) -> None:
+    class Broken:
+        async def pages(self, query: str, n: int) -> Sequence[Page]:
+            raise ConnectionError(f"no route for {query!r}, {n}")
+
+    with pytest.raises(ConnectionError, match="no route"):
+        await aask(BUILT, workspace=indexed, retriever=Broken())

@@ -1,0 +1,223 @@
+"""What an edit, a removal, a move, an empty folder or a failure does to a workspace, from the command's point of view.
+
+Regressions of others' behaviour: an update compares titles, so that an edited file is missed or called a duplicate and
+a deleted one ignored; deleting needs the cache of answers; one failed passage fails its whole document.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.generations import Workspace
+from tests.flows.conftest import Command
+from tests.flows.test_letters import row
+from tests.server.client import Server
+
+FAILING = {"extract": "in 1907", "report": "Orla Bridge"}
+BRIDGE = "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near Holm Light."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "docs"
+    made.mkdir()
+    (made / "bridge.md").write_text(f"# Orla Bridge\n\n{BRIDGE.format(412)}\n")
+    for number in range(5):
+        one = row(number)
+        (made / f"p{number}.md").write_text(f"# Page {number}\n\n{one['text']}\n")
+    return made
+
+
+def index(trellis: Command, *arguments: object) -> Any:
+    done = trellis("index", *map(str, arguments), "--json")
+    assert done.code == 0, done.err
+    return done.json
+
+
+def refused(trellis: Command, *arguments: object) -> Any:
+    done = trellis("index", *map(str, arguments), "--json")
+    assert done.code == 2, done.out
+    return done.json["error"]
+
+
+def stored_text(workspace: Path) -> str:
+    """All that the current generation says: documents, graph, reports, and what is remembered."""
+    where = Workspace(workspace)
+    with where.read() as made:
+        said = [*made.documents.documents(), *made.documents.chunks(), *made.extractions.extractions()]
+        said += [*made.graph.entities(), *made.graph.relations(), *made.graph.claims(), *made.communities.reports()]
+    said += where.side.memory.entries()
+    return "\n".join(one.model_dump_json() for one in said)
+
+
+def test_an_old_figure_is_said_nowhere(model_server: Server, fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    before = fresh("ask", "How many metres long is Orla Bridge?", "--json").json
+    assert "412" in before["answer"]
+    assert "412" in stored_text(fresh.workspace)
+    assert Workspace(fresh.workspace).side.memory.entries(), "the answer was remembered"
+    (folder / "bridge.md").write_text(f"# Orla Bridge\n\n{BRIDGE.format(977)}\n")
+    report = index(fresh, folder)
+    assert (report["documents"]["changed"], report["documents"]["unchanged"]) == (1, 5)
+    text = stored_text(fresh.workspace)
+    assert "977" in text
+    assert "412" not in text
+    for _ in range(2):  # the second may be answered from memory
+        after = fresh("ask", "How many metres long is Orla Bridge?", "--json")
+        assert "977" in after.json["answer"]
+        assert "412" not in after.out
+
+
+def test_an_answer_kept_for_the_old_text_goes_with_it(fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    side = Workspace(fresh.workspace).side
+    side.answers.put("How long?", "e", "412 metres", ["bridge.md"])
+    side.answers.put("Who built it?", "e", "Reyd", ["p1.md"])
+    (folder / "bridge.md").write_text(f"# Orla Bridge\n\n{BRIDGE.format(977)}\n")
+    index(fresh, folder)
+    assert (side.answers.get("How long?", "e"), side.answers.get("Who built it?", "e")) == (None, "Reyd")
+
+
+def test_an_unchanged_run_calls_nothing_and_ends_soon(model_server: Server, fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    model_server.reset()
+    report = index(fresh, folder)
+    assert (report["published"], model_server.stats()["calls"]) == (False, 0)
+    assert report["seconds"] < 2
+
+
+def test_a_moved_file_is_no_work(model_server: Server, fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    model_server.reset()
+    (folder / "sub").mkdir()
+    (folder / "bridge.md").rename(folder / "sub" / "orla.md")
+    report = index(fresh, folder)
+    assert (report["documents"]["renamed"], report["documents"]["removed"]) == (1, 0)
+    assert model_server.stats()["calls"] == 0
+    assert "412" in fresh("show", "sub/orla.md").out
+    assert fresh("show", "bridge.md").code == 2
+
+
+def test_files_that_are_called_otherwise_are_not_lost(fresh: Command, folder: Path) -> None:
+    """Where nothing but the file's name gives a title, the title changes with it."""
+    for number in range(5):
+        (folder / f"p{number}.md").write_text(f"Plain text {number}, which says little more than that.\n")
+    index(fresh, folder)
+    for number in range(5):
+        (folder / f"p{number}.md").rename(folder / f"q{number}.md")
+    assert index(fresh, folder)["documents"]["renamed"] == 5
+
+
+def test_a_deleted_file_takes_what_only_it_said(fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    (folder / "bridge.md").unlink()
+    assert index(fresh, folder)["documents"]["removed"] == 1
+    assert "Orla Bridge is" not in stored_text(fresh.workspace)
+
+
+def test_deleting_needs_no_cache(model_server: Server, fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    for path in fresh.workspace.glob("side.sqlite*"):
+        path.unlink()
+    model_server.reset()
+    (folder / "bridge.md").unlink()
+    index(fresh, folder)
+    assert "extract" not in model_server.stats()["steps"], "what stays is not read again"
+    assert "Kestrel Quay" in stored_text(fresh.workspace)
+
+
+def test_a_source_that_is_gone_or_empty_removes_nothing(fresh: Command, folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "one.md").write_text("# One\n\nMira Sand lives in Orla.\n")
+    index(fresh, folder, other)
+    (other / "one.md").rename(tmp_path / "one.md")
+    error = refused(fresh, folder, other)
+    assert error["type"] == "SourceEmptied", "one of seven is less than the guard allows, but it is all of a source"
+    assert str(other) in error["message"]
+    other.rmdir()
+    assert refused(fresh, folder, other)["type"] == "SourceNotFound"
+    assert fresh("show", "one.md").code == 0
+    other.mkdir()
+    assert index(fresh, folder, other, "--allow-removals")["documents"]["removed"] == 1
+
+
+def test_a_folder_that_cannot_be_read_keeps_what_came_from_it(fresh: Command, folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    (inner / "deep.md").write_text("# Deep\n\nInes Varga lives in Holm.\n")
+    index(fresh, folder)
+    shutil.rmtree(inner)
+    inner.symlink_to("/")  # out of the source: not followed
+    assert index(fresh, folder)["documents"]["removed"] == 0
+    assert fresh("show", "inner/deep.md").code == 0
+
+
+def test_many_removals_are_refused_and_allowed(fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    for number in range(2):
+        (folder / f"p{number}.md").unlink()
+    assert refused(fresh, folder)["type"] == "RemovalRefused"
+    assert index(fresh, folder, "--allow-removals")["documents"]["removed"] == 2
+
+
+def test_only_the_named_sources_are_compared(fresh: Command, folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "one.md").write_text("# One\n\nMira Sand lives in Orla.\n")
+    index(fresh, folder, other)
+    (folder / "bridge.md").unlink()
+    assert index(fresh, other)["documents"]["removed"] == 0
+    assert fresh("show", "bridge.md").code == 0
+
+
+def test_one_failed_passage_fails_no_document(
+    model_server: Server, fresh: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_CHUNK_TOKENS", "120")
+    (folder / "long.md").write_text("# Long\n\n" + "\n\n".join(str(row(number)["text"]) for number in range(20, 30)))
+    model_server.misbehave({"step": "extract", "text": "in 1925", "kind": "refusal"})
+    report = index(fresh, folder)
+    assert report["dead_letters"] == 1
+    with Workspace(fresh.workspace).read() as made:
+        chunks = {chunk.id for chunk in made.documents.chunks(documents=["long.md"])}
+        assert len(chunks) > 2
+        assert len(made.extractions.extractions(chunks)) == len(chunks) - 1
+
+
+@pytest.mark.parametrize("step", ["extract", "report"])
+def test_the_next_run_does_what_failed_and_nothing_else(
+    step: str, model_server: Server, fresh: Command, folder: Path
+) -> None:
+    for number in range(5, 16):
+        (folder / f"p{number}.md").write_text(f"# Page {number}\n\n{row(number)['text']}\n")
+    model_server.misbehave({"step": step, "text": FAILING[step], "kind": "refusal"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRELLIS_FAILURE_LIMIT", "1")
+        failed = index(fresh, folder)["dead_letters"]
+    assert failed >= 1
+    model_server.misbehave()
+    model_server.reset()
+    report = index(fresh, folder)
+    assert (report["published"], report["dead_letters"]) == (True, 0)
+    calls = model_server.stats()["steps"]
+    assert calls[step]["calls"] >= failed
+    assert calls.get("extract", {"calls": 0})["calls"] == (failed if step == "extract" else 0)
+    assert index(fresh, folder)["published"] is False
+
+
+@pytest.mark.parametrize("step", ["extract", "report"])
+def test_what_fails_again_is_no_news(step: str, model_server: Server, fresh: Command, folder: Path) -> None:
+    for number in range(5, 16):
+        (folder / f"p{number}.md").write_text(f"# Page {number}\n\n{row(number)['text']}\n")
+    model_server.misbehave({"step": step, "text": FAILING[step], "kind": "refusal"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRELLIS_FAILURE_LIMIT", "1")
+        first = index(fresh, folder)
+        assert first["dead_letters"] >= 1
+        again = index(fresh, folder)
+    assert (again["published"], again["generation"]) == (False, first["generation"])
+    assert [one["step"] for one in json.loads(fresh("dead-letter", "--json").out)] == [step] * first["dead_letters"]

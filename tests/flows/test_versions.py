@@ -1,0 +1,194 @@
+"""Older generations stay what they were: they can be compared, asked, and gone back to, and nothing newer leaks in."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import main
+from flows.comparing import diff, stretch
+from flows.query import aask, ask
+from flows.sessions import Sessions
+from storage.errors import UnknownGeneration
+from storage.generations import Workspace
+from storage.items import KINDS
+from tests.flows.conftest import ROWS, Command, write_rows
+
+LENGTH = "How long is Orla Bridge?"
+BORN = "Where was Tomas Reyd born?"
+AFTER = str(ROWS[0]["text"]).replace("412", "430")
+LONG = "a" * 90
+FERRY = {"id": "ferry", "title": "Velin Ferry", "text": "The Velin Ferry was run by Ivo Lamm until 1950."}
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generation 2 has another length of the bridge, the ferry, `korb` for `reyd`, and lacks the Chinese document."""
+    folder = tmp_path_factory.mktemp("versions")
+    for rows in (ROWS, [ROWS[0] | {"text": AFTER}, ROWS[1] | {"id": "korb"}, FERRY]):
+        source = write_rows(folder / "docs.jsonl", rows)
+        assert main(["index", str(source), "--workspace", str(folder / "ws"), "--json", "--allow-removals"]) == 0
+    return folder / "ws"
+
+
+@pytest.fixture
+def two(changed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command on a copy with both generations."""
+    return Command(Path(shutil.copytree(changed, tmp_path / "two")), capsys)
+
+
+# --- diff ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_difference_of_documents(changed: Path) -> None:
+    found = diff(1, 2, workspace=changed).documents
+    assert [one.id for one in found.added] == ["ferry"]
+    assert [one.id for one in found.removed] == ["桥"]
+    told = {one.id: {field.field: (field.before, field.after) for field in one.fields} for one in found.changed}
+    assert told.keys() == {"bridge", "korb"}
+    assert told["korb"] == {"id": ("reyd", "korb")}, "the same text by another name"
+    assert told["bridge"].keys() == {"text"}
+    assert "412" in told["bridge"]["text"][0]
+    assert "430" in told["bridge"]["text"][1]
+    assert found.unchanged == 0
+
+
+def test_the_difference_of_the_graph(changed: Path) -> None:
+    found = diff(1, 2, workspace=changed)
+    assert "Ivo Lamm" in {one.label for one in found.entities.added}
+    assert "托马斯·雷德" in {one.label for one in found.entities.removed}
+    assert any("Ivo Lamm" in one.label for one in found.relations.added)
+    assert found.communities.added
+    assert found.reports.added
+
+
+def test_back_is_the_reverse_of_forth_and_nothing_differs_from_itself(changed: Path) -> None:
+    forth, back = diff(1, 2, workspace=changed), diff(2, 1, workspace=changed)
+    for kind in KINDS:
+        one, other = forth.of(kind), back.of(kind)
+        assert {t.id for t in one.added} == {t.id for t in other.removed}
+        assert {t.id for t in one.removed} == {t.id for t in other.added}
+        assert (len(one.changed), one.unchanged) == (len(other.changed), other.unchanged)
+    assert not forth.same
+    assert diff(2, workspace=changed).same
+
+
+def test_every_item_is_counted_once(changed: Path) -> None:
+    found = diff(1, 2, workspace=changed)
+    with Workspace(changed).read(1) as old, Workspace(changed).read(2) as new:
+        for kind in KINDS:
+            part = found.of(kind)
+            kept = len(part.changed) + part.unchanged
+            assert len(part.removed) + kept == len(old.items.prints(kind)) > 0 or kind == "claims"
+            assert len(part.added) + kept == len(new.items.prints(kind))
+
+
+def test_diff_is_shown_and_an_unknown_generation_names_those_that_exist(two: Command) -> None:
+    shown = two("diff", "1")
+    assert (shown.code, shown.out.splitlines()[0]) == (0, "From generation 1 to generation 2")
+    assert "documents: 1 added, 1 removed, 2 changed, 0 as before" in shown.out
+    assert "  + Velin Ferry (ferry)" in shown.out.splitlines()
+    assert two("diff", "1", "2", "--json").json["documents"]["added"] == [{"id": "ferry", "label": "Velin Ferry"}]
+    unknown = two("diff", "1", "7", "--json")
+    assert (unknown.code, unknown.json["error"]["type"]) == (2, "UnknownGeneration")
+    assert "Kept: 1, 2" in unknown.json["error"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("one two three", "one 2 three", ("one two three", "one 2 three")),
+        (f"{LONG}x{LONG}", f"{LONG}yy{LONG}", (f"…{LONG[:20]}x{LONG[:20]}…", f"…{LONG[:20]}yy{LONG[:20]}…")),
+        ("", "new", ("", "new")),
+        ("aaa", "aaaa", ("aaa", "aaaa")),
+    ],
+)
+def test_of_long_texts_the_stretch_that_differs_is_shown(before: str, after: str, shown: tuple[str, str]) -> None:
+    assert stretch(before, after) == shown
+
+
+# --- as of -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_on_an_older_generation(two: Command, tmp_path: Path) -> None:
+    now, then = two("ask", LENGTH, "--json").json, two("ask", LENGTH, "--as-of", "1", "--json").json
+    assert (now["generation"], then["generation"]) == (2, 1)
+    assert ("430" in now["answer"], "412" in then["answer"]) == (True, True)
+    questions = write_rows(tmp_path / "q.jsonl", [{"id": 1, "question": LENGTH}, {"id": 2, "question": "Velin Ferry"}])
+    batch = two("ask", "--questions", str(questions), "--as-of", "1").rows
+    assert "412" in batch[0]["answer"]
+    assert "Lamm" not in str(batch[1])
+    found = two("retrieve", LENGTH, "--as-of", "1", "--json").json
+    assert {passage["document"] for passage in found["passages"]} <= {"bridge", "reyd", "桥"}
+    assert two("ask", LENGTH, "--as-of", "9").code == 2
+
+
+def test_older_generations_from_python(changed: Path) -> None:
+    assert "412" in ask(LENGTH, workspace=changed, as_of=1).answer
+    assert "430" in ask(LENGTH, workspace=changed, as_of=2).answer
+    with pytest.raises(UnknownGeneration):
+        ask(LENGTH, workspace=changed, as_of=9)
+
+
+def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
+    two: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evidence is in both generations; but which evidence there is, is another matter in each."""
+    monkeypatch.setenv("TRELLIS_THETA", "1")
+    assert two("index", str(two.workspace.parent / "none")).code == 2
+    two("ask", LENGTH, "--json")
+    two("ask", "Who ran the Velin Ferry?", "--json")
+    memory = Workspace(two.workspace).side.memory
+    kept = memory.entries()
+    assert {entry.generation for entry in kept} == {2}
+    assert two("ask", LENGTH, "--json").json["trace"]["trigger"][0]["use_memory"]
+    then = two("ask", LENGTH, "--as-of", "1", "--json").json
+    assert (then["trace"]["trigger"][0]["pop"], "412" in then["answer"]) == (0, True)
+    assert memory.entries() == kept, "what was asked of an older generation is not remembered for this one"
+
+
+def test_after_a_rollback_nothing_newer_is_remembered(two: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_THETA", "1")
+    same = "Who designed Orla Bridge?"
+    source = write_rows(two.workspace.parent / "more.jsonl", [FERRY])
+    assert two("rollback", "1").code == 0
+    assert two("index", str(source)).code == 0  # generation 3: the first, and the ferry
+    assert "412" in two("ask", LENGTH, "--json").json["answer"]
+    two("ask", same, "--json")
+    assert two("ask", same, "--json").json["trace"]["trigger"][0]["use_memory"]
+    assert two("rollback", "1").code == 0
+    again = two("ask", same, "--json").json
+    assert (again["generation"], again["trace"]["trigger"][0]["pop"]) == (1, 0)
+    assert "Reyd" in again["answer"]
+
+
+def test_a_rollback_takes_back_what_was_edited(two: Command) -> None:
+    def kind() -> str:
+        return str(two("graph", "Tomas Reyd", "--json").json["entities"][0]["kind"])
+
+    before = kind()
+    assert two("graph", "edit", "Tomas Reyd", "--kind", "monument").code == 0
+    assert kind() == "monument"
+    assert [one["number"] for one in two("generations", "--json").json] == [1, 2, 3]
+    assert two("rollback", "2").code == 0
+    assert kind() == before
+    assert two("graph", "edits", "--json").json in ([], {"edits": []})
+    assert two("rollback", "3").code == 0
+    assert kind() == "monument", "forth again"
+
+
+async def test_one_older_session_is_held_beside_the_current_one(two: Command) -> None:
+    sessions, workspace = Sessions(), Workspace(two.workspace, keep_generations=1)
+    async with sessions.use(two.workspace, 1) as first, sessions.use(two.workspace) as now:
+        assert (first.number, first.pinned, now.number, now.pinned) == (1, True, 2, False)
+    async with sessions.use(two.workspace, 1) as again:
+        assert again is first
+    assert workspace.clean() == []
+    async with sessions.use(two.workspace, 2) as other:
+        assert (other.number, other.pinned) == (2, True)
+    assert workspace.clean() == [1], "the one asked for before is not held any more"
+    sessions.close()
+
+
+async def test_as_of_may_be_asked_from_a_loop(changed: Path) -> None:
+    assert "412" in (await aask(LENGTH, workspace=changed, as_of=1)).answer

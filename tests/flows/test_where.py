@@ -1,0 +1,105 @@
+"""A question looks only into the documents that meet its filter, by every way of asking, and never into all instead."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import main
+from flows.asking_view import MODES
+from flows.query import ask
+from storage.errors import FilterError, NothingMatches, UnknownDocument
+from storage.records import Mode
+from tests.flows.conftest import Command, write_rows
+
+LENGTH = "How long is Orla Bridge?"
+ROWS = [
+    {"id": "old", "title": "Orla Bridge", "text": "Orla Bridge is 412 metres long.", "year": 1999},
+    {"id": "new", "title": "Orla Bridge, surveyed again", "text": "Orla Bridge is 430 metres long.", "year": 2020},
+    {"id": "ivo", "title": "Ivo Lamm", "text": "Ivo Lamm painted Orla Bridge. Ada Korb taught Ivo Lamm.", "year": 1960},
+]
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dated")
+    source = write_rows(folder / "docs.jsonl", ROWS)
+    assert main(["index", str(source), "--workspace", str(folder / "ws"), "--json"]) == 0
+    return folder / "ws"
+
+
+@pytest.fixture
+def trellis(dated: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(dated, capsys)
+
+
+@pytest.mark.parametrize(("where", "length"), [("year < 2000", "412"), ("year >= 2000", "430")])
+def test_the_command_keeps_to_the_filter(trellis: Command, where: str, length: str) -> None:
+    answer = trellis("ask", LENGTH, "--where", where, "--json").json
+    assert length in answer["answer"]
+    ids = {"year < 2000": {"old", "ivo"}, "year >= 2000": {"new"}}[where]
+    assert {passage["document"] for passage in answer["passages"]} <= ids
+    found = trellis("retrieve", "Orla Bridge Ivo Lamm", "--where", where, "--json").json
+    assert {passage["document"] for passage in found["passages"]} == ids
+
+
+def test_a_connection_is_told_from_what_the_filter_leaves(trellis: Command) -> None:
+    asked = "How are Ada Korb and Orla Bridge connected?"
+    assert "ivo" in {one["document"] for one in trellis("ask", asked, "--json").json["citations"]}
+    kept = trellis("ask", asked, "--where", "document != 'ivo'", "--json").json
+    assert "ivo" not in json.dumps([kept["citations"], kept["passages"]])
+    assert "taught" not in kept["answer"]
+
+
+def test_a_filter_that_leaves_nothing_is_an_error_that_names_it(trellis: Command) -> None:
+    for verb in ("ask", "retrieve"):
+        done = trellis(verb, LENGTH, "--where", "year > 3000", "--json")
+        assert (done.code, done.json["error"]["type"]) == (2, "NothingMatches")
+        assert "year > 3000" in done.err
+    unknown = trellis("ask", LENGTH, "--where", "yaer > 3000", "--json")
+    assert (unknown.code, unknown.json["error"]["type"]) == (2, "FilterError")
+    assert "Nearest: year" in unknown.err
+
+
+def test_rows_of_a_batch_have_filters_and_documents_of_their_own(trellis: Command, tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "question": LENGTH, "where": "year = 2020"},
+        {"id": 2, "question": LENGTH, "documents": ["old"]},
+        {"id": 3, "question": LENGTH, "where": "year < 2000", "documents": ["old", "new"]},
+        {"id": 4, "question": LENGTH, "where": "year = 1999", "documents": ["new"]},
+        {"id": 5, "question": LENGTH, "where": "year ="},
+        {"id": 6, "question": LENGTH, "documents": ["older"]},
+        {"id": 7, "question": LENGTH, "where": 5},
+    ]
+    file = str(write_rows(tmp_path / "q.jsonl", rows))
+    for verb in ("ask", "retrieve"):
+        done = trellis(verb, "--questions", file)
+        assert done.code == 1
+        ids = [{passage["document"] for passage in row["passages"]} for row in done.rows[:3]]
+        assert ids == [{"new"}, {"old"}, {"old"}]
+        assert [row["error"]["type"] for row in done.rows[3:]] == [
+            "NothingMatches", "FilterError", "UnknownDocument", "UsageError",
+        ]  # fmt: skip
+    narrowed = trellis("retrieve", "--questions", file, "--where", "title contains 'surveyed'").rows
+    assert [passage["document"] for passage in narrowed[0]["passages"]] == ["new"]
+    assert [row["error"]["type"] for row in narrowed[1:3]] == ["NothingMatches"] * 2
+    assert trellis("retrieve", "--questions", file, "--where", "year >").code == 2
+
+
+def test_filters_from_python(dated: Path) -> None:
+    assert "430" in ask(LENGTH, workspace=dated, where="year > 2000 and language = 'en'").answer
+    with pytest.raises(NothingMatches):
+        ask(LENGTH, workspace=dated, where="year > 2000", documents=["old"])
+    with pytest.raises(FilterError):
+        ask(LENGTH, workspace=dated, where="year > ")
+    with pytest.raises(UnknownDocument, match="Nearest: old"):
+        ask(LENGTH, workspace=dated, documents=["old", "oldd"])
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+@pytest.mark.parametrize("asked", [LENGTH, "How are Ada Korb and Orla Bridge connected?", "What is Orla Bridge about?"])
+def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) -> None:
+    answer = ask(asked, workspace=dated, mode=mode, where="document = 'old'")
+    assert {one.document for one in answer.passages} | {one.document for one in answer.citations} <= {"old"}
+    assert "430" not in answer.answer
+    assert "Lamm" not in answer.answer

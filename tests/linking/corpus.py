@@ -1,0 +1,81 @@
+"""A small graph in memory: six passages, what they name, and the relations that they state."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from storage.graph import EntityChunkPairs
+from storage.postings import Postings
+from storage.records import Alias, Chunk, Entity, Occurrence, Relation
+from tasks.retrieve.facts import GraphFacts
+from tasks.retrieve.levels import Levels
+from tasks.retrieve.lexical import chunk_terms
+from tasks.retrieve.search import SearchIndex
+
+TEXTS: Mapping[str, tuple[str, str]] = {
+    "bridge": ("Orla Bridge", "Orla Bridge was designed by Tomas Reyd. It carries salt to the harbour."),
+    "reyd": ("Tomas Reyd", "Tomas Reyd was born in Velin. He wrote of salt, of changing it and of tides."),
+    "velin": ("Velin", "Velin is a town with salt works. Changing it took years."),
+    "film": ("Salt (2010 film)", "Salt is a film by Mara Lund. Mara Lund also made Changed It."),
+    "louis": ("Louis XIV", "Louis XIV received the envoy of Velin."),
+    "mill": ("Fenn Mill", "Fenn Mill was restored by Ilka Dorn."),
+}
+NAMES = (
+    "Orla Bridge", "Tomas Reyd", "Velin", "Salt (2010 film)", "Mara Lund", "Changed It", "Louis XIV", "Fenn Mill",
+    "Ilka Dorn", "Agni", "Agni (2004 film)", "混合结构路由器", "路由器", "LoRA微调",
+)  # fmt: skip
+STANDS = {"bridge": (0, 1), "reyd": (1, 2), "velin": (2,), "film": (3, 4, 5), "louis": (6, 2), "mill": (7, 8)}
+# source, predicate, target, the passage that states it, further keys
+STATED = (
+    ("Orla Bridge", "designed by", "Tomas Reyd", "bridge", ()),
+    ("Tomas Reyd", "born in", "Velin", "reyd", ("origin",)),
+    ("Salt (2010 film)", "by", "Mara Lund", "film", ()),
+    ("Fenn Mill", "restored by", "Ilka Dorn", "mill", ("preservation of monuments",)),
+)  # fmt: skip
+
+
+def chunk_of(document: str) -> Chunk:
+    title, text = TEXTS[document]
+    return Chunk(
+        id=f"chk_{document}", document=document, ordinal=0, start=0, end=len(text), text=text, tokens=8, language="en",
+        title=title,
+    )  # fmt: skip
+
+
+def postings_of(chunks: Sequence[Chunk]) -> Postings:
+    counts = [chunk_terms(chunk) for chunk in chunks]
+    terms = sorted({term for count in counts for term in count})
+    rows = [(c, terms.index(term), tf) for c, count in enumerate(counts) for term, tf in sorted(count.items())]
+    columns = np.array(rows, np.int32).T
+    return Postings([chunk.id for chunk in chunks], terms, columns[0], columns[1], columns[2])
+
+
+def pairs_of(entities: Sequence[Entity], chunks: Sequence[Chunk]) -> EntityChunkPairs:
+    pairs = [(entity, c) for c, document in enumerate(TEXTS) for entity in STANDS[document]]
+    entity_index, chunk_index = np.array(pairs, np.int32).T
+    names, places = [entity.id for entity in entities], [chunk.id for chunk in chunks]
+    return EntityChunkPairs(names, places, entity_index, chunk_index, np.ones(len(pairs), np.int32))
+
+
+def graph() -> tuple[SearchIndex, GraphFacts, Levels]:
+    """The same graph in the forms that retrieval reads."""
+    chunks = [chunk_of(document) for document in TEXTS]
+    entities = [
+        Entity(id=f"ent_{n:02}", name=name, kind="thing", description=f"{name}.") for n, name in enumerate(NAMES)
+    ]
+    pairs = pairs_of(entities, chunks)
+    alias = Alias(entity="ent_01", name="T. Reyd", reason="initials")
+    index = SearchIndex(chunks, postings_of(chunks), pairs, entities, [alias])
+    relations = [
+        Relation(
+            id=f"rel_{n}", source=entities[NAMES.index(source)].id, target=entities[NAMES.index(target)].id,
+            predicate=predicate, keys=keys,
+        )
+        for n, (source, predicate, target, _, keys) in enumerate(STATED)
+    ]  # fmt: skip
+    places = [
+        Occurrence(item=f"rel_{n}", chunk=f"chk_{document}", start=0, end=TEXTS[document][1].index(".") + 1)
+        for n, (*_, document, _) in enumerate(STATED)
+    ]
+    facts = GraphFacts(entities, relations, places)
+    return index, facts, Levels(index, facts, pairs)

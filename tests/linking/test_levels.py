@@ -1,0 +1,109 @@
+"""What do the two levels of the graph give: names, themes, neighbours, and tables that fit and can be cited?"""
+
+import pytest
+
+from storage.records import Chunk
+from tasks.evidence import pool_of
+from tasks.retrieve.levels import Found
+from tasks.retrieve.tables import Shares, best_rows, relation_row, with_tables, within
+from tests.linking.corpus import NAMES, STATED, TEXTS, chunk_of, graph
+
+INDEX, FACTS, LEVELS = graph()
+QUESTION = "Where was the designer of Orla Bridge born?"
+HIGH = ["designer", "born"]
+
+
+def low(question: str = QUESTION, documents: list[str] | None = None) -> Found:
+    return LEVELS.low(LEVELS.link(question, []), HIGH, LEVELS.near(question, {}, documents))
+
+
+def high(*keys: str, documents: list[str] | None = None) -> Found:
+    text = " ".join(keys)
+    return LEVELS.high(keys, LEVELS.near(text, {}, documents))
+
+
+def found(level: Found) -> list[str]:
+    return [passage.document for passage in LEVELS.best(level, 5)]
+
+
+def test_the_low_level_gives_what_is_named_and_one_hop_on() -> None:
+    level = low()
+    assert found(level) == ["bridge", "reyd"]
+    assert {NAMES[entity] for entity in level.entities} == {"Orla Bridge", "Tomas Reyd"}
+    assert list(level.relations) == ["rel_0"]
+
+
+def test_the_low_level_is_silent_where_nothing_is_named() -> None:
+    level = low("Who invented the telescope?")
+    assert found(level) == []
+    assert not level.entities
+
+
+def test_a_low_key_that_the_question_does_not_hold_is_linked_too() -> None:
+    links = LEVELS.link("Who restored it?", ["Fenn Mill", "Fenn Mil"])
+    assert [NAMES[link.entity] for link in links] == ["Fenn Mill"]
+
+
+def test_the_high_level_needs_no_name() -> None:
+    level = high("restored")
+    assert list(level.relations) == ["rel_3"]
+    assert {NAMES[entity] for entity in level.entities} == {"Fenn Mill", "Ilka Dorn"}
+    assert found(level) == ["mill"]
+
+
+def test_a_relation_is_found_by_its_further_keys() -> None:
+    theme = "monuments"
+    near = LEVELS.near("Fenn Mill", {})
+    assert list(LEVELS.high([theme], near).relations) == ["rel_3"]
+    assert list(LEVELS.high(["zebra"], near).relations) == []
+
+
+def test_both_levels_together_hold_what_each_holds() -> None:
+    joined = low().with_high(high("restored"))
+    assert found(joined)[:2] == ["bridge", "reyd"]
+    assert "mill" in found(joined)
+    assert set(joined.relations) == {"rel_0", "rel_3"}
+
+
+def test_documents_restrict_both_levels() -> None:
+    assert found(low(documents=["bridge"])) == ["bridge"]
+    assert list(low(documents=["mill"]).relations) == []
+    assert found(high("restored", documents=["bridge"])) == []
+
+
+def test_a_table_stops_at_its_tokens() -> None:
+    relations = list(FACTS.relations.values())
+    rows = [relation_row(relation, FACTS) for relation in relations]
+    assert within(relations, lambda one: relation_row(one, FACTS), 10_000) == relations
+    short = within(relations, lambda one: relation_row(one, FACTS), 25)
+    assert 0 < len(short) < len(rows)
+    assert best_rows(low(), INDEX.entities, FACTS, Shares(entities=0, relations=0)) == ([], [])
+
+
+def test_every_row_quotes_the_place_that_shows_it() -> None:
+    def stating(relation: str) -> list[Chunk]:
+        return [chunk_of(STATED[int(relation[-1])][3])]
+
+    pool = pool_of([chunk_of("bridge")])
+    joined = low().with_high(high("restored"))
+    entities, relations = best_rows(joined, INDEX.entities, FACTS, Shares())
+    structured = with_tables(pool, entities, relations, FACTS, stating)
+    rows = {(row.label, row.attribute, row.value): row for row in structured.elements}
+    assert ("Orla Bridge", "designed by", "Tomas Reyd") in rows
+    assert rows["Orla Bridge", "thing", "Orla Bridge."].document == "bridge"
+    # Stated by a passage that was not retrieved: its sentence joins with a place of its own.
+    restored = rows["Fenn Mill", "restored by", "Ilka Dorn"]
+    place = structured.pool.places[restored.number]
+    assert (place.document, restored.text) == ("mill", TEXTS["mill"][1][place.start : place.end])
+
+
+def test_without_rows_the_structure_is_chunks() -> None:
+    structured = with_tables(pool_of([chunk_of("mill")]), [], [], FACTS, lambda _: [])
+    assert structured.type == "chunk"
+    assert [piece.text for piece in structured.elements] == ["Fenn Mill was restored by Ilka Dorn."]
+
+
+@pytest.mark.parametrize("cosine", [0.9, -0.5])
+def test_nearness_counts_words_and_meaning_alike(cosine: float) -> None:
+    near = LEVELS.near("zebra", {"chk_mill": cosine})
+    assert near[INDEX.position["chk_mill"]] == (0.5 if cosine > 0 else 0.0)

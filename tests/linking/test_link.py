@@ -1,0 +1,113 @@
+"""Which entities does a question name: folded, in lower case, misspelt, in Chinese, several, or none?"""
+
+import random
+import time
+
+import pytest
+
+from tasks.retrieve.link import OTHER_NAME, Names
+from tasks.retrieve.link_fuzzy import NearNames
+from tasks.retrieve.search import SearchIndex
+from tests.linking.corpus import NAMES, graph
+
+
+@pytest.fixture(scope="module")
+def index() -> SearchIndex:
+    return graph()[0]
+
+
+def linked(index: SearchIndex, question: str) -> list[str]:
+    return [NAMES[link.entity] for link in index.link(question)]
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Was Tomas Reyd older than the Orla Bridge?", ["Tomas Reyd", "Orla Bridge"]),
+        ("Where was Tomás Reyd's house?", ["Tomas Reyd"]),
+        ("Where was T. Reyd born?", ["Tomas Reyd"]),
+        ("was tomas reyd born in velin?", ["Tomas Reyd", "Velin"]),
+        ("WAS TOMAS REYD BORN IN VELIN?", ["Tomas Reyd", "Velin"]),
+        # The documents write "salt" and "changing it" small; after "film" and "song" they are titles all the same.
+        ("where is salt found?", []),
+        ("who wrote of changed it?", ["Changed It"]),
+        ("who made the film salt?", ["Salt (2010 film)"]),
+        ("Who made the film Salt?", ["Salt (2010 film)"]),
+        ("Tell me of agni (2004 film)", ["Agni (2004 film)"]),
+        ("Who invented the telescope?", []),
+    ],
+)
+def test_names_are_found_whatever_their_capitals(index: SearchIndex, question: str, names: list[str]) -> None:
+    assert linked(index, question) == names
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Who designed Orla Brigde?", ["Orla Bridge"]),
+        ("Who designed Orl aBridge?", ["Orla Bridge"]),
+        ("who designed orla bidge?", ["Orla Bridge"]),
+        ("where was omas reyd born?", ["Tomas Reyd"]),
+        ("Where is Velim?", ["Velin"]),
+        ("Who was Louis XV?", []),
+    ],
+)
+def test_one_slip_of_the_pen_is_forgiven_but_not_another_figure(
+    index: SearchIndex, question: str, names: list[str]
+) -> None:
+    assert linked(index, question) == names
+
+
+def test_all_that_bear_a_name_are_candidates_until_a_bracket_decides(index: SearchIndex) -> None:
+    both = index.link("When was Agni made?")
+    assert [(NAMES[link.entity], link.text, link.score) for link in both] == [
+        ("Agni", "Agni", 1.0),
+        ("Agni (2004 film)", "Agni", 1.0),
+    ]
+    assert linked(index, "When was Agni (2004 film) made?") == ["Agni (2004 film)"]
+    assert [link.score for link in index.link("Who is T. Reyd?")] == [OTHER_NAME]
+    assert [NAMES[link.entity] for link in index.names.candidates("Orla Brige")] == ["Orla Bridge"]
+
+
+def test_what_is_not_known_is_told(index: SearchIndex) -> None:
+    question = "Did Zorblax Quimby meet Tomas Reyd?"
+    links = index.link(question)
+    assert [NAMES[link.entity] for link in links] == ["Tomas Reyd"]
+    assert index.names.unlinked(question, links) == ["Zorblax Quimby"]
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("训练混合结构路由器要多久？", ["混合结构路由器"]),
+        ("LoRA 微调是什么？", ["LoRA微调"]),
+        ("XLoRA微调是什么？", []),
+        ("谁设计了Orla Bridge？", ["Orla Bridge"]),
+    ],
+)
+def test_chinese_names_are_the_longest_and_cut_no_latin_word(
+    index: SearchIndex, question: str, names: list[str]
+) -> None:
+    assert linked(index, question) == names
+
+
+def test_the_cost_of_a_link_hardly_grows_with_the_names() -> None:
+    draw = random.Random(5)  # noqa: S311 -- names, no secrets
+    syllables = [a + b for a in "bdfgklmnprstv" for b in "aeiou"]
+    words = sorted({"".join(draw.choices(syllables, k=3)).capitalize() for _ in range(20_000)})
+    names = Names((" ".join(draw.sample(words, 2)), number) for number in range(40_000))
+    asked = [f"Who met {draw.choice(words)}x {draw.choice(words)} in {draw.choice(words)}?" for _ in range(40)]
+    names.link(asked[0])
+    started = time.process_time()
+    for question in asked:
+        names.link(question)
+    assert (time.process_time() - started) / len(asked) < 0.005
+
+
+def test_near_names_are_found_in_any_order_of_the_names() -> None:
+    keys = ["orla bridge", "orla brig", "tomas reyd", "fenn mill"]
+    for ordered in (keys, keys[::-1]):
+        near = NearNames(ordered)
+        assert sorted(near.one_slip("orla brige")) == [("orla bridge", pytest.approx(10 / 11)), ("orla brig", 0.9)]
+        assert [name for name, _ in near.alike("tomas h reyd")] == ["tomas reyd"]
+    assert NearNames(keys).one_slip("agni") == []

@@ -1,0 +1,45 @@
+"""A search index over a few passages: a name stands in a passage where its words do."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from storage.graph import EntityChunkPairs
+from storage.postings import Postings
+from storage.records import Chunk, Entity
+from tasks.retrieve.lexical import chunk_terms
+from tasks.retrieve.search import SearchIndex
+
+
+def chunk_of(document: str, title: str, text: str) -> Chunk:
+    return Chunk(
+        id=f"chk_{document}", document=document, ordinal=0, start=0, end=len(text), text=text, tokens=8, language="en",
+        title=title,
+    )  # fmt: skip
+
+
+def postings_of(chunks: Sequence[Chunk]) -> Postings:
+    counts = [chunk_terms(chunk) for chunk in chunks]
+    terms = sorted({term for count in counts for term in count})
+    rows = [(c, terms.index(term), tf) for c, count in enumerate(counts) for term, tf in sorted(count.items())]
+    columns = np.array(rows, np.int32).reshape(-1, 3).T
+    return Postings([chunk.id for chunk in chunks], terms, columns[0], columns[1], columns[2])
+
+
+def index_of(texts: Mapping[str, str], kinds: Mapping[str, str]) -> SearchIndex:
+    """`texts` are passages by title, which is their document too; `kinds` are names with their kinds."""
+    chunks = [chunk_of(title, title, text) for title, text in texts.items()]
+    names = list(kinds)
+    entities = [Entity(id=f"ent_{place}", name=name, kind=kinds[name]) for place, name in enumerate(names)]
+    pairs = [
+        (entity, place)
+        for entity, name in enumerate(names)
+        for place, chunk in enumerate(chunks)
+        if name in chunk.title or name in chunk.text
+    ]
+    entity_index, chunk_index = np.array(pairs, np.int32).reshape(-1, 2).T
+    stored = EntityChunkPairs(
+        [entity.id for entity in entities], [chunk.id for chunk in chunks], entity_index, chunk_index,
+        np.ones(len(pairs), np.int32),
+    )  # fmt: skip
+    return SearchIndex(chunks, postings_of(chunks), stored, entities, [])

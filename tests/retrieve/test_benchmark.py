@@ -1,0 +1,71 @@
+"""The measure of retrieval: questions made worse, tables, and what other systems published."""
+
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from benchmarks.questions import QuestionSet
+from benchmarks.ranking import by_kind, quality, table
+from benchmarks.retrieval import main
+from benchmarks.stress import lowered, misspelt
+
+SET = QuestionSet(
+    "set", "corpus.jsonl.gz", "questions.jsonl.gz", "pos", "gold", kind_field="type", peers_field="lists", titles=False
+)
+
+
+def write(path: Path, *rows: Mapping[str, object]) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(map(json.dumps, rows)))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write(tmp_path / SET.corpus, {"pos": 0, "title": "A", "text": "a"}, {"pos": 1, "title": "B", "text": "b"})
+    asked = {"question": "A?", "gold": [0], "type": "one", "lists": {"peer": ["B", "C"]}}
+    write(tmp_path / SET.questions, asked, {**asked, "question": "B?", "gold": [1, 0], "type": "two"})
+    return tmp_path
+
+
+def test_a_set_is_read(data: Path, tmp_path: Path) -> None:
+    questions = SET.read_questions(data, None)
+    assert [(question.text, question.gold, question.kind) for question in questions] == [
+        ("A?", ("0",), "one"), ("B?", ("1", "0"), "two"),
+    ]  # fmt: skip
+    assert questions[0].peers == {"peer": ("1", "C")}
+    assert SET.write_corpus(data, tmp_path / "rows.jsonl") == 2
+    assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0]) == {"id": "0", "text": "a"}
+
+
+def test_rankings_are_judged_whole_and_by_kind(data: Path) -> None:
+    questions, found = SET.read_questions(data, None), [["0", "1"], ["1", "2", "0"]]
+    whole = quality(questions, found, [1, 3])
+    assert (whole.recall, whole.all_gold) == ({1: 0.75, 3: 1.0}, {1: 0.5, 3: 1.0})
+    kinds = by_kind(questions, found, [1])
+    assert {kind: (count, figures.all_gold[1]) for kind, (count, figures) in kinds.items()} == {
+        "one": (1, 1.0), "two": (1, 0.0),
+    }  # fmt: skip
+    assert table({"ours": whole, "theirs": quality(questions, found, [1])})[-1].split() == [
+        "theirs", "0.750", "-", "0.500", "-",
+    ]  # fmt: skip
+
+
+def test_each_name_gets_one_slip() -> None:
+    question = "Did Orla Bridge's builder know Ada Korb or It?"
+    slips = {misspelt(question, seed) for seed in range(20)}
+    assert len(slips) > 10
+    for slip in slips:
+        words, wrong = question.split(), slip.split()
+        assert [number for number, word in enumerate(words) if wrong[number] != word] == [2, 6]
+        assert wrong[2].endswith("'s")
+        assert {wrong[2][0], wrong[6][0]} == {"B", "K"}
+    assert misspelt(question, 3) == misspelt(question, 3)
+    assert lowered("Ada Korb") == "ada korb"
+
+
+def test_absent_files_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--data", str(tmp_path), "--set", "2wiki_780"]) == 2
+    assert "2wiki_corpus_6119.jsonl.gz" in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""Questions over a few passages: what they need together comes first, with any part of the search left out or not."""
+
+import pytest
+
+from tasks.retrieve.search import SearchIndex, retrieve
+from tasks.retrieve.switches import Switches
+from tests.retrieve.passages import index_of
+
+TEXTS = {
+    "Orla Bridge": "Orla Bridge is a bridge in Velin. It was designed by Ada Korb and painted by Ned Cobb.",
+    "Ada Maria Korb": "Ada Maria Korb (1871–1940) was an engineer. She studied in Marl.",
+    "Ned Cobb": "Ned Cobb was a boxer and a painter. He studied in Sunder.",
+    "Velin": "Velin is a town with salt works. Ned Cobb was born in Velin.",
+    "Salt": "Salt is mined in Velin and in many other places.",
+    "The Long Pier": "The Long Pier is a pier in Marl. It was designed by Ida Sund.",
+    "Ida Sund": "Ida Sund was an engineer. She studied in Velin.",
+}
+KINDS = {
+    "Orla Bridge": "thing", "Ada Maria Korb": "person", "Ada Korb": "thing", "Ned Cobb": "person", "Velin": "place",
+    "Salt": "thing", "The Long Pier": "thing", "Ida Sund": "person", "Marl": "place", "Sunder": "place",
+}  # fmt: skip
+CHAIN = "Where did the designer of Orla Bridge study?"
+EITHER = "Did the designers of Orla Bridge and The Long Pier study in the same town?"
+
+
+@pytest.fixture(scope="module")
+def index() -> SearchIndex:
+    return index_of(TEXTS, KINDS)
+
+
+async def found(index: SearchIndex, question: str, k: int = 8, documents: list[str] | None = None) -> list[str]:
+    return [passage.document for passage in await retrieve(index, [question], [{}], k, documents)]
+
+
+async def test_the_two_halves_of_a_chain_come_first(index: SearchIndex) -> None:
+    # Her passage has her middle name, which the bridge's leaves out, and says "studied" as Cobb's does.
+    assert set(await found(index, CHAIN, 2)) == {"Orla Bridge", "Ada Maria Korb"}
+
+
+async def test_each_of_two_things_gets_its_second_half(index: SearchIndex) -> None:
+    assert set(await found(index, EITHER, 4)) == {"Orla Bridge", "The Long Pier", "Ada Maria Korb", "Ida Sund"}
+
+
+async def test_sets_keep_to_the_documents(index: SearchIndex) -> None:
+    only = ["Ned Cobb", "Velin", "Salt"]
+    assert set(await found(index, CHAIN, documents=only)) <= set(only)
+    assert await found(index, CHAIN, documents=[]) == []
+    assert await found(index, "Ned Cobb", documents=["Ned Cobb"]) == ["Ned Cobb"]
+
+
+async def test_every_passage_stands_once_and_in_the_same_place(index: SearchIndex) -> None:
+    first = await found(index, CHAIN, 50)
+    assert len(first) == len(set(first))
+    assert await found(index, CHAIN, 50) == first
+
+
+async def test_the_score_tells_the_rank(index: SearchIndex) -> None:
+    passages = await retrieve(index, [CHAIN], [{}], 3)
+    assert [passage.score for passage in passages] == [1.0, 0.5, pytest.approx(1 / 3, abs=1e-6)]
+
+
+async def test_a_further_query_adds_what_it_finds_first(index: SearchIndex) -> None:
+    passages = await retrieve(index, [CHAIN, "Who is Ida Sund?"], [{}, {}], 3)
+    assert passages[1].document == "Ida Sund"
+
+
+@pytest.mark.parametrize("part", Switches.model_fields)
+async def test_any_part_may_be_left_out(index: SearchIndex, part: str) -> None:
+    partial = index.switched(Switches(**{part: False}))
+    assert (await found(partial, CHAIN))[0] == "Orla Bridge"
+    assert index.switches == Switches()
+
+
+async def test_without_bridges_the_second_half_is_not_told_from_another(index: SearchIndex) -> None:
+    plain = await found(index.without_graph(), CHAIN, 2)
+    assert set(plain) != {"Orla Bridge", "Ada Maria Korb"}
+
+
+async def test_misspelt_names_are_not_linked_without_fuzzy(index: SearchIndex) -> None:
+    question = "Where did the designer of Orla Brigde study?"
+    assert index.asked(question, {}).links
+    assert not index.switched(Switches(fuzzy=False)).asked(question, {}).links
+
+
+async def test_nothing_in_common_finds_nothing(index: SearchIndex) -> None:
+    assert await found(index, "Quux zorp?") == []
+
+
+async def test_an_index_of_nothing_finds_nothing() -> None:
+    assert await found(index_of({}, {}), CHAIN) == []
+    assert await found(index_of({"Velin": "Velin is a town."}, {}), "Which town?") == ["Velin"]

@@ -1,0 +1,84 @@
+"""Evidence is a set: pairs of passages are ranked, by how they hang together and what they hold between them."""
+
+import numpy as np
+import pytest
+
+from tasks.retrieve.bridges import Bridges
+from tasks.retrieve.cues import cue
+from tasks.retrieve.sets import Signs, Weights, choose, fused, pair_scores
+
+# Passage 0 is about a and names b; 1 is about b; 2 is about c, and 3 about d; 2 and 3 name the same rare e, and all a.
+BRIDGES = Bridges([{0, 1}, {0, 1}, {0, 2, 4}, {0, 3, 4}], [(0,), (1,), (2,), (3,)], 5)
+
+
+def signs_of(holds: list[list[bool]], subject: list[float]) -> Signs:
+    count = len(holds)
+    return Signs(
+        walked=np.ones(count),
+        meaning=np.zeros(count),
+        subject=np.array(subject),
+        holds=np.array(holds),
+        rarity=np.full(len(holds[0]), 1 / len(holds[0])),
+        ties=BRIDGES.ties(range(count), []).cut(),
+        cues=np.zeros((count, count)),
+    )
+
+
+def test_a_passage_is_tied_to_the_one_about_what_it_names() -> None:
+    ties = BRIDGES.ties([0, 1, 2], [])
+    assert ties.mentions[0, 1]
+    assert not ties.mentions[1, 2]
+    assert ties.about == ((0,), (1,), (2,))
+
+
+def test_rare_things_tie_and_those_of_the_question_do_not() -> None:
+    ties = BRIDGES.ties([0, 1, 2, 3], [])
+    assert ties.shared[2, 3] > ties.shared[0, 2] > 0
+    linked = BRIDGES.ties([0, 1, 2, 3], [0, 4])
+    assert linked.shared[2, 3] == 0
+    assert linked.shared[0, 1] == ties.shared[0, 1]
+
+
+def test_the_next_passages_share_rare_things_that_the_question_did_not_name() -> None:
+    further = BRIDGES.further([2], [0])
+    assert further[3] > 0
+    assert further[1] == 0
+
+
+def test_a_cue_is_in_the_sentence_with_the_name() -> None:
+    text = "The bridge was designed by Tomas Reyd. It was painted by Ada Korb."
+    wanted = {"~design": 2.0, "paint": 1.0}
+    assert cue(text, ["Tomas Reyd"], wanted) == 2.0
+    assert cue(text, ["Ada Korb"], wanted) == 1.0
+    assert cue(text, ["Velin"], wanted) == 0.0
+
+
+def test_what_two_passages_hold_together_counts_once() -> None:
+    signs = signs_of([[True, False, False], [True, False, False], [False, True, False]], [0, 0, 0])
+    scores = pair_scores(signs, Weights(walked=0, meaning=0, subject=0, covered=0, together=3, mention=0, shared=0))
+    assert scores[0, 1] == pytest.approx(1.0)
+    assert scores[0, 2] == pytest.approx(2.0)
+
+
+def test_the_best_pair_comes_first_and_its_partners_next() -> None:
+    pairs = np.array([[0, 1, 5, 0], [1, 0, 1, 0], [5, 1, 0, 4], [0, 0, 4, 0]], float)
+    assert choose(pairs, np.zeros(4)) == [0, 2, 3, 1]
+
+
+def test_two_named_things_get_a_second_half_each() -> None:
+    # 0 and 1 are named; 2 and 3 go with 0, and 4, a little less, with 1.
+    pairs = np.full((5, 5), -5.0)
+    for one, two, score in [(0, 1, 3.0), (0, 2, 2.0), (0, 3, 1.7), (1, 4, 1.5)]:
+        pairs[one, two] = pairs[two, one] = score
+    named = np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+    assert choose(pairs, named, 4)[2:] == [2, 4]
+    assert choose(pairs, np.ones(5), 4)[2:] == [2, 3]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_fewer_than_two_passages_are_taken_as_they_are(count: int) -> None:
+    assert choose(np.zeros((count, count)), np.zeros(count)) == list(range(count))
+
+
+def test_fused_rankings_favour_what_both_have() -> None:
+    assert fused([[1, 2, 3], [4, 2, 5]]) == [2, 1, 4, 3, 5]

@@ -1,0 +1,241 @@
+"""An archive holds a workspace as it was at one moment, and of a file from elsewhere nothing is believed."""
+
+import io
+import json
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from storage.archive import CONTENTS, read_archive, write_archive
+from storage.errors import ArchiveError, NoGeneration, UsageError, WorkspaceFormatError
+from storage.export import export
+from storage.generations import Workspace
+from storage.memory import MemoryEntry
+from tests.storage.samples import publish, put, vector
+
+Entries = dict[str, bytes]
+REMEMBERED = MemoryEntry(source="a", title="Who?", content="Zoë", evidence=("chk_a_0",), generation=2)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two generations and something remembered; tests only read it."""
+    root = tmp_path_factory.mktemp("archive") / "ws"
+    publish(root, {"a": "Zoë met Ada in Velin."})
+    publish(root, {"b": "beta " * 30})
+    (root / "tailoring.toml").write_text('[tailoring]\npersona = "an engineer"\n')
+    Workspace(root).side.memory.put(REMEMBERED)
+    return root
+
+
+@pytest.fixture(scope="module")
+def archive(root: Path) -> Path:
+    file = root.parent / "kept.tar.gz"
+    assert write_archive(root, file).generations == (1, 2)
+    return file
+
+
+def rewritten(archive: Path, target: Path, change: Callable[[Entries], None]) -> Path:
+    """A copy of an archive with other entries."""
+    entries: Entries = {}
+    with tarfile.open(archive) as read:
+        for entry in read:
+            stream = read.extractfile(entry)
+            assert stream is not None
+            entries[entry.name] = stream.read()
+    change(entries)
+    with tarfile.open(target, "w") as made:
+        for name, data in entries.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            made.addfile(entry, io.BytesIO(data))
+    return target
+
+
+def test_a_workspace_comes_back_equal(root: Path, archive: Path, tmp_path: Path) -> None:
+    report = read_archive(archive, tmp_path / "ws")
+    assert (report.generation, report.generations) == (2, (1, 2))
+    before, after = Workspace(root), Workspace(tmp_path / "ws")
+    for number in (1, 2):
+        with before.read(number) as old, after.read(number) as new:
+            assert export(old) == export(new)
+        assert after.rebuild_vectors(number) > 0
+    assert after.side.memory.entries() == [REMEMBERED]
+    assert (tmp_path / "ws" / "tailoring.toml").read_text() == (root / "tailoring.toml").read_text()
+    assert publish(tmp_path / "ws", {"c": "gamma"}) == 3
+    with after.read() as generation:
+        assert generation.documents.ids() == ["a", "b", "c"]
+
+
+def test_vectors_are_served_by_a_new_index(root: Path, archive: Path, tmp_path: Path) -> None:
+    read_archive(archive, tmp_path / "ws")
+    assert not list((tmp_path / "ws").rglob("chroma*"))
+    workspace = Workspace(tmp_path / "ws")
+    workspace.rebuild_vectors()
+    assert list((tmp_path / "ws" / "generations" / "000002").glob("chroma-*/chroma.sqlite3"))
+    with workspace.read() as new, Workspace(root).read() as old:
+        wanted = vector("something")
+        assert [c for c, _ in new.vectors.search(wanted, 3)] == [c for c, _ in old.vectors.search(wanted, 3)]
+
+
+def test_it_holds_what_is_named_and_nothing_else(archive: Path) -> None:
+    with tarfile.open(archive) as read:
+        names = read.getnames()
+    assert names[0] == CONTENTS
+    assert {Path(name).name for name in names[1:]} == {
+        "generation.duckdb", "manifest.json", "side.sqlite", "tailoring.toml",
+    }  # fmt: skip
+
+
+def test_it_is_whole_while_a_run_writes(tmp_path: Path) -> None:
+    """A run holds the lock, publishes and removes the old generation; the archive is of one moment all the same."""
+    root = tmp_path / "ws"
+    publish(root, {"a": "alpha"})
+    with Workspace(root, keep_generations=1).write() as staging:
+        put(staging, "b", "beta")
+        write_archive(root, tmp_path / "during.tar")
+        staging.publish()
+    write_archive(root, tmp_path / "after.tar")
+    for name, ids in (("during", ["a"]), ("after", ["a", "b"])):
+        read_archive(tmp_path / f"{name}.tar", tmp_path / name)
+        with Workspace(tmp_path / name).read() as generation:
+            assert generation.documents.ids() == ids
+
+
+def test_nothing_is_overwritten(root: Path, archive: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="not empty"):
+        read_archive(archive, tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    with pytest.raises(UsageError, match="there already"):
+        write_archive(root, archive)
+    (tmp_path / "empty").mkdir()
+    assert read_archive(archive, tmp_path / "empty").generation == 2
+
+
+@pytest.mark.parametrize("name", ["kept.zip", "kept", "kept.tar.zst"])
+def test_other_endings_are_refused(root: Path, tmp_path: Path, name: str) -> None:
+    if name.endswith("zst") and "zst" in tarfile.TarFile.OPEN_METH:
+        pytest.skip("this Python writes them")
+    with pytest.raises(UsageError, match="ending"):
+        write_archive(root, tmp_path / name)
+
+
+def test_nothing_indexed_makes_no_archive(tmp_path: Path) -> None:
+    with pytest.raises(NoGeneration):
+        write_archive(tmp_path / "ws", tmp_path / "a.tar")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- what comes from elsewhere ---------------------------------------------------------------------------------------
+
+
+def add(name: str) -> Callable[[Entries], None]:
+    return lambda entries: entries.update({name: b"x"})
+
+
+def cut(entries: Entries) -> None:
+    entries["generations/000001/generation.duckdb"] = entries["generations/000001/generation.duckdb"][:-1]
+
+
+def flip(entries: Entries) -> None:
+    data = entries["side.sqlite"]
+    entries["side.sqlite"] = data[:-1] + bytes([data[-1] ^ 1])
+
+
+def lose(entries: Entries) -> None:
+    del entries["generations/000002/manifest.json"]
+
+
+def told(**values: object) -> Callable[[Entries], None]:
+    def change(entries: Entries) -> None:
+        entries[CONTENTS] = json.dumps(json.loads(entries[CONTENTS]) | values).encode()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (add("../escaped"), "'../escaped' is not what it lists"),
+        (add("/escaped"), "is not what it lists"),
+        (add("generations/000001/chroma-1/x"), "is not what it lists"),
+        (cut, "is not what it lists"),
+        (flip, "'side.sqlite' is damaged"),
+        (lose, "is missing"),
+        (told(generations=[1]), "wrongly"),
+        (told(current=3), "current generation 3"),
+        (told(last=1), "current generation 2"),
+        (told(files={"../../x": {"sha256": "", "size": 0}}), "wrongly"),
+        (told(files="none"), "cannot be understood"),
+        (lambda entries: entries.pop(CONTENTS), "does not begin with"),
+    ],
+)
+def test_a_changed_archive_is_refused(
+    archive: Path, tmp_path: Path, change: Callable[[Entries], None], words: str
+) -> None:
+    changed = rewritten(archive, tmp_path / "changed.tar", change)
+    with pytest.raises(ArchiveError) as raised:
+        read_archive(changed, tmp_path / "in" / "ws")
+    assert words in raised.value.message
+    assert list((tmp_path / "in").iterdir()) == []
+    assert not (tmp_path / "escaped").exists()
+
+
+@pytest.mark.parametrize(
+    "values", [{"version": 2}, {"schema_version": 1}, {"schema_version": 99}, {"side_version": 99}]
+)
+def test_another_version_is_refused(archive: Path, tmp_path: Path, values: dict[str, int]) -> None:
+    with pytest.raises(WorkspaceFormatError):
+        read_archive(rewritten(archive, tmp_path / "other.tar", told(**values)), tmp_path / "ws")
+
+
+def test_links_are_refused(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as read, tarfile.open(tmp_path / "links.tar", "w") as made:
+        for entry in read:
+            if entry.name == "side.sqlite":
+                entry.type, entry.linkname, entry.size = tarfile.SYMTYPE, "/etc/passwd", 0
+            made.addfile(entry, read.extractfile(entry) if entry.isreg() else None)
+    with pytest.raises(ArchiveError, match="is not what it lists"):
+        read_archive(tmp_path / "links.tar", tmp_path / "ws")
+
+
+def sql_of_strangers(root: Path, where: str) -> None:
+    if where == "side.sqlite":
+        with sqlite3.connect(root / where) as connection:
+            connection.execute("CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM memory; END")
+        return
+    with duckdb.connect(str(root / "generations" / "000001" / "generation.duckdb")) as connection:
+        if where == "view":
+            connection.execute("ALTER TABLE documents RENAME TO hidden")
+            connection.execute("CREATE VIEW documents AS SELECT * REPLACE (version() AS text) FROM hidden")
+        elif where == "other view":
+            connection.execute("CREATE OR REPLACE VIEW relations AS SELECT version() AS id")
+        elif where == "macro":
+            connection.execute("CREATE MACRO contains(a, b) AS true")
+        else:
+            connection.execute("ALTER TABLE documents ALTER title SET DEFAULT version()")
+
+
+@pytest.mark.parametrize("where", ["view", "other view", "macro", "default", "side.sqlite"])
+def test_a_database_with_more_than_data_is_refused(root: Path, tmp_path: Path, where: str) -> None:
+    copy = Path(shutil.copytree(root, tmp_path / "copy"))
+    sql_of_strangers(copy, where)
+    write_archive(copy, tmp_path / "strange.tar")
+    with pytest.raises(ArchiveError, match="other things than ours"):
+        read_archive(tmp_path / "strange.tar", tmp_path / "ws")
+
+
+@pytest.mark.parametrize("data", [b"", b"no archive", b"\x1f\x8b\x08\x00broken"])
+def test_what_is_no_archive_is_told(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.tar.gz").write_bytes(data)
+    with pytest.raises(ArchiveError):
+        read_archive(tmp_path / "a.tar.gz", tmp_path / "ws")
+    with pytest.raises(UsageError, match="no archive"):
+        read_archive(tmp_path / "none.tar", tmp_path / "ws")

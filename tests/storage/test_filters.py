@@ -1,0 +1,144 @@
+"""A filter means what it says, finds what it means, and says where it cannot be read."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.errors import FilterError, NothingMatches
+from storage.filter_syntax import Both, Compare, Either, Field, Not, parse
+from storage.generations import Workspace
+from storage.records import Document, Part, Scalar
+from storage.rooms import Generation
+
+ROWS: dict[str, tuple[str, str, dict[str, Scalar]]] = {
+    "a": ("Orla Bridge", "en", {"year": 1931, "draft": False, "my key": "x", "metadata.city": "Velin"}),
+    "b": ("Velin's Ferry", "en", {"year": "1950", "draft": True, "note": None, "language": "Velinish"}),
+    "c": ("奥拉桥", "zh", {"date": "2024-05-01", "share": 9.5, "年份": 2024}),
+    "d": ("100% Orla", "en", {"a/b~c": "odd", "share": 10}),
+}
+
+
+@pytest.fixture(scope="module")
+def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]:
+    workspace = Workspace(tmp_path_factory.mktemp("filters") / "ws")
+    with workspace.write() as staging:
+        staging.documents.put_documents([_document(name, *row) for name, row in ROWS.items()])
+        staging.publish()
+    with workspace.read() as generation:
+        yield generation
+
+
+def _document(name: str, title: str, language: str, metadata: dict[str, Scalar]) -> Document:
+    part = Part(
+        document=name, source=f"/data/{'notes' if name < 'c' else 'news'}", path=f"/data/{name}.md", kind="text",
+        title=title, text=f"Text of {name}.", metadata=metadata,
+    )  # fmt: skip
+    return Document(id=name, title=title, text=part.text, language=language, parts=(part,), metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("year = 1931", "a"),
+        ("year >= 1931", "ab"),  # a figure that is stored as text is a figure all the same
+        ("year > 1931.5", "b"),
+        ("year != 1931", "bcd"),  # so it is with a document that has no year
+        ("not year >= 1931", "cd"),
+        ("share < 10", "c"),
+        ("YEAR = 1931 OR share = 10", "ad"),
+        ("year = 1931 or year = 1950 and draft = true", "ab"),
+        ("(year = 1931 or year = 1950) and draft = true", "b"),
+        ("draft = false", "a"),
+        ("title like '%orla%'", "ad"),
+        ("title like 'Orla_Bridge'", "a"),
+        ("title not like '%orla%'", "bc"),
+        ("title contains '100%'", "d"),
+        ("title contains '奥拉'", "c"),
+        ("title = 'Velin''s Ferry'", "b"),
+        ('title = "Velin\'s Ferry"', "b"),
+        ("document in ('a', 'c')", "ac"),
+        ("document not in ('a', 'c')", "bd"),
+        ("year in (1931, 1950)", "ab"),
+        ("language = 'zh'", "c"),
+        ("metadata.language = 'Velinish'", "b"),
+        ("source = 'news'", "cd"),
+        ("source = '/data/news'", "cd"),
+        ("source != 'news'", "ab"),
+        ("source like '%note%' and not source = 'notes'", ""),
+        ("date > 2024-04", "c"),
+        ("date = 2024-05-01", "c"),
+        ("date is null", "abd"),
+        ("note is null", "abcd"),
+        ("year is not null", "ab"),
+        ("`my key` = 'x'", "a"),
+        ("`a/b~c` = 'odd'", "d"),
+        ("年份 >= 2000", "c"),
+        ("city = 'Velin'", "a"),
+        ("metadata.city = 'Velin'", "a"),
+        ("title = '; DROP TABLE documents; --'", ""),
+        ("title like ''' OR true --'", ""),
+    ],
+)
+def test_what_a_filter_finds(generation: Generation, expression: str, found: str) -> None:
+    if found:
+        assert "".join(generation.filters.matching(expression)) == found
+    else:
+        with pytest.raises(NothingMatches) as raised:
+            generation.filters.matching(expression)
+        assert repr(expression) in raised.value.message
+    assert len(generation.documents.ids()) == len(ROWS)
+
+
+def test_the_tree_of_a_filter() -> None:
+    tree = parse("a = 1 and not (b < 'x' or c <> true)")
+    less, other = Compare(Field("b", 15), "<", "x"), Not(Compare(Field("c", 26), "=", True))
+    assert tree == Both((Compare(Field("a", 0), "=", 1.0), Not(Either((less, other)))))
+
+
+@pytest.mark.parametrize(
+    ("expression", "character", "words"),
+    [
+        ("", 1, "a field"),
+        ("year >=", 8, "a value"),
+        ("language = en", 12, "'en'"),
+        ("year = 1 year = 2", 10, "`and`, `or` or the end"),
+        ("(year = 1", 10, "`)`"),
+        ("title = 'x", 9, "Close the quote"),
+        ("year ! 3", 6, "'!'"),
+        ("year in 3", 9, "`(`"),
+        ("year in ()", 10, "a value"),
+        ("year in (1 2)", 12, "`,` or `)`"),
+        ("title like 3", 12, "text in quotes"),
+        ("year is 3", 9, "`null`"),
+        ("year not = 3", 10, "not year = 2020"),
+        ("and year = 3", 1, "a field"),
+        ("(" * 60 + "year = 1" + ")" * 60, 51, "flatter"),
+        ("not " * 60 + "year = 1", 201, "flatter"),
+        ("year = 1" + " or year = 1" * 500, 4001, "shorter"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(expression: str, character: int, words: str) -> None:
+    with pytest.raises(FilterError) as raised:
+        parse(expression)
+    assert f"character {character}:" in raised.value.message
+    assert words in str(raised.value)
+
+
+def test_an_unknown_field_names_those_that_exist(generation: Generation) -> None:
+    with pytest.raises(FilterError) as raised:
+        generation.filters.matching("title = 'x' or yaer = 3")
+    assert "character 16: no document has a field 'yaer'" in raised.value.message
+    assert "Nearest: year." in raised.value.remedy
+    for field in generation.filters.fields():
+        assert field in raised.value.remedy or field in ("share", "年份")
+
+
+def test_a_generation_without_metadata_has_the_fields_of_every_document(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "ws")
+    with workspace.write() as staging:
+        staging.documents.put_documents([_document("a", "A", "en", {})])
+        staging.publish()
+    with workspace.read() as generation:
+        assert generation.filters.fields() == ["document", "title", "language", "source"]
+        assert generation.filters.matching("document = 'a'") == ["a"]

@@ -1,0 +1,134 @@
+"""Each type of question gets the plan that it needs, and what cannot be answered says why: worked examples."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.asking import AskOptions, answer_question
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import open_runtime
+from flows.session import open_session
+from flows.settings import load_settings
+from storage.records import QuestionType
+from tests.traverse.conftest import Asking
+
+EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [
+    # (s,p,*): one relation, several, against their direction, by a synonym, by the words around the name
+    ("Who are the children of ada_vell?", "sp*", {"bruno_vell", "cleo_vell"}),
+    ("what is the gender of bruno_vell 's kid ?", "sp*", set()),
+    ("what is the sex of dov_arlen 's offspring ?", "sp*", {"female"}),
+    ("Where was cleo_vell born?", "sp*", {"hallen"}),
+    ("Where did bruno_vell die?", "sp*", {"lake_orm"}),
+    ("How did bruno_vell die?", "sp*", {"drowning"}),
+    ("Who are the parents of cleo_vell?", "sp*", {"ada_vell", "dov_arlen"}),
+    ("Which films did dov_arlen direct?", "sp*", {"the glass harp", "salt road"}),
+    ("Which actors starred in the films that dov_arlen directed?", "sp*", {"cleo_vell"}),
+    ("ada_vell的配偶的职业是什么？", "sp*", {"glazier"}),
+    ("Who is ada_vell's son?", "sp*", {"bruno_vell"}),
+    ("what is the gender of ada_vell 's daughter ?", "sp*", {"female"}),
+    ("Who is bruno_vell's son?", "sp*", {"edda_vell", "finn_vell"}),  # of whom the graph does not know it
+    # counting and comparing
+    ("How many children does ada_vell have?", "sp*", {"2"}),
+    ("How many grandchildren does ada_vell have?", "sp*", {"3"}),
+    ("Who has the most children?", "sp*", {"ada_vell", "bruno_vell"}),
+    ("Which of ada_vell's children has the most children?", "sp*", {"bruno_vell"}),
+    ("Which film directed by dov_arlen is the oldest?", "sp*", {"the glass harp"}),
+    ("Who is older, ada_vell or dov_arlen?", "nested", {"ada_vell"}),
+    ("Who is younger, ada_vell or dov_arlen?", "nested", {"dov_arlen"}),
+    # (s,p,o): what two share, what only one has, whether it is so
+    ("Which children do ada_vell and dov_arlen share?", "spo", {"cleo_vell"}),
+    ("Which children of ada_vell are not children of dov_arlen?", "spo", {"bruno_vell"}),
+    ("Do ada_vell and dov_arlen have the same profession?", "spo", {"Yes"}),
+    ("Do ada_vell and dov_arlen have the same religion?", "spo", {"No"}),
+    ("Is dov_arlen the husband of ada_vell?", "spo", {"Yes"}),
+    ("Is ada_vell's husband a quaker?", "spo", {"Yes"}),
+]
+
+
+@pytest.mark.parametrize(("question", "kind", "values"), EXAMPLES, ids=[question for question, _, _ in EXAMPLES])
+async def test_a_question_is_answered_by_walking(
+    question: str, kind: QuestionType, values: set[str], asked: Asking
+) -> None:
+    answer = await asked(question)
+    assert (answer.trace.mode, answer.trace.question_type, set(answer.values)) == ("traverse", kind, values)
+    assert answer.fallback == ("none" if values else "abstained")
+    assert bool(answer.citations) == bool(values)
+    assert all(citation.verified for citation in answer.citations)
+    assert answer.usage.calls == 0
+
+
+async def test_citations_are_the_lines_that_state_the_way(asked: Asking) -> None:
+    answer = await asked("what is the cause of death of ada_vell 's son ?")
+    assert [citation.quote for citation in answer.citations] == [
+        "ada_vell -[children]-> bruno_vell",
+        "bruno_vell -[cause_of_death]-> drowning",
+    ]
+    assert {citation.chunk for citation in answer.citations} <= {passage.chunk for passage in answer.passages}
+
+
+async def test_how_two_are_connected_is_told_as_paths(asked: Asking) -> None:
+    answer = await asked("How are edda_vell and gus_arlen connected?")
+    assert (answer.trace.question_type, answer.values, answer.fallback) == ("s*o", (), "none")
+    first = answer.answer.splitlines()[0]
+    assert first == (
+        "edda_vell <-[children]- bruno_vell <-[children]- ada_vell -[children]-> cleo_vell -[children]-> gus_arlen"
+    )
+
+
+async def test_all_about_one_thing_is_what_stands_around_it(asked: Asking) -> None:
+    answer = await asked("Tell me about dov_arlen")
+    assert answer.trace.question_type == "s**"
+    quotes = [citation.quote for citation in answer.citations]
+    assert {"ada_vell -[spouse]-> dov_arlen", "salt road -[directed_by]-> dov_arlen"} <= set(quotes)
+    assert all("dov_arlen" in quote for quote in quotes)
+
+
+async def test_a_nested_question_finds_first_whom_it_asks_about(asked: Asking) -> None:
+    about = await asked("Tell me about dov_arlen's children")
+    tied = await asked("How is finn_vell connected to the children of dov_arlen?")
+    assert (about.trace.question_type, tied.trace.question_type) == ("nested", "nested")
+    assert [part.answer for part in about.trace.subquestions] == ["cleo_vell.", "cleo_vell."]
+    assert "cleo_vell -[place_of_birth]-> hallen" in {citation.quote for citation in about.citations}
+    assert tied.answer.splitlines()[0].startswith("finn_vell <-[children]- bruno_vell")
+    assert tied.trace.subquestions[1].question == "connect finn_vell to {1}"
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("How is hermit_oyl connected to ada_vell?", "No path: no chain of relations leads from hermit_oyl to ada"),
+        ("What is the religion of bruno_vell?", "No path: the graph states no `religion` of bruno_vell."),
+        ("Is hermit_oyl the husband of ada_vell?", "No path: no chain of relations"),
+        ("Who is the spouse of zed_quorn?", 'Not in the graph: nothing is called "zed_quorn".'),
+        ("Who is the spouse of Zed Quorn?", 'Not in the graph: nothing is called "Zed Quorn".'),
+        ("How are ada_vell and Zed Quorn connected?", 'Not in the graph: nothing is called "Zed Quorn".'),
+        ("What is the colour of ada_vell?", 'Bad plan: the graph has no relation "colour". Nearest: '),
+        ("What is the cause of birth of bruno_vell?", "No path: "),
+    ],
+)  # fmt: skip
+async def test_the_three_reasons_for_no_answer_are_told_apart(question: str, says: str, asked: Asking) -> None:
+    answer = await asked(question)
+    assert answer.answer.startswith(says)
+    assert (answer.fallback, answer.values, answer.citations) == ("abstained", (), ())
+
+
+async def test_a_misspelt_name_is_found(asked: Asking) -> None:
+    assert (await asked("Who is the spouse of ada_vel ?")).values == ("dov_arlen",)
+
+
+async def test_only_the_documents_asked_for_are_walked(tmp_path: Path) -> None:
+    rows = [{"s": "Orla Bridge", "p": "spans", "o": f"River {name}", "document": name} for name in ("Tarn", "Orm")]
+    path = tmp_path / "facts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    runtime = open_runtime(load_settings({"workspace": tmp_path / "ws", "embedding": "none"}, {}))
+    await build_index([path], IndexOptions(), runtime)
+    found = {}
+    with open_session(runtime) as session:
+        for only in (None, ("Tarn",)):
+            options = AskOptions(mode="traverse", documents=only)
+            found[only] = (await answer_question("What does the Orla Bridge span?", options, session)).values
+    assert {key: set(values) for key, values in found.items()} == {
+        None: {"River Tarn", "River Orm"},
+        ("Tarn",): {"River Tarn"},
+    }

@@ -1,0 +1,90 @@
+"""Neighbours by degree, chains forward before backward before mixed, and the three formats in which they are shown."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from storage.database import Database
+from storage.records import Chunk, Entity, Occurrence, Relation, content_id
+from storage.traversal import TraversalReader
+from tasks.retrieve.facts import GraphFacts
+from tasks.traverse.bfs import around
+from tasks.traverse.context import Stated, entity_table, path_list, relation_table
+from tasks.traverse.paths import shortest_paths
+
+
+def facts_of(*triples: tuple[str, str, str]) -> tuple[GraphFacts, Chunk]:
+    lines = [f"{s} -[{p}]-> {o}" for s, p, o in triples]
+    text = "\n".join(lines)
+    chunk = Chunk(
+        id="chk", document="doc", ordinal=0, start=0, end=len(text), text=text, tokens=9, language="en", title="Doc",
+        kind="triples",
+    )  # fmt: skip
+    relations = [Relation(id=content_id("rel", s, p, o), source=s, target=o, predicate=p) for s, p, o in triples]
+    places = [
+        Occurrence(item=relation.id, chunk="chk", start=text.index(line), end=text.index(line) + len(line))
+        for relation, line in zip(relations, lines, strict=True)
+    ]
+    names = sorted({end for s, _, o in triples for end in (s, o)})
+    degree = {name: sum(name in (s, o) for s, _, o in triples) for name in names}
+    return GraphFacts([Entity(id=n, name=n, kind="thing", degree=degree[n]) for n in names], relations, places), chunk
+
+
+def nodes(path: Sequence[Relation], start: str) -> list[str]:
+    found = [start]
+    for relation in path:
+        found.append(relation.target if relation.source == found[-1] else relation.source)
+    return found
+
+
+def test_chains_along_the_relations_come_before_those_against_them_and_mixed_ones() -> None:
+    facts, _ = facts_of(
+        ("a", "r", "m"), ("m", "r", "z"),
+        ("n", "r", "a"), ("z", "r", "n"),
+        ("k", "r", "a"), ("k", "r", "z"),
+    )  # fmt: skip
+    found = [nodes(path, "a") for path in shortest_paths(facts, ["a"], ["z"])]
+    assert found == [["a", "m", "z"], ["a", "n", "z"], ["a", "k", "z"]]
+
+
+def test_the_same_nodes_come_once_and_no_more_than_k() -> None:
+    facts, _ = facts_of(("a", "r", "z"), ("a", "q", "z"), ("z", "p", "a"), ("a", "r", "m"), ("m", "r", "z"))
+    assert [nodes(path, "a") for path in shortest_paths(facts, ["a"], ["z"])] == [["a", "z"], ["a", "m", "z"]]
+    assert len(shortest_paths(facts, ["a"], ["z"], k=1)) == 1
+
+
+def test_neighbours_come_by_their_degree_and_to_a_depth() -> None:
+    facts, _ = facts_of(("a", "r", "few"), ("a", "r", "many"), ("many", "r", "x"), ("many", "r", "y"), ("x", "r", "w"))
+    assert [one.target for one in around(facts, ["a"])] == ["many", "few"]
+    assert {one.target for one in around(facts, ["a"], depth=2)} == {"many", "few", "x", "y"}
+    assert len(around(facts, ["a"], depth=3, most=2)) == 2
+
+
+def test_what_was_walked_is_shown_in_three_formats() -> None:
+    facts, chunk = facts_of(("a|b", "knows", "c"), ("d", "owns", "c"))
+    stated = Stated(facts, lambda _: chunk)
+    chain = tuple(shortest_paths(facts, ["a|b"], ["d"])[0])
+    assert path_list(stated, [chain]) == ["a|b -[knows]-> c <-[owns]- d [0][1]"]
+    assert relation_table(stated, chain).splitlines()[2:] == ["| a\\|b | knows | c | [0] |", "| d | owns | c | [1] |"]
+    assert entity_table(facts, ["d", "c"]).splitlines()[2:] == ["| c | thing | 2 |  |", "| d | thing | 1 |  |"]
+    assert [place.start for place in stated.pool().places] == [0, len("a|b -[knows]-> c\n")]
+
+
+def test_a_name_is_given_as_the_line_writes_it() -> None:
+    facts, chunk = facts_of(("a", "lives in", "s"))
+    one = facts.entities["s"].model_copy(update={"name": "South Orm"})
+    (relation,) = facts.relations.values()
+    merged = GraphFacts([facts.entities["a"], one], [relation], facts.places[relation.id])
+    assert Stated(merged, lambda _: chunk).name_at("s", (relation,)) == "s"
+
+
+def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
+    tables = TraversalReader(Database.create(tmp_path / "g.duckdb"))
+    dates = [("a", "12 May 1950"), ("b", "1950"), ("c", "June 3, 1950"), ("d", "unknown")]
+    assert [one.item for one in tables.ranked(dates, "min")] == ["b", "a", "c"]
+    figures = [("a", "1,308,463 km"), ("b", "99.5"), ("c", "-4")]
+    assert [one.item for one in tables.ranked(figures, "max")] == ["a", "b", "c"]
+    pairs = [("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")]
+    assert [(one.item, one.number) for one in tables.counted(pairs, "max")] == [("b", 2.0), ("a", 1.0)]
+    assert tables.count(["x", "x", "y"]) == 2
+    assert tables.shared([["x", "y"], ["y", "z"], ["y"]]) == ["y"]
+    assert tables.left_over([["x", "y"], ["y"]]) == ["x"]
