@@ -95,7 +95,7 @@ def _indexed(source: Path, workspace: Path) -> Session:
 
 def _links(questions: Sequence[str], session: Session) -> list[str]:
     index = session.index
-    index.names.candidates("to make what is made at the first use")
+    index.link(misspelt(questions[0]))  # what is made at the first use
     rows, first = [], list[set[int]]()
     for variant, written in VARIANTS.items():
         asked = [written(question) for question in questions]

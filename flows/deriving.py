@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from flows.indexing_store import keep_letters, known_reports, store_graph
+from flows.naming import embed_names, near_names
 from flows.runtime import Runtime, usage_rows
 from flows.side_by_side import beside, in_thread
 from flows.updating import update
@@ -34,13 +35,15 @@ async def derive(
     """
     before = None if documents is None else resolved_before(staging, documents)
     edits = staging.edits.edits()
-    graph = await dedupe(staging.extractions.rows(), chunks, Resolve(runtime.models), edits, before)
+    near = await near_names(staging, runtime)
+    graph = await dedupe(staging.extractions.rows(), chunks, Resolve(runtime.models), edits, before, near)
     keep_letters(staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit)
     if graph.touched is None:
         await _make_anew(graph, chunks, staging, runtime)
     else:
         await update(graph, staging, runtime)
     store_resolution(staging, graph, before)
+    await embed_names(staging, runtime)
     staging.meta.replace_usage(usage_rows(runtime.models.meter))
 
 

@@ -8,7 +8,7 @@ write is estimated, from what it has written for this workspace before, else by 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from flows.budgeting import INDEXING
@@ -27,7 +27,7 @@ from storage.rehearsal import rehearsal
 from storage.spending import Forecast, StepForecast
 from tasks.chunk import chunk
 from tasks.embed import plan_windows
-from tasks.forecast import lengths_of
+from tasks.forecast import Lengths, lengths_of
 from tasks.load.step import load
 
 SAMPLE = 500  # passages
@@ -59,15 +59,15 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     embedder = runtime.embedder
     if all(map(runtime.models.is_offline, INDEXING)) and not isinstance(embedder, ApiEmbedder):
         return await _unpaid(sources, options, runtime, started)
-    lengths = lengths_of(written_before(runtime), _average_extraction(runtime.workspace))
-    models = runtime.models.rehearsed(partial(answer, rates=lengths.rates, each=lengths.each))
+    lengths = cache(partial(_lengths, runtime))  # read at the first call, if there is one
+    models = runtime.models.rehearsed(lambda call: answer(call, lengths().rates, lengths().each))
     with rehearsal(runtime.workspace) as stage:
         settings = runtime.settings.model_copy(update={"workspace": stage.root, "runner": "local"})
         rehearsed = replace(runtime, settings=settings, workspace=stage, models=models, embedder=_Unread(embedder.name))
         report = await build_index(sources, options, rehearsed)
         if isinstance(embedder, ApiEmbedder) and report.published:
             _forecast_vectors(embedder, stage, models.meter)
-    steps = _steps(models.meter, lengths.known)
+    steps = _steps(models.meter, lengths().known if models.meter.rows() else frozenset())
     asked = sum(one.calls + one.cached_calls for one in steps if one.step == "extract")
     return _told(_Plan(report.documents, report.skipped, report.chunks, asked), steps, started)
 
@@ -84,6 +84,10 @@ async def _unpaid(sources: Sequence[str | Path], options: IndexOptions, runtime:
         staying = 0
     plan = _Plan(carried.plan.counts, carried.loaded.skipped, staying + len(new), len(new))
     return _told(plan, (), started)
+
+
+def _lengths(runtime: Runtime) -> Lengths:
+    return lengths_of(written_before(runtime), _average_extraction(runtime.workspace))
 
 
 def _average_extraction(workspace: Workspace) -> float:

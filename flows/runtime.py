@@ -77,6 +77,7 @@ class Runtime:
             self.models.name("resolve"),
             author(self.models, "summarize", settings.tailoring),
             author(self.models, "report", settings.tailoring),
+            *(("entity vectors",) if settings.entity_vectors else ()),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

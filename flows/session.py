@@ -148,7 +148,8 @@ class Session:
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
-        _ = self.index, self.facts
+        _ = self.index, self.ground
+        self.index.link("a name that nothing bears")
         if any(is_han(chunk.text) for chunk in self.index.chunks):
             tagged("预备")
         self.dense(["warm"])

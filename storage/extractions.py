@@ -68,6 +68,10 @@ class ExtractionReader:
     def _extracted(self, where: str, parameters: Sequence[Parameter]) -> list[str]:
         return self._db.strings(f"SELECT chunk FROM extractions WHERE {where} ORDER BY chunk", parameters)
 
+    def names(self) -> list[str]:
+        """All names that were found, each once, sorted."""
+        return self._db.strings("SELECT DISTINCT name FROM mentions ORDER BY name")
+
     def inputs(self) -> dict[str, str]:
         """For every extracted chunk, the hash of what its extraction was made from."""
         return {str(c): str(i) for c, i in self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk")}

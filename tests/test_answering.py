@@ -159,7 +159,7 @@ async def test_a_mode_decides_search_and_structure(session: Session) -> None:
     question = "Where was the engineer born who designed the Kestrel Bridge?"
     traverse, mix = await asked(question, session, mode="traverse"), await asked(question, session, mode="mix")
     assert (traverse.trace.mode, traverse.trace.route.type) == ("traverse", "graph")
-    assert (mix.trace.mode, mix.trace.route.type) == ("mix", "chunk")
+    assert (mix.trace.mode, mix.trace.route.reason) == ("mix", "the mode mix brings tables of entities and relations")
     naive = await asked("Ilse Marrand", session, mode="naive", k=40)
     full = await asked("Ilse Marrand", session, mode="mix", k=40)
     assert {p.chunk for p in naive.passages} != {p.chunk for p in full.passages}, "the walk reaches what words do not"

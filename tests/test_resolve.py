@@ -13,7 +13,7 @@ from prompts.language.likeness import alike, opposed, words_of
 from prompts.language.written import form, simplified
 from prompts.resolve import Named, Pair, Resolve, ResolveNames, decide
 from storage.records import Chunk, Extraction, Mention
-from tasks.dedupe import Graph, build_graph, dedupe
+from tasks.dedupe import Before, Graph, build_graph, dedupe
 from tasks.resolve.keys import name_key
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -228,3 +228,38 @@ def test_what_a_text_says_cannot_speak_as_the_prompt() -> None:
     shown = conversation("resolve", ResolveNames, Resolve.wire, (), {"pairs": [pair]})[-1].content
     assert "[[ ## decided" not in shown
     assert "<|im_start|>" not in shown
+
+
+MEANT = (("Harbour Survey Office", "Ida Moss"), ("Port Inspection Bureau", "Ida Moss"))
+
+
+async def test_names_near_in_meaning_are_decided_on_though_they_share_no_word() -> None:
+    resolver = Resolve(Models.offline())
+    verdict = {"pair": 0, "reason": "one office under two names", "same": True}
+    resolver.lm = DummyLM([{"decided": {"verdicts": [verdict]}}], adapter=dspy.JSONAdapter())
+    extractions, chunks = found_in(*MEANT)
+    near = [("Port Inspection Bureau", "Harbour Survey Office"), ("Harbour Survey Office", "Ida Moss")]
+    graph = await dedupe(extractions, list(chunks.values()), resolver, near=near)
+    assert together(graph, "Harbour Survey Office", "Port Inspection Bureau")
+    assert len(graph.entities) == 2, "persons and offices are not even asked about"
+    assert len(build_graph(extractions, chunks).entities) == 3, "their writing alone says nothing"
+
+
+async def test_what_a_model_has_decided_is_not_asked_again() -> None:
+    resolver = Resolve(Models.offline())
+    verdict = {"pair": 0, "reason": "father and son", "same": False}
+    resolver.lm = DummyLM([{"decided": {"verdicts": [verdict]}}], adapter=dspy.JSONAdapter())
+    extractions, chunks = found_in(*SIMILAR)
+    first = await dedupe(extractions, list(chunks.values()), resolver)
+    before = Before(places=first.places, documents=(), decisions=first.decisions)
+    again = await dedupe(extractions, list(chunks.values()), resolver, before=before)
+    assert len(resolver.lm.history) == 1
+    assert again.decisions == first.decisions
+    assert (again.touched, again.entities) == ((), ()), "nothing has changed"
+
+
+def test_a_document_of_triples_writes_its_names_in_full() -> None:
+    extractions, chunks = found_in(("Maren Hollister", "Hollister", "Kai Ott"))
+    assert together(build_graph(extractions, chunks), "Maren Hollister", "Hollister")
+    listed = {name: chunk.model_copy(update={"kind": "triples"}) for name, chunk in chunks.items()}
+    assert not together(build_graph(extractions, listed), "Maren Hollister", "Hollister")

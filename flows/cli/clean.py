@@ -20,7 +20,7 @@ def clean(options: Namespace, screen: Screen) -> int:
         caches.forget_caches()
     for store in (workspace.side, caches)[: len(places)]:
         store.compact()
-    freed = before - sum(map(size_of, places))
+    freed = max(before - sum(map(size_of, places)), 0)
     if screen.as_json:
         screen.json({"removed": removed, "freed_bytes": freed})
         return 0

@@ -28,6 +28,7 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MARKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
 _LONGEST_TITLE = 100
+_WORDS_OF_A_SENTENCE = 5
 _LONGEST_FRONT = 65_536
 _MOST_VALUES = 300
 
@@ -144,7 +145,10 @@ def _size(value: object, so_far: int) -> int:
 
 
 def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings: bool = True) -> str:
-    """The title in the metadata, else the first Markdown heading, else a short first line, else the fallback."""
+    """The title in the metadata, else the first Markdown heading, else a short first line, else the fallback.
+
+    A line that is a sentence is no title.
+    """
     given = metadata.get("title")
     if isinstance(given, str) and given.strip():
         return one_line(given)
@@ -152,9 +156,15 @@ def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings:
     if heading:
         return one_line(_MARKS.sub(r"\1", heading.group(1)))
     first = one_line(text.lstrip()[:500].split("\n", 1)[0]).lstrip("#").strip()
-    if 0 < len(first) < _LONGEST_TITLE and not first.startswith(("http://", "https://", "|", "---", "```")):
-        return first
-    return fallback
+    marked = first.startswith(("http://", "https://", "|", "---", "```"))
+    return first if 0 < len(first) < _LONGEST_TITLE and not marked and not _is_sentence(first) else fallback
+
+
+def _is_sentence(line: str) -> bool:
+    """Whether a line says something instead of naming it; "Nordlicht Ltd." is still a name."""
+    return line.endswith(("。", "！", "；")) or (
+        line.endswith((".", "!", ";")) and line.count(" ") >= _WORDS_OF_A_SENTENCE
+    )
 
 
 def one_line(text: str) -> str:

@@ -62,13 +62,20 @@ class OpenPair:
 
 
 def open_pairs(
-    extractions: Sequence[Found], documents: Mapping[str, str], read: Read, joined: Joined
+    extractions: Sequence[Found],
+    documents: Mapping[str, str],
+    read: Read,
+    joined: Joined,
+    near: Sequence[tuple[str, str]] = (),
 ) -> list[OpenPair]:
-    """The pairs that no rule has joined and that a decision may: similar names beside the same others."""
+    """The pairs that no rule has joined and that a decision may: similar names beside the same others.
+
+    `near` are pairs of names whose vectors lie near each other.
+    """
     titled = set(read.titles.values())
     pairs = [
         (first, second)
-        for first, second in sorted(set(_candidates(read)))
+        for first, second in sorted({*_candidates(read), *_of_keys(near, read)})
         if joined.find(first) != joined.find(second) and not {first, second} <= titled
     ]
     wanted = {key for pair in pairs for key in pair}
@@ -81,6 +88,15 @@ def open_pairs(
             pair = Pair(first=_named(first, read, said), second=_named(second, read, said), shared=shared)
             found.append(OpenPair((first, second), pair))
     return found
+
+
+def _of_keys(near: Sequence[tuple[str, str]], read: Read) -> Iterator[tuple[str, str]]:
+    """Pairs of names as pairs of keys that may be one thing by their kinds."""
+    for names in near:
+        first, second = sorted(map(name_key, names))
+        told_apart = {first, second} & {key for key in (first, second) if key.endswith(")") or key in read.qualified}
+        if first != second and not told_apart and not kinds_differ(read.kinds[first], read.kinds[second]):
+            yield first, second
 
 
 def _candidates(read: Read) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ order and no history counts. In this order:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prompts.language.names_zh import is_generic
@@ -40,13 +40,24 @@ class Prepared:
     joined: Joined
     local: Mapping[Place, str]
     open: Sequence[OpenPair]
+    exact: Collection[str] = ()
 
 
-def prepare(extractions: Sequence[Found], documents: Mapping[str, str], titles: Mapping[str, str]) -> Prepared:
-    """Apply the rules that need no decision; `documents` maps chunks to documents, `titles` documents to titles."""
+def prepare(
+    extractions: Sequence[Found],
+    documents: Mapping[str, str],
+    titles: Mapping[str, str],
+    near: Sequence[tuple[str, str]] = (),
+    exact: Collection[str] = (),
+) -> Prepared:
+    """Apply the rules that need no decision; `documents` maps chunks to documents, `titles` documents to titles.
+
+    `near` are pairs of names to be decided on because their vectors are alike; `exact` are documents of nothing but
+    triples, which write each name in full.
+    """
     known = read(extractions, documents, titles)
     joined, local = _join(known)
-    return Prepared(documents, known, joined, local, open_pairs(extractions, documents, known, joined))
+    return Prepared(documents, known, joined, local, open_pairs(extractions, documents, known, joined, near), exact)
 
 
 def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
@@ -62,7 +73,7 @@ def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
     for document, counted in known.counts.items():
         shortened = Shortened(document, known)
         for key in counted:
-            full, reason = shortened.full_name(key)
+            full, reason = (key, "") if document in prepared.exact else shortened.full_name(key)
             if (document, full) in prepared.local:
                 full, reason = prepared.local[document, full], "the document states that both names mean the same"
             target, why = chooser.target(document, full)

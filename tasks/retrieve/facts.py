@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-
-import networkx as nx
+from functools import cached_property
 
 from storage.records import Entity, Occurrence, Relation
+from tasks.traverse.ways import Ways
 
 
 class GraphFacts:
@@ -24,12 +24,15 @@ class GraphFacts:
             self.touching[relation.source].append(relation)
             self.touching[relation.target].append(relation)
         self._ways: dict[str, dict[tuple[str, bool], list[Relation]]] | None = None
-        # All relations as a graph with the cost of each step, kept by who first walked on it.
-        self.walkable: nx.DiGraph[str] | None = None
 
     def of(self, entity: str) -> list[Relation]:
         """The relations into and out of an entity, heaviest first."""
         return sorted(self.touching.get(entity, ()), key=lambda relation: (-relation.weight, relation.id))
+
+    @cached_property
+    def ways(self) -> Ways:
+        """All relations as weighted edges."""
+        return Ways(self.entities, self.relations.values())
 
     def stated_in(self, chunks: Iterable[str]) -> "GraphFacts":
         """Only the relations that some chunks state, with those places alone; no entity tells what others say of it."""

@@ -24,6 +24,8 @@ POOL_FUSED = 8
 POOL_BRIDGED = 10
 FUSED_DEPTH = 50
 FIRST = 6
+# Triples are read beside their text where they hold so much more of the question's rarity.
+TOLD = 0.2
 # What a passage counts that a bridge leads to and that has no other word of the question.
 _WORDLESS = 0.05
 
@@ -59,9 +61,16 @@ class Gatherer:
     """Orders chunks as sets of evidence; immutable, so safe to share between threads."""
 
     def __init__(
-        self, chunks: Sequence[Chunk], lexicon: Lexicon, bridges: Bridges, spellings: Sequence[tuple[str, ...]]
+        self,
+        chunks: Sequence[Chunk],
+        texts: Mapping[int, int],
+        lexicon: Lexicon,
+        bridges: Bridges,
+        spellings: Sequence[tuple[str, ...]],
     ) -> None:
-        """`chunks` in the order of lexicon and bridges; `spellings` are the names of each entity."""
+        """`chunks` in the order of lexicon and bridges; `texts` maps chunks of triples to the text that they speak for;
+        `spellings` are the names of each entity."""
+        self._texts = texts
         self._chunks = chunks
         self._lexicon = lexicon
         self._bridges = bridges
@@ -79,15 +88,31 @@ class Gatherer:
 
     def pool(self, asked: Asked, allowed: Flags, switches: Switches) -> list[int]:
         """The candidates, those of the walk first."""
-        walked = _best(asked.walked if switches.walk else asked.base, POOL_WALKED, allowed)
+        texts = allowed.copy()
+        texts[list(self._texts)] = False
+        walked = _best(asked.walked if switches.walk else asked.base, POOL_WALKED, texts)
         rankings = [_best(scores, FUSED_DEPTH, allowed) for scores in (asked.lexical, asked.cosines)]
         pool = dict.fromkeys([*walked, *fused(rankings)[:POOL_FUSED]])
         if switches.bridges and pool:
-            further = self._bridges.further(_best(asked.base, FIRST, allowed), asked.linked)
+            further = self._bridges.further(_best(asked.base, FIRST, texts), asked.linked)
             further *= _WORDLESS + _scaled(self._lexicon.scores_of(self._unnamed(asked)))
             further[list(pool)] = 0.0
             pool |= dict.fromkeys(_best(further, POOL_BRIDGED, allowed))
-        return list(pool)
+        return self._untold(list(pool), asked.question)
+
+    def _untold(self, pool: list[int], question: str) -> list[int]:
+        """The pool without triples that hold little more of the question than the text beside them."""
+        if self._texts.keys().isdisjoint(pool):
+            return pool
+        weights = self._concepts(question)
+        rarity = np.array(list(weights.values()))
+        holds = dict(zip(pool, self._holds(pool, list(weights)), strict=True))
+        least = TOLD * rarity.sum()
+        return [
+            chunk
+            for chunk in pool
+            if (text := self._texts.get(chunk)) not in holds or (holds[chunk] & ~holds[text]) @ rarity > least
+        ]
 
     @staticmethod
     def _unnamed(asked: Asked) -> list[str]:

@@ -17,6 +17,7 @@ from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Passage
 from tasks.retrieve.bridges import Bridges
 from tasks.retrieve.gather import Asked, Gatherer
+from tasks.retrieve.imported import texts_of_triples
 from tasks.retrieve.lexical import Lexicon
 from tasks.retrieve.link import Link, Names
 from tasks.retrieve.link_writing import Writing
@@ -30,8 +31,8 @@ START_DENSE = 0.5
 START_WEIGHT = 0.01
 UNLINKED_POWER = 4
 HAN_WALK = 0.3
-# What the passages of a further query count beside those of the question at the same rank.
-FURTHER_QUERY = 0.6
+# What the passages of a further query count beside those of the question at the same rank: its first comes third.
+FURTHER_QUERY = 0.45
 
 Scores = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -78,6 +79,11 @@ class SearchIndex:
         named: list[dict[int, float]] = [{} for _ in self.chunks]
         for chunk, entity, count in zip(chunks, entities, pairs.counts.tolist(), strict=True):
             named[chunk][entity] = float(count)
+        self._texts = texts_of_triples(self.chunks)
+        for place, text in self._texts.items():
+            for entity, count in named[place].items():
+                named[text][entity] = named[text].get(entity, 0.0) + count
+            named[place] = {}
         about = subjects(self.chunks, named, self.spellings, self.names.by_key)
         for chunk, entity in short_names(about, self.entities):
             named[chunk].setdefault(entity, 1.0)
@@ -87,7 +93,7 @@ class SearchIndex:
         chunk_index, entity_index = ends.reshape(-1, 2).T
         self.walker = Walker(len(self.chunks), len(self.entities), chunk_index, entity_index, counts)
         bridges = Bridges(named, about, len(self.entities))
-        self.gatherer = Gatherer(self.chunks, self.lexicon, bridges, self.spellings)
+        self.gatherer = Gatherer(self.chunks, self._texts, self.lexicon, bridges, self.spellings)
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names."""
@@ -142,7 +148,9 @@ class SearchIndex:
             hub = 1 + float(np.log1p(self.walker.degree[link.entity]))
             start[link.entity] = start.get(link.entity, 0.0) + link.score / hub
         share = START_WEIGHT * sum(start.values()) if start else 1.0
-        return _scaled(self.walker.walk(start, {place: share * float(seeds[place]) for place in best}))
+        walked = _scaled(self.walker.walk(start, {place: share * float(seeds[place]) for place in best}))
+        walked[list(self._texts)] = walked[list(self._texts.values())]
+        return walked
 
     def order(self, question: str, dense: Mapping[str, float], allowed: Flags) -> list[int]:
         """The allowed chunks with a score above 0, best first: a set that belongs together, then one by one."""

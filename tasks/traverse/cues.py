@@ -14,10 +14,11 @@ from tasks.retrieve.link import INTRODUCING
 # They begin a request or say what sort of word follows; no relation is meant by them.
 _EMPTY = frozenset(
     """
-    about all also any are between both called common current currently did different do does each enumerate
-    ever every exactly find following give had has have identify is jointly kind kinds like list many mention
-    much mutual name named names now number one ones please present s same share shared show some sort state
-    tell thing things title titles together type types various was were
+    about all also any are between both called common current currently did different do does each entities
+    entity enumerate ever every exactly find following give had has have identify individual individuals is
+    jointly kind kinds like list many mention much mutual name named names now number one ones people person
+    persons please present s same share shared show some somebody someone sort state tell thing things title
+    titles together type types various was were
     """.split()
 )
 _ASKING = frozenset("where when why how who whom".split())

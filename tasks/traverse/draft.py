@@ -27,6 +27,7 @@ _WITHOUT = re.compile(
 )
 _ASKS_IF = re.compile(r"^\W*(?:did|does|do|was|were|is|are|has|have|had)\b|是不是|是否|吗\W*$", re.I)
 _SHARED = re.compile(r"\b(?:both|common|shared?|same|mutual|also)\b|共同|都|相同", re.I)
+_FIGURE = re.compile(r"\d")
 _LINKED = re.compile(r"\b(?:connect|link|relat|associat|tie)\w*|关系|联系", re.I)
 _IN_FIRST = "{1}"
 
@@ -104,6 +105,10 @@ def _of_two(question: str, kind: QuestionType, names: Sequence[Named], graph: Gr
         return _shared(question, one, two, graph)
     if _ASKS_IF.search(question):
         return _checked(question, one, two, graph)
+    if not _LINKED.search(question):  # "Who is the child of Ada and Dov?"
+        both = _shared(question, one, two, graph)
+        if isinstance(both, TraversalPlan):
+            return both
     hops = _worded_hops(question, one, two, graph)
     return _plan(
         PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph), hops=hops[:4])
@@ -161,12 +166,22 @@ def _checked(question: str, one: Named, two: Named, graph: Graph) -> Draft:
         cues = [cue for cue in cues_in(blanked(question, [one, two])) if not cue.asking]
         if cues:
             return unknown_relation(cues[0], pairs[0][0].entities, graph)
-        # "Is Ada an engineer?": in whatever relation.
-        return _plan(PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph)))
+        return _tied_at_all(one, two, graph)
     reaching = reaching or [longer for made in tried if (longer := _one_more(made, graph)) is not None]
     way, source, target = max(reaching or tried, key=lambda made: made[0].score)
     sources, targets = names_of([way.source], graph), _called([target], graph)
     return _plan(PlanStep(operator="check", sources=sources, targets=targets, hops=way.hops))
+
+
+def _tied_at_all(one: Named, two: Named, graph: Graph) -> Draft:
+    """ "Is Ada an engineer?": whether any single relation leads from one to the other."""
+    targets = set(two.entities)
+    for relation, inverse in graph.facts.leaving(one.entities):
+        hop = Hop(relation=relation, inverse=inverse)
+        if targets & set(follow(graph.facts, one.entities, [hop])[0].ends):
+            sources, called = _called([one], graph), _called([two], graph)
+            return _plan(PlanStep(operator="check", sources=sources, targets=called, hops=(hop,)))
+    return Problem("no path", f"no relation leads from {one.text} to {two.text}.")
 
 
 def _one_more(tried: tuple[Worded, Named, Named], graph: Graph) -> tuple[Worded, Named, Named] | None:
@@ -207,7 +222,9 @@ def _with_names(rest: str, question: str, names: Sequence[Named]) -> str:
 
 def _measured_hops(measure: Measure, entities: Sequence[str], graph: Graph) -> tuple[Hop, ...] | Problem:
     cues = cues_in(measure.words)
-    ways = [way for entity in entities[:20] for way in best_paths(graph.facts, entity, cues, 1)]
+    ways = [way for entity in entities[:20] for way in best_paths(graph.facts, entity, cues)]
+    if not measure.counts:
+        ways = [way for way in ways if any(_FIGURE.search(name) for name in names_of(way.ends, graph))]
     if ways:
         return max(ways, key=lambda way: way.score).hops
     if any(graph.vocabulary.worded_by(cue) for cue in cues):
@@ -217,11 +234,17 @@ def _measured_hops(measure: Measure, entities: Sequence[str], graph: Graph) -> t
 
 def _of_all(measure: Measure, graph: Graph) -> Draft:
     """Of everything in the graph, what has most or least of something."""
-    relation = next((made for cue in cues_in(measure.words) if (made := graph.vocabulary.worded_by(cue))), None)
+    worded = [made for cue in cues_in(measure.words) if (made := graph.vocabulary.worded_by(cue))]
+    relation = next((one for one in worded if measure.counts or _has_figures(one, graph)), None)
     if relation is None:
         nearest = graph.vocabulary.nearest(measure.words)
         return Problem("bad plan", f'the graph has no relation "{measure.words}".', nearest)
     return _plan(PlanStep(operator=measure.direction, sources=(EVERYTHING,), hops=(Hop(relation=relation),)))
+
+
+def _has_figures(relation: str, graph: Graph) -> bool:
+    ends = [one.target for one in graph.facts.relations.values() if one.predicate == relation]
+    return any(_FIGURE.search(name) for name in names_of(ends, graph))
 
 
 def _nested(question: str, names: Sequence[Named], graph: Graph) -> Draft:

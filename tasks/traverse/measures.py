@@ -46,11 +46,15 @@ _OF_ADJECTIVE: dict[str, tuple[str, Direction]] = {
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The words that name what is compared, which end of it is asked for, and the question without all that."""
+    """The words that name what is compared, which end of it is asked for, and the question without all that.
+
+    `counts` says that it is compared by how many there are.
+    """
 
     words: str
     direction: Direction
     rest: str
+    counts: bool = False
 
 
 def measure_of(question: str) -> Measure | None:
@@ -66,7 +70,7 @@ def measure_of(question: str) -> Measure | None:
         if words:
             said = found.groupdict()
             degree = (said.get("most") or said.get("when") or "").lower().split()[0]
-            return Measure(words.format(**said).strip(), _direction(degree), rest)
+            return Measure(words.format(**said).strip(), _direction(degree), rest, counts=pattern is _MOST)
         compared = found["most"].lower()
         named, direction = next(made for start, made in _OF_ADJECTIVE.items() if compared.startswith(start))
         return Measure(named, direction, rest)

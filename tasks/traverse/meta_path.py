@@ -48,15 +48,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Worded:
-    """A meta-path from `source`, how well it is worded, the cues that no step takes, and for each step whom its words
-    name ("son": male)."""
+    """A meta-path from `source`, how well and by how many cues it is worded (those that only ask do not count), the
+    cues that no step takes, and for each step whom its words name ("son": male)."""
 
     source: str
     hops: tuple[Hop, ...]
     score: float
     left: tuple[Cue, ...]
     ends: tuple[str, ...]
-    sexes: tuple[str, ...] = ()
+    sexes: tuple[str, ...]
+    worded: int
 
 
 def follow(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]) -> list[Step]:
@@ -90,6 +91,7 @@ class _Partial:
 
 def best_paths(facts: GraphFacts, source: str, cues: Sequence[Cue], k: int = 3) -> list[Worded]:
     """The meta-paths of the graph from one entity that the cues, in this order, word best; at most k, best first."""
+    telling = sum(not cue.asking for cue in cues)
     edge = [_Partial((), (source,), 0, 0.0, (), ())]
     whole: dict[tuple[Hop, ...], Worded] = {}
     for _ in range(MAX_HOPS):
@@ -100,7 +102,8 @@ def best_paths(facts: GraphFacts, source: str, cues: Sequence[Cue], k: int = 3) 
             rest = tuple(cue for cue in cues[one.taken :] if not cue.asking)
             score = one.score - sum(map(_skip, rest))
             if one.hops not in whole or whole[one.hops].score < score:
-                whole[one.hops] = Worded(source, one.hops, score, one.left + rest, one.ends, one.sexes)
+                left = one.left + rest
+                whole[one.hops] = Worded(source, one.hops, score, left, one.ends, one.sexes, telling - len(left))
     return sorted(whole.values(), key=lambda one: (-one.score, len(one.hops), one.hops))[:k]
 
 

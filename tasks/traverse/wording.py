@@ -48,7 +48,7 @@ def best_way(question: str, name: Named, graph: Graph, ignored: Collection[str] 
         return _nothing_worded(question, name, graph, ignored)
     best = max(ways, key=lambda way: way.score)
     missing = missing_in(best, graph)
-    if missing is None and best.score <= 0:
+    if missing is None and best.left and not best.worded:
         return _nothing_worded(question, name, graph, ignored)
     return missing or best
 

@@ -248,3 +248,18 @@ async def test_the_bundled_model_embeds_what_it_can_read(tmp_path: Path) -> None
     with runtime.workspace.read() as generation:
         (window,) = generation.vectors.windows()
     assert window.document == "a.md"
+
+
+async def test_names_get_vectors_once_where_the_settings_ask_for_it(corpus: Path, tmp_path: Path) -> None:
+    plain, bench = Bench(tmp_path / "plain"), Bench(tmp_path / "ws", entity_vectors=True)
+    await plain.run(corpus)
+    await bench.run(corpus)
+    names = set(bench.embedded) - set(plain.embedded)
+    assert {name for name in bench.entities() if max(name) < "\u3000"} <= names | set(plain.embedded)
+    assert len(bench.embedded) == len(set(bench.embedded))
+    (corpus / "new.md").write_text(
+        "Ilse Marrand married the painter Quirin Vance in 1972. Quirin Vance was born in Dunmarrow.", "utf-8"
+    )
+    await bench.run(corpus)
+    assert "Quirin Vance" in bench.embedded
+    assert "Ilse Marrand" not in bench.embedded

@@ -105,7 +105,7 @@ def test_the_forms_explain_their_parameters() -> None:
 
 def test_the_forms_offer_what_there_is() -> None:
     asked = query.parameters.properties
-    assert asked["mode"]["enum"] == ["auto", "naive", "mix", "struct", "traverse"]
+    assert asked["mode"]["enum"] == ["auto", "naive", "low", "high", "hybrid", "mix", "struct", "traverse"]
     assert asked["structure"]["anyOf"][0]["enum"] == ["table", "graph", "algorithm", "catalogue", "chunk"]
     assert (asked["k"]["minimum"], asked["k"]["maximum"], asked["k"]["default"]) == (1, 100, 8)
     assert query.parameters.required == ["question"]

@@ -193,3 +193,18 @@ def test_a_pdf_without_text_and_encrypted_files_are_skipped_with_the_reason(tmp_
     broken = tmp_path / "broken.xlsx"
     broken.write_bytes(bomb.getvalue())
     assert reason(broken).startswith("broken .xlsx file")
+
+
+@pytest.mark.parametrize(
+    ("first", "title"),
+    [
+        ("Ilse Marrand married the painter Quirin Vance in 1972.", "Some notes"),
+        ("许美兰是该所的所长。", "Some notes"),
+        ("Nordlicht Ltd.", "Nordlicht Ltd."),
+        ("What the harbour costs", "What the harbour costs"),
+    ],
+)
+def test_a_first_line_that_says_something_is_no_title(first: str, title: str, tmp_path: Path) -> None:
+    path = tmp_path / "some-notes.txt"
+    path.write_text(f"{first}\nThe rest of it.", encoding="utf-8")
+    assert read(path).title == title

@@ -26,16 +26,22 @@ def postings_of(chunks: Sequence[Chunk]) -> Postings:
     return Postings([chunk.id for chunk in chunks], terms, columns[0], columns[1], columns[2])
 
 
-def index_of(texts: Mapping[str, str], kinds: Mapping[str, str]) -> SearchIndex:
-    """`texts` are passages by title, which is their document too; `kinds` are names with their kinds."""
+def index_of(
+    texts: Mapping[str, str], kinds: Mapping[str, str], triples: Mapping[str, str] | None = None
+) -> SearchIndex:
+    """`texts` are passages by title, which is their document too; `kinds` are names with their kinds; `triples` are
+    rendered, by document."""
     chunks = [chunk_of(title, title, text) for title, text in texts.items()]
+    for title, lines in (triples or {}).items():
+        change = {"id": f"chk_{title}/triples", "kind": "triples", "ordinal": 1}
+        chunks.append(chunk_of(title, title, lines).model_copy(update=change))
     names = list(kinds)
     entities = [Entity(id=f"ent_{place}", name=name, kind=kinds[name]) for place, name in enumerate(names)]
     pairs = [
         (entity, place)
         for entity, name in enumerate(names)
         for place, chunk in enumerate(chunks)
-        if name in chunk.title or name in chunk.text
+        if (name in chunk.title and chunk.ordinal == 0) or name in chunk.text
     ]
     entity_index, chunk_index = np.array(pairs, np.int32).reshape(-1, 2).T
     stored = EntityChunkPairs(

@@ -69,3 +69,23 @@ def test_each_name_gets_one_slip() -> None:
 def test_absent_files_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--data", str(tmp_path), "--set", "2wiki_780"]) == 2
     assert "2wiki_corpus_6119.jsonl.gz" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_set_is_measured_in_every_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "multihop"
+    folder.mkdir()
+    texts = {
+        "Orla Bridge": "Orla Bridge is a bridge in Velin. It was designed by Ada Korb.",
+        "Ada Korb": "Ada Korb was an engineer. She was born in Marl.",
+        "Ned Cobb": "Ned Cobb was a boxer. He was born in Velin.",
+    }
+    passages = [{"id": place, "title": title, "text": text} for place, (title, text) in enumerate(texts.items())]
+    write(folder / "hotpot_train100_corpus.jsonl.gz", *passages)
+    asked = {"question": "Where was the designer of Orla Bridge born?", "gold_ids": [0, 1], "type": "bridge"}
+    write(folder / "hotpot_train100_questions.jsonl.gz", asked)
+    assert main(["--data", str(tmp_path), "--set", "hotpot_train100", "--json", str(tmp_path / "found.json")]) == 0
+    tables = json.loads((tmp_path / "found.json").read_text())[0]["tables"]
+    assert list(tables) == ["as they stand", "by kind", "made worse", "a part left out"]
+    assert tables["as they stand"]["trellis"]["all_gold"]["2"] == 1.0
+    assert "all@2" in capsys.readouterr().out

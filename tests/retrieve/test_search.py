@@ -59,9 +59,9 @@ async def test_the_score_tells_the_rank(index: SearchIndex) -> None:
     assert [passage.score for passage in passages] == [1.0, 0.5, pytest.approx(1 / 3, abs=1e-6)]
 
 
-async def test_a_further_query_adds_what_it_finds_first(index: SearchIndex) -> None:
+async def test_the_first_of_a_further_query_comes_after_the_best_pair(index: SearchIndex) -> None:
     passages = await retrieve(index, [CHAIN, "Who is Ida Sund?"], [{}, {}], 3)
-    assert passages[1].document == "Ida Sund"
+    assert passages[2].document == "Ida Sund"
 
 
 @pytest.mark.parametrize("part", Switches.model_fields)
@@ -89,3 +89,16 @@ async def test_nothing_in_common_finds_nothing(index: SearchIndex) -> None:
 async def test_an_index_of_nothing_finds_nothing() -> None:
     assert await found(index_of({}, {}), CHAIN) == []
     assert await found(index_of({"Velin": "Velin is a town."}, {}), "Which town?") == ["Velin"]
+
+
+async def test_triples_are_read_beside_their_text_only_for_what_it_lacks() -> None:
+    index = index_of(
+        {**TEXTS, "Pier log": "The pier was painted."},
+        {**KINDS, "Sunder Works": "thing"},
+        {"Orla Bridge": "Orla Bridge -[designed by]-> Ada Korb", "Pier log": "Long Pier -[steel from]-> Sunder Works"},
+    )
+    first = [passage.chunk for passage in await retrieve(index, [CHAIN], [{}], 4)]
+    assert "chk_Orla Bridge" in first
+    assert "chk_Orla Bridge/triples" not in first
+    second = [passage.chunk for passage in await retrieve(index, ["Whose steel came from Sunder Works?"], [{}], 2)]
+    assert "chk_Pier log/triples" in second

@@ -22,6 +22,7 @@ EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [
     ("Where did bruno_vell die?", "sp*", {"lake_orm"}),
     ("How did bruno_vell die?", "sp*", {"drowning"}),
     ("Who are the parents of cleo_vell?", "sp*", {"ada_vell", "dov_arlen"}),
+    ("Which inhabitants were born in hallen?", "sp*", {"cleo_vell"}),
     ("Which films did dov_arlen direct?", "sp*", {"the glass harp", "salt road"}),
     ("Which actors starred in the films that dov_arlen directed?", "sp*", {"cleo_vell"}),
     ("ada_vell的配偶的职业是什么？", "sp*", {"glazier"}),
@@ -32,6 +33,7 @@ EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [
     ("How many children does ada_vell have?", "sp*", {"2"}),
     ("How many grandchildren does ada_vell have?", "sp*", {"3"}),
     ("Who has the most children?", "sp*", {"ada_vell", "bruno_vell"}),
+    ("Who is the oldest?", "sp*", {"ada_vell"}),
     ("Which of ada_vell's children has the most children?", "sp*", {"bruno_vell"}),
     ("Which film directed by dov_arlen is the oldest?", "sp*", {"the glass harp"}),
     ("Who is older, ada_vell or dov_arlen?", "nested", {"ada_vell"}),
@@ -43,6 +45,9 @@ EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [
     ("Do ada_vell and dov_arlen have the same religion?", "spo", {"No"}),
     ("Is dov_arlen the husband of ada_vell?", "spo", {"Yes"}),
     ("Is ada_vell's husband a quaker?", "spo", {"Yes"}),
+    ("Is bruno_vell male?", "spo", {"Yes"}),
+    ("Who is the child of ada_vell and dov_arlen?", "spo", {"cleo_vell"}),
+    ("Who directed the glass harp and salt road?", "spo", {"dov_arlen"}),
 ]
 
 
@@ -100,6 +105,8 @@ async def test_a_nested_question_finds_first_whom_it_asks_about(asked: Asking) -
         ("How is hermit_oyl connected to ada_vell?", "No path: no chain of relations leads from hermit_oyl to ada"),
         ("What is the religion of bruno_vell?", "No path: the graph states no `religion` of bruno_vell."),
         ("Is hermit_oyl the husband of ada_vell?", "No path: no chain of relations"),
+        ("Is bruno_vell female?", "No path: no relation leads from bruno_vell to female."),
+        ("Which of ada_vell's children was born first?", "No path: the graph states no `born date` of bruno_vell"),
         ("Who is the spouse of zed_quorn?", 'Not in the graph: nothing is called "zed_quorn".'),
         ("Who is the spouse of Zed Quorn?", 'Not in the graph: nothing is called "Zed Quorn".'),
         ("How are ada_vell and Zed Quorn connected?", 'Not in the graph: nothing is called "Zed Quorn".'),
@@ -115,6 +122,32 @@ async def test_the_three_reasons_for_no_answer_are_told_apart(question: str, say
 
 async def test_a_misspelt_name_is_found(asked: Asking) -> None:
     assert (await asked("Who is the spouse of ada_vel ?")).values == ("dov_arlen",)
+
+
+BRIDGE = """# Orla Bridge
+
+The Orla Bridge was designed by Tomas Reyd, an engineer. Tomas Reyd was born in Velin. Mira Sten lives in Velin, where
+she met Tomas Reyd.
+"""
+
+
+async def test_a_graph_read_out_of_texts_is_walked_to_their_sentences(tmp_path: Path) -> None:
+    (tmp_path / "bridge.md").write_text(BRIDGE, encoding="utf-8")
+    runtime = open_runtime(load_settings({"workspace": tmp_path / "ws", "embedding": "none"}, {}))
+    await build_index([tmp_path / "bridge.md"], IndexOptions(), runtime)
+    with open_session(runtime) as session:
+        options = AskOptions(mode="traverse")
+        born = await answer_question("Where was the designer of the Orla Bridge born?", options, session)
+        tied = await answer_question("How is Mira Sten connected to the Orla Bridge?", options, session)
+    assert born.values == ("Velin",)
+    assert [citation.quote for citation in born.citations] == [
+        "The Orla Bridge was designed by Tomas Reyd, an engineer.",
+        "Tomas Reyd was born in Velin.",
+    ]
+    assert tied.answer.splitlines()[0] == (
+        "Mira Sten -[lives in]-> Velin <-[born in]- Tomas Reyd <-[designed by]- Orla Bridge"
+    )
+    assert all(citation.verified for citation in born.citations + tied.citations)
 
 
 async def test_only_the_documents_asked_for_are_walked(tmp_path: Path) -> None:

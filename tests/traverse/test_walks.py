@@ -1,7 +1,12 @@
 """Neighbours by degree, chains forward before backward before mixed, and the three formats in which they are shown."""
 
+import math
+import random
 from collections.abc import Sequence
 from pathlib import Path
+
+import networkx as nx
+import pytest
 
 from storage.database import Database
 from storage.records import Chunk, Entity, Occurrence, Relation, content_id
@@ -10,6 +15,7 @@ from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.bfs import around
 from tasks.traverse.context import Stated, entity_table, path_list, relation_table
 from tasks.traverse.paths import shortest_paths
+from tasks.traverse.ways import MAX_HOPS, Direction
 
 
 def facts_of(*triples: tuple[str, str, str]) -> tuple[GraphFacts, Chunk]:
@@ -50,6 +56,29 @@ def test_the_same_nodes_come_once_and_no_more_than_k() -> None:
     facts, _ = facts_of(("a", "r", "z"), ("a", "q", "z"), ("z", "p", "a"), ("a", "r", "m"), ("m", "r", "z"))
     assert [nodes(path, "a") for path in shortest_paths(facts, ["a"], ["z"])] == [["a", "z"], ["a", "m", "z"]]
     assert len(shortest_paths(facts, ["a"], ["z"], k=1)) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_cheapest_chains_are_those_that_trying_all_finds(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 -- a graph to try, no secret
+    names = [f"n{place}" for place in range(9)]
+    pairs = {(one, two) for one in names for two in names if one != two and chance.random() < 0.25}
+    facts, _ = facts_of(*((one, "r", two) for one, two in sorted(pairs)))
+    graph = nx.DiGraph()
+    for one, two in pairs:
+        degrees = (facts.entities[one].degree, facts.entities[two].degree)
+        graph.add_edge(one, two, cost=1 + sum(map(math.log1p, degrees)) / 2)
+    walked: dict[Direction, nx.Graph[str]] = {
+        "along": graph,
+        "against": graph.reverse(),
+        "either": graph.to_undirected(),
+    }
+    for direction, directed in walked.items():
+        if not {"n0", "n8"} <= set(directed):
+            continue
+        every = nx.all_simple_paths(directed, "n0", "n8", cutoff=MAX_HOPS)
+        wanted = sorted(nx.path_weight(directed, nodes, "cost") for nodes in every)[:4]
+        assert [cost for cost, _ in facts.ways.cheapest("n0", "n8", direction, 4)] == pytest.approx(wanted)
 
 
 def test_neighbours_come_by_their_degree_and_to_a_depth() -> None:
