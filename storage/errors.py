@@ -184,7 +184,7 @@ class FailureGate(TrellisError):
     def __init__(self, step: str, failed: int, total: int, limit: float) -> None:
         super().__init__(
             f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was published.",
-            "See `trellis dead-letter` for the errors, mend the cause, and run again.",
+            "Mend the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is kept.",
         )
 
 

@@ -133,8 +133,9 @@ def test_pages_are_not_remembered_as_if_they_were_indexed(
     copied: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRELLIS_THETA", "1")
+    before = Workspace(copied.workspace).side.memory.entries()
     assert "Plisk" in copied("ask", BUILT, "--pages", str(folder)).out
-    assert Workspace(copied.workspace).side.memory.entries() == []
+    assert Workspace(copied.workspace).side.memory.entries() == before
     assert "Plisk" not in copied("ask", BUILT).out
 
 
