@@ -19,13 +19,15 @@ Row = dict[str, Any]
 class Question(Record):
     """A question and the ids of the passages that answer it.
 
-    `kind` groups questions in the table of errors; `peers` holds what other systems published, as ids of ours.
+    `kind` groups questions in the table of errors; `peers` holds what other systems published, as ids of ours;
+    `answers` are the ways to write the answer, where it is known.
     """
 
     text: str
     gold: tuple[str, ...]
     kind: str = ""
     peers: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class QuestionSet:
                 text=row["question"],
                 gold=_ids(row[self.gold_field]),
                 kind=self._kind(row),
+                answers=(row["answer"], *row.get("aliases", ())) if "answer" in row else (),
                 peers={
                     # A title that is none of ours was cut by who published it; it is a passage found all the same.
                     peer: tuple(titles.get(title, title) for title in found)

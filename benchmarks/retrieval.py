@@ -2,7 +2,8 @@
 
 `python -m benchmarks.retrieval --data DIR` indexes each set offline, as `trellis index` does, and asks every question:
 as it stands, beside plain rankings and what other systems published; by kind; made worse on purpose; and with one part
-of the search left out after another. `--brief` prints the first table alone.
+of the search left out after another; and how often a mode lays the answer before the answering step. `--brief` prints
+the first table alone.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.ablations import LEVELS, WITHOUT
+from benchmarks.ablations import LEVELS, WITHOUT, Standing, standing
 from benchmarks.questions import SETS, Question, QuestionSet
 from benchmarks.ranking import Quality, by_kind, floors, quality, ranked, table
 from benchmarks.stress import lowered, misspelt
@@ -48,6 +49,7 @@ class Measured(Record):
     questions: int
     cost: Cost
     tables: dict[str, dict[str, Quality]]
+    standing: Standing | None = None
 
     def lines(self) -> list[str]:
         cost = self.cost
@@ -57,6 +59,7 @@ class Measured(Record):
             f"  index {indexed}, open {cost.load_seconds:.2f} s, {cost.ms_per_query:.1f} ms per query"
             f" ({cost.cpu_ms_per_query:.1f} CPU ms), peak memory {cost.peak_rss_mb} MB",
             *(line for heading, methods in self.tables.items() for line in [f"  {heading}", *table(methods)]),
+            *(self.standing.lines() if self.standing else []),
         ]
 
 
@@ -113,12 +116,16 @@ def measure(job: Job) -> Measured:
         loaded = time.monotonic() - started
         asking = Asking(questions, job.ks, session)
         tables = asyncio.run(asking.tables(job.brief or known.chinese))
+        told = not (job.brief or known.chinese) and any(question.answers for question in questions)
+        answers = asyncio.run(standing(questions, session)) if told else None
     cost = Cost(
         reused=not report.published, index_seconds=round(report.seconds, 1), load_seconds=round(loaded, 2),
         ms_per_query=round(asking.milliseconds, 2), cpu_ms_per_query=round(asking.cpu, 2),
         peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )  # fmt: skip
-    return Measured(name=job.name, passages=passages, questions=len(questions), cost=cost, tables=tables)
+    return Measured(
+        name=job.name, passages=passages, questions=len(questions), cost=cost, tables=tables, standing=answers
+    )
 
 
 class Asking:

@@ -121,11 +121,17 @@ def _changed(kind: Kind, before: Item, after: Item) -> Changed:
 
 
 def _field(name: str, before: Value, after: Value) -> FieldChange:
-    if isinstance(before, str) and isinstance(after, str):
-        one, other = (before, after) if name == "id" else stretch(before, after)
-    else:
-        one, other = (_short("; ".join(v for v in a if v not in b)) for a, b in ((before, after), (after, before)))
+    if not isinstance(before, str) and not isinstance(after, str):
+        return lists(name, before, after)
+    one, other = (str(before), str(after)) if name == "id" else stretch(str(before), str(after))
     return FieldChange(field=name, before=one, after=other)
+
+
+def lists(name: str, before: Sequence[str], after: Sequence[str]) -> FieldChange:
+    """What left a list and what joined it; the whole lists where they differ in order alone."""
+    left, joined = ([v for v in a if v not in b] for a, b in ((before, after), (after, before)))
+    one, other = (left, joined) if left or joined else (before, after)
+    return FieldChange(field=name, before=_short("; ".join(one)), after=_short("; ".join(other)))
 
 
 def stretch(before: str, after: str) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from storage.rehearsal import rehearsal
 from storage.spending import Forecast, StepForecast
 from tasks.chunk import chunk
 from tasks.embed import plan_windows
+from tasks.extract import extraction_inputs
 from tasks.forecast import Lengths, lengths_of
 from tasks.load.step import load
 
@@ -82,7 +83,12 @@ async def _unpaid(sources: Sequence[str | Path], options: IndexOptions, runtime:
             staying = sum(one.document not in changed for one in generation.documents.chunks())
     except NoGeneration:
         staying = 0
-    plan = _Plan(carried.plan.counts, carried.loaded.skipped, staying + len(new), len(new))
+    unread = [
+        one
+        for one in new
+        if one.kind == "triples" or extraction_inputs(one, runtime.extractor) not in carried.extractions
+    ]
+    plan = _Plan(carried.plan.counts, carried.loaded.skipped, staying + len(new), len(unread))
     return _told(plan, (), started)
 
 

@@ -27,7 +27,16 @@ from storage.staging import Staging
 from tasks.dedupe import Graph
 from tasks.load.sources import Loaded
 from tasks.retrieve.lexical import chunk_terms
-from tasks.sync import SyncPlan, holds, keep_out, plan_sync, touched, unchanged_documents, with_unchanged
+from tasks.sync import (
+    SyncPlan,
+    holds,
+    keep_out,
+    plan_sync,
+    touched,
+    unchanged_documents,
+    with_gone_inside,
+    with_unchanged,
+)
 
 if TYPE_CHECKING:
     from flows.indexing import IndexOptions
@@ -79,6 +88,7 @@ def carried_over(loaded: Loaded, options: "IndexOptions", runtime: Runtime) -> C
         return Carried(loaded, plan, options.full, None, "", {})
     with generation:
         known, forgotten = generation.documents.parts(), generation.documents.forgotten()
+        loaded = with_gone_inside(loaded, known)
         loaded = keep_out(loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known})
         same = frozenset[str]() if options.full else unchanged_documents(loaded, known)
         rest = loaded.model_copy(update={"parts": tuple(part for part in loaded.parts if part.document not in same)})

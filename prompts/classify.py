@@ -73,6 +73,7 @@ _OPEN = re.compile(
     r"\b(?:details|information|something)\b|what (?:can|do) you (?:tell|know)|^(?:who|what) (?:is|was|are|were) □\W*$|"
     r"介绍|概述|关于□|讲讲|说说"
 )
+_AROUND = re.compile(rf"^(?:who|what) (?:is|are) (?:connected|linked|related) (?:to|with) {_SLOT}\W*$")
 # Words between an open request and its name that bring in nothing new.
 PLAIN = frozenset(
     """
@@ -167,6 +168,8 @@ def _of_several(text: str, count: int) -> QuestionTyped:
 
 
 def _of_one(text: str) -> QuestionTyped:
+    if _AROUND.search(text):
+        return QuestionTyped(type="s**", confidence=0.9, reason="asks for all that is tied to one thing")
     if not _OPEN.search(text):
         return QuestionTyped(type="sp*", confidence=0.9, reason="asks for what stands in a relation to one thing")
     before, _, after = text.partition(_SLOT)

@@ -44,6 +44,13 @@ def holds(source: str, path: str) -> bool:
     return inside or fnmatch.fnmatchcase(file, source.replace("**/", "*"))
 
 
+def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary], gone: Callable[[str], bool] = _gone) -> Loaded:
+    """What was read, with the sources that are gone and lay in a named one: whoever looked there saw them missing."""
+    others = {part.source for part in known} - set(loaded.sources)
+    inside = sorted(one for one in others if any(holds(named, one) for named in loaded.sources) and gone(one))
+    return loaded.model_copy(update={"sources": (*loaded.sources, *inside)})
+
+
 def touched(loaded: Loaded, known: Sequence[PartSummary]) -> set[str]:
     """The stored documents whose parts this run may replace."""
     return {part.document for part in loaded.parts} & {part.document for part in known} | {
@@ -188,5 +195,6 @@ def _refuse_emptied(
     left = {part.source for document in after.values() for part in document.parts}
     for source in sources:
         gone = [name for name in lost if any(part.source == source for part in stored[name].parts)]
-        if gone and source not in left:
+        inside = any(holds(other, source) for other in sources if other != source)
+        if gone and source not in left and not inside:
             raise SourceEmptied(source, len(gone))

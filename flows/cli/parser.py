@@ -253,10 +253,9 @@ def _recorded(command: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
+    if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r}: use a whole number from 1")
-    return number
+    return int(text)
 
 
 def _amount(text: str) -> float:

@@ -5,6 +5,7 @@ what stands before it comes last to first.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prompts.language.relation_words import han_words, phrases
@@ -21,6 +22,7 @@ _EMPTY = frozenset(
     titles together type types various was were
     """.split()
 )
+_WHOSE = frozenset("s his her its their my your our".split())
 _ASKING = frozenset("where when why how who whom".split())
 _WORD = re.compile(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
 _OWNED = re.compile(r"\s*['’]\s*s\b|\s*的")
@@ -95,13 +97,20 @@ def _cues(text: str, owned: bool) -> list[Cue]:
             pass
         elif words[place] in _ASKING:
             found.append(Cue(stems[place], words[place], asking=True))
-        elif words[place] not in STOPWORDS and words[place] not in _EMPTY:
+        elif _tells(words, place, owned):
             bound = (
                 (owned and place == 0) or words[place + 1 : place + 2] == ["of"] or words[place - 1 : place] == ["s"]
             )
             found.append(Cue(stems[place], words[place], bound=bound))
         place += max(size, 1)
     return found
+
+
+def _tells(words: Sequence[str], place: int, owned: bool) -> bool:
+    """Whether a word may mean a relation; "own" does, unless it stands after whose it is ("her own")."""
+    if words[place] == "own":
+        return words[place - 1] not in _WHOSE if place else not owned
+    return words[place] not in STOPWORDS and words[place] not in _EMPTY
 
 
 def _phrase(stems: list[str], place: int) -> tuple[int, str]:

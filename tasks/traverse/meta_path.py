@@ -4,6 +4,7 @@ A meta-path is a sequence of (relation, direction). It is followed over sets of 
 have to find it, the paths that the graph has around a thing are ranked by how well each step is worded.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,10 @@ _BACKWARDS = 0.1
 _UNDONE = 1.0  # cost of a step back along the relation just walked ("others of that religion"), seldom meant
 _LEAST_WORDED = 0.3
 _AGAIN = 0.2  # worth of a cue that says once more what another one said of the same step
+# Verbs that have an opposite ("taught": the pupils' side), as a question or a relation has them.
+_VERBS = r"(?:taught|teach(?:es)?|mentored|supervise[sd]?|succeed(?:s|ed)?|precede[sd]?|follow(?:s|ed)?)"
+_DOING = re.compile(rf"{_VERBS}$", re.I)
+_NAMES_SOURCE = re.compile(rf"[\W_]of$|^{_VERBS}$", re.I)
 
 
 @dataclass(frozen=True)
@@ -154,10 +159,18 @@ def step_score(hop: Hop, cues: Sequence[Cue]) -> tuple[float, tuple[Cue, ...] | 
 
 
 def _meant(cue: Cue, word: str, hop: Hop) -> float:
-    """Whether a cue means a word of a step's relation, walked in the step's direction."""
-    if hop.inverse and is_one_way(hop.relation):
-        return SYNONYM if is_opposite(cue.key, hop.relation) else 0.0
-    return likeness(cue.key, word)
+    """Whether a cue means a word of a step's relation, walked in the step's direction.
+
+    A relation is the name of its target (X `daughter` Y: Y is the daughter), or, as "daughter of" and "taught" are, of
+    its source. A step to whom it names is worded by it, one the other way by its opposite.
+    """
+    names_source = bool(_NAMES_SOURCE.search(hop.relation))
+    to_named = hop.inverse is names_source
+    if to_named and {sex_of(cue.word), sex_of(word)} == set(SEXES):
+        return 0.0
+    if to_named or not is_one_way(hop.relation) or (names_source and _DOING.match(cue.word)):
+        return likeness(cue.key, word)
+    return SYNONYM if is_opposite(cue.key, hop.relation) else 0.0
 
 
 def _turned(hop: Hop) -> float:

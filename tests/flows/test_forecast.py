@@ -136,6 +136,15 @@ def test_offline_the_plan_is_told(fresh: Command, corpus: Path) -> None:
     assert fresh("status", "--json").json["generation"] == 1
 
 
+def test_offline_a_moved_source_is_no_work(fresh: Command, corpus: Path, tmp_path: Path) -> None:
+    fresh("index", str(corpus / "people"))
+    moved = corpus.rename(tmp_path / "elsewhere") / "people"
+    assert forecast(fresh, moved)["chunks_to_extract"] == 0
+    assert forecast(fresh, moved, "--full")["chunks_to_extract"] > 0
+    (moved / "more.md").write_text("# Otter Lock\n\nThe Otter Lock was built by Harriet Vane.\n")
+    assert forecast(fresh, moved)["chunks_to_extract"] == 1
+
+
 def test_what_the_run_would_refuse_is_refused(fresh: Command, corpus: Path, tmp_path: Path) -> None:
     assert fresh("index", str(tmp_path / "nowhere"), "--dry-run").code == 2
     fresh("index", str(corpus))

@@ -118,6 +118,14 @@ def test_a_deleted_file_takes_what_only_it_said(fresh: Command, folder: Path) ->
     assert "Orla Bridge is" not in stored_text(fresh.workspace)
 
 
+def test_a_deleted_file_goes_with_its_folder_although_it_was_named_last(fresh: Command, folder: Path) -> None:
+    index(fresh, folder)
+    index(fresh, folder / "bridge.md")
+    (folder / "bridge.md").unlink()
+    assert index(fresh, folder)["documents"]["removed"] == 1
+    assert "Orla Bridge is" not in stored_text(fresh.workspace)
+
+
 def test_deleting_needs_no_cache(model_server: Server, fresh: Command, folder: Path) -> None:
     index(fresh, folder)
     for path in fresh.workspace.glob("side.sqlite*"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.comparing import diff, stretch
+from flows.comparing import FieldChange, diff, lists, stretch
 from flows.query import aask, ask
 from flows.sessions import Sessions
 from storage.errors import UnknownGeneration
@@ -108,6 +108,11 @@ def test_of_long_texts_the_stretch_that_differs_is_shown(before: str, after: str
 
 
 # --- as of -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_in_another_order_is_shown_as_a_whole() -> None:
+    assert lists("findings", ("a", "b"), ("b", "a")) == FieldChange(field="findings", before="a; b", after="b; a")
+    assert lists("findings", ("a", "b"), ("b", "c")) == FieldChange(field="findings", before="a", after="c")
 
 
 def test_a_question_on_an_older_generation(two: Command, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from storage.records import IndexReport, Report
 from tests.server.client import Server
 
 CORPUS = Path(__file__).resolve().parents[2] / "examples" / "corpus"
-MORE = "# Sluice Lane\n\nJonas Oke inspected the Sluice Lane Bridge in 2021. Petra Valk, a diver from Norrick, assisted him."
+MORE = (
+    "# Sluice Lane\n\nJonas Oke inspected Sluice Lane Bridge in 2021. Petra Valk, a diver from Norrick, assisted him."
+)
 
 
 @pytest.fixture

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ablations import CONTEXTS, context, stands
 from benchmarks.questions import QuestionSet
 from benchmarks.ranking import by_kind, quality, table
 from benchmarks.retrieval import main
 from benchmarks.stress import lowered, misspelt
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import open_runtime
+from flows.session import open_session
+from flows.settings import Settings
+from prompts.answer import EVIDENCE_TOKENS
+from prompts.language.tokens import count_tokens
 
 SET = QuestionSet(
     "set", "corpus.jsonl.gz", "questions.jsonl.gz", "pos", "gold", kind_field="type", peers_field="lists", titles=False
@@ -66,6 +73,37 @@ def test_each_name_gets_one_slip() -> None:
     assert lowered("Ada Korb") == "ada korb"
 
 
+@pytest.mark.parametrize(
+    ("answers", "text", "there"),
+    [
+        (["Ada Korb"], "ADA KORB's bridge", True),
+        (["ada körb"], "Ada | Korb", True),
+        (["Korb", "Sund"], "Ida Sund", True),
+        (["Korb"], "Korber", False),
+        (["1.5"], "15", False),
+        ([], "anything", False),
+    ],
+)
+def test_an_answer_stands_in_a_text_word_for_word(answers: list[str], text: str, there: bool) -> None:
+    assert stands(answers, text) is there
+
+
+async def test_contexts_have_the_same_room_and_without_texts_no_sentence_of_a_passage(tmp_path: Path) -> None:
+    text = "It lies beside the mill and the quay, and many carts cross over on market days. " * 200
+    bridge = {"id": "b", "title": "Orla Bridge", "text": f"Orla Bridge was designed by Ada Korb. {text}"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(bridge), encoding="utf-8")
+    runtime = open_runtime(Settings(workspace=tmp_path / "ws", embedding="none"))
+    await build_index([tmp_path / "rows.jsonl"], IndexOptions(), runtime)
+    with open_session(runtime) as session:
+        made = {
+            name: await context("Who designed Orla Bridge?", mode, session, alone)
+            for name, (mode, alone) in CONTEXTS.items()
+        }
+    assert all(count_tokens([one])[0] <= EVIDENCE_TOKENS for one in made.values())
+    assert {name for name, one in made.items() if "Orla Bridge: " not in one} == {"-Origin"}
+    assert {name for name, one in made.items() if "Ada Korb | " not in one} == {"auto", "naive"}
+
+
 def test_absent_files_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--data", str(tmp_path), "--set", "2wiki_780"]) == 2
     assert "2wiki_corpus_6119.jsonl.gz" in capsys.readouterr().err
@@ -83,9 +121,16 @@ def test_a_set_is_measured_in_every_way(tmp_path: Path, capsys: pytest.CaptureFi
     passages = [{"id": place, "title": title, "text": text} for place, (title, text) in enumerate(texts.items())]
     write(folder / "hotpot_train100_corpus.jsonl.gz", *passages)
     asked = {"question": "Where was the designer of Orla Bridge born?", "gold_ids": [0, 1], "type": "bridge"}
-    write(folder / "hotpot_train100_questions.jsonl.gz", asked)
+    choice = {**asked, "gold_ids": [1, 2], "question": "Who was a boxer, Ned Cobb or Ada Korb?", "answer": "Ned Cobb"}
+    write(folder / "hotpot_train100_questions.jsonl.gz", {**asked, "answer": "Marl"}, choice)
     assert main(["--data", str(tmp_path), "--set", "hotpot_train100", "--json", str(tmp_path / "found.json")]) == 0
-    tables = json.loads((tmp_path / "found.json").read_text())[0]["tables"]
+    measured = json.loads((tmp_path / "found.json").read_text())[0]
+    tables = measured["tables"]
     assert list(tables) == ["as they stand", "by kind", "made worse", "a part left out"]
     assert tables["as they stand"]["trellis"]["all_gold"]["2"] == 1.0
-    assert "all@2" in capsys.readouterr().out
+    assert measured["standing"]["questions"] == 1
+    assert measured["standing"]["shares"].keys() == CONTEXTS.keys()
+    assert measured["standing"]["shares"]["auto"] == 1.0
+    shown = capsys.readouterr().out
+    assert "all@2" in shown
+    assert "-Origin" in shown

@@ -28,6 +28,8 @@ def order(question: str, name: str) -> list[str]:
         ("what is the name of the other half of Ada ?", ["other_half"]),
         ("how many kids does Ada have?", ["kid"]),
         ("who wrote the book Ada?", ["wrote", "who"]),
+        ("what does Ada own?", ["own"]),
+        ("who painted Ada's own house?", ["hous", "paint", "who"]),
         ("Ada的父亲的职业是什么？", ["父亲", "职业"]),
     ],
 )
@@ -57,6 +59,41 @@ def test_a_relation_is_read_backwards_by_the_opposite_word_alone() -> None:
     back = Hop(relation="children", inverse=True)
     assert step_score(back, (Cue("parent", "parent"),))[0] > 0.5
     assert step_score(back, (Cue("child", "child"),)) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("word", "relation", "inverse"),
+    [
+        ("daughter", "daughter of", True),
+        ("kid", "daughter_of", True),
+        ("father", "daughter of", False),
+        ("mother", "mother", False),
+        ("taught", "taught", True),
+        ("teacher", "taught", True),
+        ("teach", "taught", False),
+        ("pupil", "taught", False),
+        ("teacher", "taught by", False),
+        ("husband", "wife", True),
+    ],
+)
+def test_a_relation_names_its_target_or_its_source(word: str, relation: str, inverse: bool) -> None:
+    hop = Hop(relation=relation, inverse=inverse)
+    assert step_score(hop, (Cue(stem(word), word),))[0] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("word", "relation", "inverse"),
+    [
+        ("mother", "daughter of", True),
+        ("daughter", "daughter of", False),
+        ("son", "daughter of", True),
+        ("mother", "father", False),
+        ("teacher", "taught", False),
+    ],
+)
+def test_a_relation_is_not_walked_to_the_wrong_end(word: str, relation: str, inverse: bool) -> None:
+    hop = Hop(relation=relation, inverse=inverse)
+    assert step_score(hop, (Cue(stem(word), word),)) == (0.0, None)
 
 
 def test_the_cause_and_the_place_of_death_are_told_apart() -> None:
