@@ -34,7 +34,10 @@ class SyncPlan(Record):
 
 def _gone(source: str) -> bool:
     """Whether a source that was indexed once is no longer there (a moved folder may take its documents along)."""
-    return not any(c in source for c in "*?[") and not Path(source).exists()
+    try:
+        return not any(c in source for c in "*?[") and not Path(source).exists()
+    except OSError:  # a folder above it cannot be entered: it may well be there
+        return False
 
 
 def holds(source: str, path: str) -> bool:

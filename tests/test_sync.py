@@ -9,7 +9,7 @@ from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
 from tasks.load.compose import compose
 from tasks.load.sources import Loaded
-from tasks.sync import SyncPlan, holds, keep_out, plan_sync, touched
+from tasks.sync import SyncPlan, holds, keep_out, plan_sync, touched, with_gone_inside
 
 
 def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
@@ -135,6 +135,21 @@ def test_a_source_that_holds_nothing_any_more_is_refused(left: tuple[str, ...]) 
     assert plan(loaded(*MANY, sources=("/s", "/t")), old, allow_removals=True).removed == ("one",)
     moved = part("s/one", "x").model_copy(update={"title": "one"})
     assert plan(loaded(*MANY, moved, sources=("/s", "/t")), old).counts.renamed == 1, "moved is not lost"
+
+
+def test_a_source_that_is_gone_belongs_to_the_named_one_above_it(tmp_path: Path) -> None:
+    here, elsewhere = str(tmp_path / "docs"), str(tmp_path / "other" / "x.md")
+    unseen = f"{here}/{'n' * 300}"  # too long a name to look for
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "there.md").touch()
+    known = [
+        PartSummary(document=source, source=source, path=source, kind="text", hash="h")
+        for source in (here, f"{here}/there.md", f"{here}/gone.md", unseen, elsewhere)
+    ]
+    assert with_gone_inside(loaded(sources=(here,)), known).sources == (here, f"{here}/gone.md")
+    inner = part("g", "x", source="/s/gone.md", path="/s/gone.md")
+    found = plan(loaded(*MANY, sources=("/s", "/s/gone.md")), stored(*MANY, inner))
+    assert found.removed == ("g",), "its folder holds others: nothing looks like a share that is not mounted"
 
 
 def test_a_folder_that_cannot_be_read_keeps_its_documents() -> None:
