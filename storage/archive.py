@@ -195,7 +195,8 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
         with tarfile.open(file, "r:*") as archive:
             yield archive
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise ArchiveError(file, f"it cannot be read ({error})") from error
+        # tarfile tells how each of its readers failed, a line each.
+        raise ArchiveError(file, f"it cannot be read ({str(error).splitlines()[0].rstrip(':')})") from error
 
 
 def _contents_of(archive: tarfile.TarFile, file: Path) -> _Contents:

@@ -58,11 +58,12 @@ class UsageError(TrellisError):
 
 
 class SourceNotFound(UsageError):
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(
-            f"Source not found: {path}.",
-            "Check the path. A missing source removes nothing; to drop a document use `trellis forget DOCUMENT`.",
-        )
+    def __init__(
+        self,
+        path: str | Path,
+        remedy: str = "Check the path. A missing source removes nothing; to drop a document use `trellis forget DOCUMENT`.",
+    ) -> None:
+        super().__init__(f"Source not found: {path}.", remedy)
 
 
 class NoGeneration(UsageError):

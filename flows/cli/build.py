@@ -46,6 +46,8 @@ def show(report: IndexReport, screen: Screen) -> None:
         ],
         indent=2,
     )
+    if not report.chunks:
+        screen.line("  The sources hold nothing that can be read.", style="yellow")
     if used := in_short(report.usage):
         screen.line(f"  {used}")
     for skipped in report.skipped[:SHOWN_SKIPPED]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from storage.errors import SourceNotFound
 from storage.records import Chunk, Document, Part, Passage, Record
 from tasks.chunk import chunk_document
 from tasks.load.compose import compose
@@ -122,6 +123,8 @@ class FolderRetriever:
         return [pages[place] for place in np.argsort(-scores, kind="stable")[:n].tolist() if scores[place] > 0]
 
     def _all(self) -> list[Page]:
+        if not self.folder.exists():
+            raise SourceNotFound(self.folder, "Name a folder of pages that is there.")
         (source,) = resolve([self.folder])
         found: list[Page] = []
         for file in walk(source, []):
