@@ -61,7 +61,7 @@ class SourceNotFound(UsageError):
     def __init__(
         self,
         path: str | Path,
-        remedy: str = "Check the path. A missing source removes nothing; to drop a document use `trellis forget DOCUMENT`.",
+        remedy: str = "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a document.",
     ) -> None:
         super().__init__(f"Source not found: {path}.", remedy)
 
