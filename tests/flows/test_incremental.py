@@ -17,7 +17,7 @@ from flows.settings import load_settings
 from storage.export import Export, export
 from storage.records import Report
 
-SEQUENCES, EACH, AT_ONCE = 200, 20, 40
+SEQUENCES, EACH, AT_ONCE = 200, 20, 20
 RUNS = 4
 RESOLVED = ("documents", "chunks", "mentions", "entities", "aliases", "entity_occurrences", "relations",
             "relation_occurrences", "claims")  # fmt: skip
