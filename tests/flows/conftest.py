@@ -1,7 +1,6 @@
 """A tiny corpus, indexed once a session through the command, and one Prefect server for all flow tests."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from flows.__main__ import main
+from tests.copying import copy_of
 from tests.server.client import Server, serving
 
 KEY = "made-up-key-4711"
@@ -83,7 +83,7 @@ def trellis(indexed: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def copied(indexed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command on a copy of that workspace, for what would be remembered there."""
-    return Command(Path(shutil.copytree(indexed, tmp_path / "copied")), capsys)
+    return Command(copy_of(indexed, tmp_path / "copied"), capsys)
 
 
 @pytest.fixture

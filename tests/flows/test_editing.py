@@ -1,11 +1,11 @@
 """`trellis graph merge`, `split`, `edit`, `edits` and `undo`: a new generation at once, kept by later runs, undone."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from flows.__main__ import main
+from tests.copying import copy_of
 from tests.flows.conftest import Command, Ended, write_rows
 from tests.server.client import Server
 
@@ -28,7 +28,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def trellis(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command on a copy."""
-    return Command(Path(shutil.copytree(base / "ws", tmp_path / "ws")), capsys)
+    return Command(copy_of(base / "ws", tmp_path / "ws"), capsys)
 
 
 def names(shown: Ended) -> set[str]:

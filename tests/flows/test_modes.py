@@ -1,6 +1,5 @@
 """Do the modes of two levels answer with sources, keep to what they are, and cost one short call before they search?"""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
 from storage.records import Mode, Retrieval
+from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.server.client import Server
 
@@ -74,7 +74,7 @@ async def retrieved(workspace: Path, server: Server, mode: Mode, *history: str) 
 async def test_one_short_call_comes_before_the_search(
     mode: Mode, indexed: Path, model_server: Server, tmp_path: Path
 ) -> None:
-    shutil.copytree(indexed, tmp_path / "ws")
+    copy_of(indexed, tmp_path / "ws")
     used = (await retrieved(tmp_path / "ws", model_server, mode)).usage
     assert list(used.by_step) == ["keywords"]
     assert used.calls == model_server.stats()["calls"] == 1
@@ -82,7 +82,7 @@ async def test_one_short_call_comes_before_the_search(
 
 
 async def test_with_a_history_the_rewriting_is_that_call(indexed: Path, model_server: Server, tmp_path: Path) -> None:
-    shutil.copytree(indexed, tmp_path / "ws")
+    copy_of(indexed, tmp_path / "ws")
     used = (await retrieved(tmp_path / "ws", model_server, "mix", "Tell me of Orla Bridge.")).usage
     assert list(used.by_step) == ["rewrite"]
     assert (used.calls, used.output_tokens <= 100) == (1, True)
@@ -90,7 +90,7 @@ async def test_with_a_history_the_rewriting_is_that_call(indexed: Path, model_se
 
 async def test_a_name_without_its_spelling_is_found_by_its_vector(indexed: Path, tmp_path: Path) -> None:
     """Only where the settings ask for vectors of names; each name is embedded once."""
-    workspace = Path(shutil.copytree(indexed, tmp_path / "ws"))
+    workspace = copy_of(indexed, tmp_path / "ws")
     assert await found_low(open_runtime(load_settings({"workspace": workspace}))) == []
     counted: list[str] = []
     settings = load_settings({"workspace": workspace, "entity_vectors": True})

@@ -1,6 +1,5 @@
 """Older generations stay what they were: they can be compared, asked, and gone back to, and nothing newer leaks in."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from flows.sessions import Sessions
 from storage.errors import UnknownGeneration
 from storage.generations import Workspace
 from storage.items import KINDS
+from tests.copying import copy_of
 from tests.flows.conftest import ROWS, Command, write_rows
 
 LENGTH = "How long is Orla Bridge?"
@@ -34,7 +34,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def two(changed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command on a copy with both generations."""
-    return Command(Path(shutil.copytree(changed, tmp_path / "two")), capsys)
+    return Command(copy_of(changed, tmp_path / "two"), capsys)
 
 
 # --- diff ------------------------------------------------------------------------------------------------------------

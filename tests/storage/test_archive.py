@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 import sqlite3
 import tarfile
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from storage.errors import ArchiveError, NoGeneration, UsageError, WorkspaceForm
 from storage.export import export
 from storage.generations import Workspace
 from storage.memory import MemoryEntry
+from tests.copying import copy_of
 from tests.storage.samples import publish, put, vector
 
 Entries = dict[str, bytes]
@@ -225,7 +225,7 @@ def sql_of_strangers(root: Path, where: str) -> None:
 
 @pytest.mark.parametrize("where", ["view", "other view", "macro", "default", "side.sqlite"])
 def test_a_database_with_more_than_data_is_refused(root: Path, tmp_path: Path, where: str) -> None:
-    copy = Path(shutil.copytree(root, tmp_path / "copy"))
+    copy = copy_of(root, tmp_path / "copy")
     sql_of_strangers(copy, where)
     write_archive(copy, tmp_path / "strange.tar")
     with pytest.raises(ArchiveError, match="other things than ours"):
