@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from storage.graph import EntityChunkPairs
-from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Occurrence, Relation
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels
-from tasks.retrieve.lexical import chunk_terms
 from tasks.retrieve.search import SearchIndex
+from tests.retrieve.passages import chunk_of, postings_of
 
 TEXTS: Mapping[str, tuple[str, str]] = {
     "bridge": ("Orla Bridge", "Orla Bridge was designed by Tomas Reyd. It carries salt to the harbour."),
@@ -34,20 +33,8 @@ STATED = (
 )  # fmt: skip
 
 
-def chunk_of(document: str) -> Chunk:
-    title, text = TEXTS[document]
-    return Chunk(
-        id=f"chk_{document}", document=document, ordinal=0, start=0, end=len(text), text=text, tokens=8, language="en",
-        title=title,
-    )  # fmt: skip
-
-
-def postings_of(chunks: Sequence[Chunk]) -> Postings:
-    counts = [chunk_terms(chunk) for chunk in chunks]
-    terms = sorted({term for count in counts for term in count})
-    rows = [(c, terms.index(term), tf) for c, count in enumerate(counts) for term, tf in sorted(count.items())]
-    columns = np.array(rows, np.int32).T
-    return Postings([chunk.id for chunk in chunks], terms, columns[0], columns[1], columns[2])
+def passage(document: str) -> Chunk:
+    return chunk_of(document, *TEXTS[document])
 
 
 def pairs_of(entities: Sequence[Entity], chunks: Sequence[Chunk]) -> EntityChunkPairs:
@@ -59,7 +46,7 @@ def pairs_of(entities: Sequence[Entity], chunks: Sequence[Chunk]) -> EntityChunk
 
 def graph() -> tuple[SearchIndex, GraphFacts, Levels]:
     """The same graph in the forms that retrieval reads."""
-    chunks = [chunk_of(document) for document in TEXTS]
+    chunks = [passage(document) for document in TEXTS]
     entities = [
         Entity(id=f"ent_{n:02}", name=name, kind="thing", description=f"{name}.") for n, name in enumerate(NAMES)
     ]

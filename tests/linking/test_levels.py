@@ -6,7 +6,7 @@ from storage.records import Chunk
 from tasks.evidence import pool_of
 from tasks.retrieve.levels import Found
 from tasks.retrieve.tables import Shares, best_rows, relation_row, with_tables, within
-from tests.linking.corpus import NAMES, STATED, TEXTS, chunk_of, graph
+from tests.linking.corpus import NAMES, STATED, TEXTS, graph, passage
 
 INDEX, FACTS, LEVELS = graph()
 QUESTION = "Where was the designer of Orla Bridge born?"
@@ -82,9 +82,9 @@ def test_a_table_stops_at_its_tokens() -> None:
 
 def test_every_row_quotes_the_place_that_shows_it() -> None:
     def stating(relation: str) -> list[Chunk]:
-        return [chunk_of(STATED[int(relation[-1])][3])]
+        return [passage(STATED[int(relation[-1])][3])]
 
-    pool = pool_of([chunk_of("bridge")])
+    pool = pool_of([passage("bridge")])
     joined = low().with_high(high("restored"))
     entities, relations = best_rows(joined, INDEX.entities, FACTS, Shares())
     structured = with_tables(pool, entities, relations, FACTS, stating)
@@ -98,7 +98,7 @@ def test_every_row_quotes_the_place_that_shows_it() -> None:
 
 
 def test_without_rows_the_structure_is_chunks() -> None:
-    structured = with_tables(pool_of([chunk_of("mill")]), [], [], FACTS, lambda _: [])
+    structured = with_tables(pool_of([passage("mill")]), [], [], FACTS, lambda _: [])
     assert structured.type == "chunk"
     assert [piece.text for piece in structured.elements] == ["Fenn Mill was restored by Ilka Dorn."]
 
