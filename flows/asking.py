@@ -6,31 +6,25 @@ This is the story without Prefect; `flows.query` runs it as a recorded flow.
 """
 
 import time
-from collections.abc import Sequence
 from functools import partial
 
 from flows.asking_view import AskOptions, View
-from flows.contexts import Context
 from flows.modes import CONTEXTS, look_up, ranked
 from flows.restricting import restricted
 from flows.runtime import usage_of
+from flows.searching import searched
 from flows.session import Session
 from prompts.answer import AnswerStep
 from prompts.decompose import Decompose
 from prompts.engine.meter import Meter
-from prompts.engine.models import Models
-from prompts.filter import Filter
 from prompts.rewrite import Rewrite
-from prompts.route import Route
-from prompts.structurize import Structurize
 from storage.records import Answer, Retrieval, Trace
 from tasks.answer import answer, settled
 from tasks.decompose import decompose
-from tasks.filter import filter_passages
 from tasks.rewrite import rewrite
-from tasks.route import choose_structure, hop_count, hypothesis_of, question_type
-from tasks.structurize import structurize
-from tasks.trigger import Recall, check_trigger
+from tasks.route import hop_count, question_type
+from tasks.structurize.step import shown_of
+from tasks.trigger import check_trigger
 
 __all__ = ["AskOptions", "answer_question", "retrieve_passages"]
 
@@ -45,7 +39,7 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     taken = view.taken
     bring = CONTEXTS.get(options.mode)
     recall = await check_trigger(asked.queries, [] if bring else view.memory(), view.likeness)
-    found = await (bring(view, asked.queries, models) if bring else _searched(view, asked.queries, recall, models))
+    found = await (bring(view, asked.queries, models) if bring else searched(view, asked.queries, recall, models))
     structured = found.structured
     if found.reading is None:
         parts = await decompose(taken, structured.descriptions, Decompose(models))
@@ -59,25 +53,13 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
         mode=view.mode, rewritten=asked.question, queries=tuple(asked.queries), trigger=recall.decisions,
         filter=found.kept.counts, question_type=found.question_type or question_type(taken, hop_count(taken)),
         route=found.route, structure=structured.type, subquestions=found.subquestions or answered.subquestions,
-        unlinked=view.unlinked,
+        structures=shown_of(structured), unlinked=view.unlinked,
     )  # fmt: skip
     return Answer(
         question=question, answer=answered.text, values=answered.reading.values, citations=answered.citations,
         passages=tuple(found.passages[: options.k]), fallback=answered.reading.support, trace=trace,
         usage=usage_of(models.meter, time.monotonic() - started), generation=session.number,
     )  # fmt: skip
-
-
-async def _searched(view: View, queries: Sequence[str], recall: Recall, models: Models) -> Context:
-    """retrieve ─ filter ─ route ─ structurize"""
-    taken, relevance = view.taken, view.relevance
-    passages = await view.passages(queries, recall)
-    pool = view.pool(passages)
-    kept = await filter_passages(hypothesis_of(taken), passages, pool, relevance, Filter(models))
-    pool = pool.inside(kept.chunks)
-    route = await choose_structure(taken, pool, Route(models), view.options.forced)
-    structured = view.connected(await structurize(route, pool, relevance, Structurize(models)))
-    return Context(passages, structured, route, kept)
 
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:

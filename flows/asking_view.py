@@ -21,7 +21,7 @@ from tasks.remember import remember
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
 from tasks.route import depth
-from tasks.structurize import Structured, with_paths
+from tasks.structurize.step import Shelf, Structured, with_paths
 from tasks.trigger import Likeness, Recall, overlap
 
 LOOK_UP_PASSAGES = 8
@@ -165,6 +165,11 @@ class View:
         documents, chunks = await read_pages(self.retriever, queries)
         self.outside.add(documents, chunks)
         return joined(passages, best_parts(chunks, queries))
+
+    @property
+    def shelf(self) -> Shelf | None:
+        """Where structures that a model made are kept; pages from outside may be others tomorrow."""
+        return self.session.shelf if self.retriever is None else None
 
     def chunk(self, name: str) -> Chunk:
         """A passage's chunk, of the index or of a page."""

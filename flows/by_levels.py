@@ -21,7 +21,7 @@ from tasks.retrieve.levels import Found, Level, search_graph
 from tasks.retrieve.link import Link
 from tasks.retrieve.tables import Shares, best_rows, with_tables
 from tasks.route import choose_structure, depth, hypothesis_of
-from tasks.structurize import structurize
+from tasks.structurize.step import structurize
 
 LEVEL_OF: dict[Mode, Level] = {"low": "low", "high": "high", "hybrid": "both", "mix": "both"}
 LEVELS: tuple[Mode, ...] = tuple(LEVEL_OF)

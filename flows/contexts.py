@@ -8,7 +8,7 @@ from prompts.engine.models import Models
 from prompts.reading.claims import Reading
 from storage.records import FilterCounts, Passage, QuestionType, RouteDecision, SubQuestion
 from tasks.filter import Kept
-from tasks.structurize import Structured
+from tasks.structurize.step import Structured
 
 ALL_KEPT = Kept(chunks=(), entailed=(), counts=FilterCounts())
 

@@ -35,6 +35,7 @@ class ForgetReport(Record):
     held: tuple[int, ...] = ()
     memory: int = 0
     answers: int = 0
+    structures: int = 0
     model_answers: int = 0
     embeddings: int = 0
     same_text: tuple[str, ...] = ()
@@ -156,6 +157,7 @@ def _purge_side(documents: Sequence[str], runtime: Runtime) -> dict[str, int]:
     return {
         "memory": sum(side.memory.remove_document(one) for one in documents),
         "answers": sum(side.answers.remove_document(one) for one in documents),
+        "structures": sum(side.structures.remove_document(one) for one in documents),
     }
 
 

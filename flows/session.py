@@ -14,6 +14,7 @@ from prompts.language.words import is_han
 from storage.memory import MemoryEntry
 from storage.records import Document, Relation
 from storage.rooms import Generation
+from storage.structure_cache import StructureCache
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels
 from tasks.retrieve.link_vectors import NameVectors
@@ -27,6 +28,20 @@ from tasks.traverse.vocabulary import Vocabulary
 
 DENSE_DEPTH = 50
 MOST_KEPT = 32  # documents
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The kept structures that one model made."""
+
+    structures: StructureCache
+    model: str
+
+    def get(self, key: str) -> str | None:
+        return self.structures.get(f"{self.model} {key}")
+
+    def put(self, key: str, document: str, built: str) -> None:
+        self.structures.put(f"{self.model} {key}", document, built)
 
 
 @dataclass
@@ -130,6 +145,12 @@ class Session:
     def memory(self) -> list[MemoryEntry]:
         """All that is remembered, whatever generation it came from."""
         return self.runtime.workspace.side.memory.entries()
+
+    @property
+    def shelf(self) -> Shelf | None:
+        """Where structures that the model of today made are kept; None where rules make them."""
+        choice = self.runtime.settings.model_choices().get("structurize")
+        return Shelf(self.runtime.workspace.side.structures, choice.name) if choice else None
 
     def remember(self, entries: Sequence[MemoryEntry]) -> None:
         """Keep what an answer rested on."""

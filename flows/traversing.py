@@ -11,7 +11,7 @@ from prompts.reading.claims import Desk
 from prompts.traverse import PlanTraversal
 from storage.records import Passage, RouteDecision
 from tasks.classify import classify
-from tasks.structurize import Structured
+from tasks.structurize.step import Structured
 from tasks.traverse.context import Stated, entity_table, path_list, relation_table, relations_in
 from tasks.traverse.names import link
 from tasks.traverse.plan import Graph

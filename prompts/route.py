@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from prompts.engine.step import Step
 from prompts.language.asked import Ask, Form
 from prompts.reading.sure import is_plain
-from prompts.structurize import StructureName
+from prompts.structures.checks import StructureName
 
 # Above it the second structure has less than two thirds of the first one's score.
 SURE_MARGIN = 0.25

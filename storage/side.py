@@ -9,6 +9,7 @@ from storage.memory import Memory
 from storage.records import Record
 from storage.runs import RunHistory
 from storage.sqlite import SideDatabase
+from storage.structure_cache import StructureCache
 
 
 class SideLimits(Record):
@@ -19,6 +20,7 @@ class SideLimits(Record):
     embedding_bytes: int = 1 << 30
     runs: int = 1_000
     memory: int = 10_000
+    structures: int = 20_000
 
 
 class SidePart(Record):
@@ -37,6 +39,7 @@ _PARTS = (
     ("answers", "answers", "length(CAST(answer AS BLOB))"),
     ("model answers", "model_answers", "bytes"),
     ("embeddings", "embeddings", "bytes"),
+    ("structures", "structures", "length(CAST(built AS BLOB))"),
     ("runs", "runs", "length(CAST(summary AS BLOB))"),
 )
 
@@ -52,6 +55,7 @@ class SideStore:
         self.answers = AnswerCache(self._db, limits.answers, clock)
         self.model_answers = ModelAnswerCache(self._db, limits.model_answer_bytes, clock)
         self.embeddings = EmbeddingCache(self._db, limits.embedding_bytes, clock)
+        self.structures = StructureCache(self._db, limits.structures, clock)
         self.runs = RunHistory(self._db, limits.runs)
 
     def parts(self) -> list[SidePart]:
@@ -59,7 +63,12 @@ class SideStore:
         if not self._db.path.exists():
             return []
         limits = self._limits
-        rows = {"memory": limits.memory, "answers": limits.answers, "runs": limits.runs}
+        rows = {
+            "memory": limits.memory,
+            "answers": limits.answers,
+            "runs": limits.runs,
+            "structures": limits.structures,
+        }
         sizes = {"model answers": limits.model_answer_bytes, "embeddings": limits.embedding_bytes}
         found = []
         for name, table, counted in _PARTS:
@@ -82,7 +91,7 @@ class SideStore:
     def forget_caches(self) -> None:
         """Removes all that can be had again by asking models or the embedder again, and the answers made of it."""
         with self._db.transaction() as connection:
-            for table in ("answers", "model_answers", "embeddings"):
+            for table in ("answers", "structures", "model_answers", "embeddings"):
                 connection.execute(f"DELETE FROM {table}")
 
     def compact(self) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from storage.errors import StorageError, WorkspaceFormatError
 
 SIDE_VERSION = 1
+# Tables that files of the same version may lack.
+_ADDED = {"side.sql": "side_added.sql"}
 
 Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
@@ -123,13 +125,20 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: str) -> None:
     if _version(connection) == 0:
         connection.execute("BEGIN IMMEDIATE")
         if _version(connection) == 0:  # another process may have been first
-            for statement in files("storage").joinpath(schema).read_text("utf-8").split(";\n"):
+            for statement in _statements(schema):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SIDE_VERSION}")
         connection.commit()
     found = _version(connection)
     if found != SIDE_VERSION:
         raise WorkspaceFormatError(path, found, SIDE_VERSION)
+    if schema in _ADDED:
+        for statement in _statements(_ADDED[schema]):
+            connection.execute(statement)
+
+
+def _statements(schema: str) -> list[str]:
+    return files("storage").joinpath(schema).read_text("utf-8").split(";\n")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -19,7 +19,7 @@ from prompts.reading.relevance import Relevance
 from storage.records import Citation, Document, SubQuestion
 from tasks.evidence import Pool, cite
 from tasks.step import step
-from tasks.structurize import Structured
+from tasks.structurize.step import Structured
 
 # More evidence for a sub-question: (question taken apart, pool so far) → (pool with it, judge of the sub-question).
 LookUp = Callable[[Ask, Pool], Awaitable[tuple[Pool, Relevance]]]

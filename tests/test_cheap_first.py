@@ -20,7 +20,7 @@ from prompts.structurize import Structurize
 from storage.records import RouteDecision
 from tasks.evidence import Place, Pool
 from tasks.route import hop_count
-from tasks.structurize import structurize
+from tasks.structurize.step import structurize
 
 PLAIN = ("When was Teutberga born?", "Who designed the Orla Bridge?", "奥拉桥何时通车？")
 NOT_PLAIN = (

@@ -75,9 +75,10 @@ async def test_structurize_drops_elements_without_a_sentence() -> None:
         {"label": "Orla Bridge", "attribute": "owned by", "value": "nobody", "sentence": 7},
     ]
     model = scripted(Structurize, {"built": {"description": "who designed what", "elements": elements}})
-    description, found = await model.run("graph", PIECES, Relevance(ask(QUESTION), {}))
-    assert description == "who designed what"
-    assert [(piece.number, piece.value, piece.text) for piece in found] == [(0, "Tomas Reyd", PIECES[0].text)]
+    (built,) = await model.run("graph", PIECES, QUESTION)
+    assert built.description == "Orla Bridge: 1 elements (who designed what)"
+    assert [(one.number, one.value, one.text) for one in built.elements] == [(0, "Tomas Reyd", PIECES[0].text)]
+    assert built.refused == 1
 
 
 async def test_decompose_gives_the_parts_in_order() -> None:

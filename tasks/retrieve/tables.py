@@ -14,7 +14,7 @@ from storage.records import Chunk, Entity, Occurrence, Relation
 from tasks.evidence import Place, Pool
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Found
-from tasks.structurize import Structured
+from tasks.structurize.step import Structured
 
 _Row = TypeVar("_Row", Entity, Relation)
 # The chunks that state a relation and that the question may look into.

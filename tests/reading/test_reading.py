@@ -11,7 +11,8 @@ from prompts.reading.claims import Desk, Reading
 from prompts.reading.compare import amount_of
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
-from prompts.structurize import StructureName, structurize_offline
+from prompts.structures.checks import StructureName
+from prompts.structurize import structurize_offline
 from storage.records import Chunk
 from tasks.evidence import Pool, pool_of
 
@@ -33,7 +34,7 @@ def read(
     """What is read from documents (title → text) where the question is known to name these things."""
     taken, found = ask(question), pool(texts)
     relevance = Relevance(taken, dict.fromkeys(concept_terms(taken.text), 1.0), dict.fromkeys(names, ()))
-    elements = structurize_offline(structure, found.evidence, relevance)[1] if structure else []
+    elements = structurize_offline(structure, found.evidence, relevance).elements if structure else []
     return answer_offline(Desk(taken, found.evidence, elements, relevance))
 
 

@@ -1,0 +1,146 @@
+"""What does a question get: the answer, what it rests on, and why? `storage.records` offers these."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from storage.record import Record
+
+StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
+QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
+Fallback = Literal["none", "partial", "ungrounded", "abstained"]
+Mode = Literal[
+    "auto", "direct", "naive", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse",
+    "struct",
+]  # fmt: skip
+
+
+class Passage(Record):
+    """A retrieved chunk; scores compare within one question only."""
+
+    document: str
+    title: str
+    chunk: str
+    score: float
+    text: str
+
+
+class Citation(Record):
+    """The place that supports a statement: `quote` equals `text[start:end]` of the document when `verified`."""
+
+    marker: str
+    document: str
+    title: str
+    chunk: str
+    start: int
+    end: int
+    page: int | None
+    quote: str
+    verified: bool
+
+
+class RouteDecision(Record):
+    """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why."""
+
+    type: StructureType
+    confidence: float
+    margin: float
+    reason: str
+
+
+class TriggerDecision(Record):
+    """ERM4's retrieval trigger for one query: `pop` counts the distinct sources in memory that are close enough."""
+
+    query: str
+    pop: int
+    threshold: int
+    tau: float
+    use_memory: bool
+
+
+class SubQuestion(Record):
+    """A step of the decomposition and what was extracted for it."""
+
+    question: str
+    answer: str
+    evidence: tuple[str, ...] = ()
+
+
+class FilterCounts(Record):
+    """How many passages the knowledge filter kept as entailing, left as neutral, or dropped as contradicting."""
+
+    entailment: int = 0
+    neutral: int = 0
+    contradiction: int = 0
+    hypothesis: Literal["strong", "weak"] = "strong"
+
+
+class DocumentStructure(Record):
+    """What one document gave to the structure: its form as text (markdown, triples, steps, numbered lines), bounded.
+
+    `refused` counts the elements that do not say what their sentences say. Where `elements` is 0 the description says
+    that nothing was found.
+    """
+
+    document: str
+    title: str
+    description: str
+    elements: int
+    refused: int = 0
+    text: str = ""
+
+
+class Trace(Record):
+    """The decisions behind an answer; `unlinked` are the names in the question that the graph does not know."""
+
+    mode: Mode
+    rewritten: str
+    queries: tuple[str, ...]
+    trigger: tuple[TriggerDecision, ...]
+    filter: FilterCounts
+    question_type: QuestionType
+    route: RouteDecision
+    structure: str
+    subquestions: tuple[SubQuestion, ...]
+    structures: tuple[DocumentStructure, ...] = ()
+    unlinked: tuple[str, ...] = ()
+
+
+class StepUsage(Record):
+    """Model use of one step."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_calls: int = 0
+    cost_usd: float | None = 0.0
+    seconds: float = 0.0
+
+
+class Usage(StepUsage):
+    """Model use of a whole run, and by step."""
+
+    by_step: dict[str, StepUsage] = Field(default_factory=dict)
+
+
+class Answer(Record):
+    """What a question gets; see the README for each field."""
+
+    question: str
+    answer: str
+    values: tuple[str, ...]
+    citations: tuple[Citation, ...]
+    passages: tuple[Passage, ...]
+    fallback: Fallback
+    trace: Trace
+    usage: Usage
+    generation: int
+
+
+class Retrieval(Record):
+    """Ranked passages without an answer."""
+
+    question: str
+    passages: tuple[Passage, ...]
+    usage: Usage
+    generation: int
