@@ -38,7 +38,7 @@ def ask(options: Namespace, screen: Screen) -> int:
         with screen.draft() as on_text:
             wanted = replace(_wanted(options), on_text=on_text)
             answer = asyncio.run(answer_question(options.question, wanted, session))
-    show(answer, screen)
+    show(answer, screen, with_structure=options.structure is not None)
     return 0
 
 
@@ -60,8 +60,8 @@ def retrieve(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def show(answer: Answer, screen: Screen) -> None:
-    """The answer, its sources, and how it was found."""
+def show(answer: Answer, screen: Screen, *, with_structure: bool = False) -> None:
+    """The answer, its sources, the structure where it was asked for, and how it was found."""
     if screen.as_json:
         screen.json(answer)
         return
@@ -70,6 +70,11 @@ def show(answer: Answer, screen: Screen) -> None:
         screen.line()
     for citation in answer.citations:
         screen.line(cited(citation))
+    for one in answer.trace.structures if with_structure else ():
+        screen.line()
+        screen.line(one.description, style="bold")
+        for line in one.text.splitlines():
+            screen.line(line, indent=2)
     route = answer.trace.route
     structure = answer.trace.structure or route.type
     screen.line()
@@ -109,7 +114,7 @@ def _recorded(options: Namespace, screen: Screen) -> int:
         options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
         where=options.where, as_of=options.as_of, pages=options.pages,
     )  # fmt: skip
-    show(asyncio.run(run), screen)
+    show(asyncio.run(run), screen, with_structure=options.structure is not None)
     return 0
 
 

@@ -8,6 +8,8 @@ from flows.usage import ledger
 from storage.meta import UsageRow
 from storage.records import Answer, Trace
 
+SHOWN_DOCUMENTS = 6
+
 
 def in_words(answer: Answer) -> str:
     """How the question ended, as one sentence."""
@@ -25,7 +27,8 @@ def in_words(answer: Answer) -> str:
 def page(answer: Answer, way: Walked, used: Sequence[UsageRow]) -> str:
     """The page in Markdown, with the picture of the way as a Mermaid block."""
     parts = [f"# {plain(answer.question)}", plain(answer.answer), in_words(answer), *_sources(answer)]
-    parts += ["## Decisions", _decisions(answer.trace), "## The way of the question", picture(answer, way)]
+    parts += ["## Decisions", _decisions(answer.trace), *_structure(answer.trace)]
+    parts += ["## The way of the question", picture(answer, way)]
     return "\n\n".join([*parts, ledger(used)])
 
 
@@ -37,6 +40,21 @@ def _sources(answer: Answer) -> list[str]:
         page = f", p. {citation.page}" if citation.page else ""
         parts.append(f"{plain(citation.marker)} {plain(citation.title)} ({plain(citation.document)}{page})")
         parts.append(f"> {plain(citation.quote)}")
+    return parts
+
+
+def _structure(trace: Trace) -> list[str]:
+    """What each document gave to the structure, in its form; documents without anything are named."""
+    given = [one for one in trace.structures if one.elements]
+    parts = [f"## The {trace.structure}"] if given else []
+    for one in given[:SHOWN_DOCUMENTS]:
+        text = "\n".join(f"    {line}" for line in one.text.splitlines())
+        parts += [f"{plain(one.title)} ({plain(one.document)})", text]
+    if len(given) > SHOWN_DOCUMENTS:
+        parts.append(f"and {len(given) - SHOWN_DOCUMENTS} documents more")
+    nothing = [plain(one.title) for one in trace.structures if not one.elements]
+    if given and nothing:
+        parts.append(f"nothing found in: {'; '.join(nothing)}")
     return parts
 
 

@@ -1,5 +1,6 @@
 """Which elements do rules read out of evidence, for each structure? (StructRAG, section 2.3, without a model)"""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -14,6 +15,9 @@ from prompts.structures.procedure import steps_of
 
 # The share of a question's words from which a sentence is worth being taken apart.
 NEAR = 0.25
+MOST_OF_A_CLAUSE = 70
+MOST_OF_A_SECTION = 3
+_CLAUSE_END = re.compile(r"[;:；：。，]|[,.](?=\s|$)")
 
 
 def elements_of(structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
@@ -37,7 +41,7 @@ def _chunk(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
 
 
 def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
-    """Cells: those of rows, and each figure or date of a sentence under the sentence's own words."""
+    """Cells: those of rows, and of sentences near the question each figure or date, under the words around it."""
     cells = []
     for piece in _plain(evidence):
         if piece.cells:
@@ -45,11 +49,23 @@ def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
             cells += [
                 replace(piece, label=row, attribute=column, value=value) for column, value in piece.cells[1:] if value
             ]
-        else:
+        elif relevance.judge(piece).coverage >= NEAR and not _is_heading(piece):
             cells += [
-                replace(piece, label=piece.title, attribute=piece.text, value=v.text) for v in values_in(piece.text)
+                replace(piece, label=piece.title, attribute=_around(piece.text, value.text), value=value.text)
+                for value in values_in(piece.text)
             ]
     return cells
+
+
+def _around(text: str, value: str) -> str:
+    """The clause of a sentence that a value stands in, with "…" in its place; at most MOST_OF_A_CLAUSE signs."""
+    clause = next((one for one in _CLAUSE_END.split(text) if value in one), text)
+    said = " ".join(clause.replace(value, "…", 1).split()).strip(" *_#|")
+    return said if len(said) <= MOST_OF_A_CLAUSE else f"{said[:MOST_OF_A_CLAUSE].rsplit(' ', 1)[0]} …"
+
+
+def _is_heading(piece: Evidence) -> bool:
+    return piece.text.lstrip().startswith("#")
 
 
 def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
@@ -77,23 +93,32 @@ def _stated(text: str, title: str) -> tuple[Statement, ...]:
 
 
 def _algorithm(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
-    return steps_of(evidence)
+    """The steps of the document, unless all of them together have next to nothing of the question."""
+    steps = steps_of(evidence)
+    if not steps:
+        return []
+    together = replace(
+        steps[0], text="\n".join(step.text for step in steps), heading=" ".join({step.heading: None for step in steps})
+    )
+    return steps if relevance.judge(together).coverage >= NEAR else []
 
 
 def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
-    """Under each heading its most telling sentences, numbered 1, 1.1, 1.2, 2, …"""
+    """Each section under its heading, numbered 1, 2, …; in it its most telling sentences, numbered 1.1, 1.2, …"""
     sections: dict[str, list[Evidence]] = {}
     for piece in _plain(evidence):
-        if not piece.text.lstrip().startswith("#"):
-            sections.setdefault(piece.heading, []).append(piece)
+        if not _is_heading(piece):
+            sections.setdefault(piece.heading or piece.title, []).append(piece)
     lines = []
-    for number, pieces in enumerate(sections.values(), 1):
-        best = sorted(relevance.rank(pieces)[:3], key=lambda scored: scored.evidence.number)
-        for place, scored in enumerate(best, 1):
-            label = f"{number}.{place}"
-            lines.append(
-                replace(scored.evidence, label=label, attribute=scored.evidence.heading, value=scored.evidence.text)
-            )
+    for number, (heading, pieces) in enumerate(sections.items(), 1):
+        best = sorted(relevance.rank(pieces)[:MOST_OF_A_SECTION], key=lambda scored: scored.evidence.number)
+        # The heading's own line is cited by the first sentence under it.
+        first = best[0].evidence
+        lines.append(replace(first, label=str(number), attribute=heading, value=heading or first.text))
+        lines += [
+            replace(scored.evidence, label=f"{number}.{place}", attribute=heading, value=scored.evidence.text)
+            for place, scored in enumerate(best, 1)
+        ]
     return lines
 
 

@@ -16,6 +16,7 @@ from storage.records import (
     Citation,
     DeadLetter,
     DocumentCounts,
+    DocumentStructure,
     FilterCounts,
     Finding,
     IndexReport,
@@ -39,6 +40,13 @@ REPORT = Report(
     rating_reason="many statements", inputs="inp_1",
     findings=(Finding(summary="Built in <1931>", explanation="", document="bridge", start=3, end=40),),
 )  # fmt: skip
+STRUCTURES = (
+    DocumentStructure(
+        document="bridge", title="Orla Bridge", description="Orla Bridge: 1 elements", elements=1,
+        text="Orla Bridge -[designed by]-> Tomas Reyd",
+    ),
+    DocumentStructure(document="poem", title="A <b>poem</b>", description="A poem: not found", elements=0),
+)  # fmt: skip
 
 
 def index_report(**changed: object) -> IndexReport:
@@ -61,7 +69,7 @@ def answered(text: str = "Tomas Reyd [1]") -> Answer:
         trigger=(TriggerDecision(query=question, pop=1, threshold=3, tau=0.8, use_memory=False),),
         filter=FilterCounts(entailment=2, neutral=5, contradiction=1), question_type="nested",
         route=RouteDecision(type="graph", confidence=0.81, margin=0.4, reason="a chain of 2 links"),
-        structure="graph", subquestions=parts,
+        structure="graph", subquestions=parts, structures=STRUCTURES,
     )  # fmt: skip
     cited = Citation(
         marker="[1]", document="bridge", title="Orla Bridge", chunk="chk_1", start=0, end=40, page=2,
