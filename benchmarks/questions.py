@@ -88,7 +88,7 @@ class QuestionSet:
                 text=row["question"],
                 gold=_ids(row[self.gold_field]),
                 kind=self._kind(row),
-                answers=(row["answer"], *row.get("aliases", ())) if "answer" in row else (),
+                answers=(row["answer"], *row.get("aliases", ())) if "answer" in row else _written(row),
                 peers={
                     # A title that is none of ours was cut by who published it; it is a passage found all the same.
                     peer: tuple(titles.get(title, title) for title in found)
@@ -135,6 +135,11 @@ def _rows(path: Path) -> Iterator[Row]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
+
+
+def _written(row: Row) -> tuple[str, ...]:
+    """The ways to write an answer where a row lists them; figures in such lists are dates that a table turned over."""
+    return tuple(answer for answer in row.get("answers", ()) if isinstance(answer, str))
 
 
 def _ids(value: str | int | list[str | int]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """How do the steps of one question see the session? Judges, memory, searches and documents as plain values."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,23 +12,30 @@ from prompts.language.concepts import concept_terms, members
 from prompts.language.question import ask
 from prompts.reading.relevance import Relevance
 from storage.errors import SettingsError
-from storage.memory import MemoryEntry
 from storage.records import Chunk, Document, Mode, Passage, StructureType
 from tasks.answer import Reach
 from tasks.evidence import Pool, pool_of
-from tasks.filter import Kept
-from tasks.remember import remember
+from tasks.filter import UNKNOWN, Standing
+from tasks.filter_signs import shares
+from tasks.partial import Library
+from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
 from tasks.route import depth
 from tasks.structurize.step import Shelf, Structured, with_paths
-from tasks.trigger import Likeness, Recall, overlap
+from tasks.trigger import Recall
 
 LOOK_UP_PASSAGES = 8
-RECALLED = frozenset({"fact", "list", "yesno"})
 # What each mode fixes: the structure (None: the router chooses). `naive` searches without the graph.
 MODES: dict[Mode, StructureType | None] = {
     "auto": None,
+    "local": "graph",
+    "global": "catalogue",
+    "drift": "catalogue",
+    "direct": "chunk",
+    "hyde": "chunk",
+    "rq": "chunk",
+    "ts": "catalogue",
     "naive": "chunk",
     "low": "graph",
     "high": "graph",
@@ -47,7 +54,8 @@ Search = Callable[[str, int], Awaitable[list[Passage]]]
 class AskOptions:
     """How a question is answered; `documents` restricts the evidence to those ids, `where` to what meets all filters
     (`storage.filter_syntax`), `history` holds earlier turns. A `retriever` brings pages from outside the index, which
-    join what is found in it; None takes the one of the settings, if any.
+    join what is found in it; None takes the one of the settings, if any. `level` is that of the reports that mode
+    `global` reads (0: the broadest); None goes down the branches that are relevant.
 
     `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do not hold; the answer
     itself may read otherwise.
@@ -63,6 +71,7 @@ class AskOptions:
     retriever: Retriever | None = None
     history: tuple[str, ...] = ()
     on_text: Show | None = None
+    level: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -83,6 +92,10 @@ class View:
     question: str
     embedder: Embedder
     outside: Outside = field(default_factory=Outside)
+    # What the search found near by meaning, for each query.
+    near: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    # What memory knows of how its passages stand beside each other.
+    known_shares: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def taken(self) -> Ask:
@@ -94,43 +107,15 @@ class View:
         """What judges evidence for the question."""
         return relevance_of(self.taken, self.session)
 
+    @cached_property
+    def links(self) -> Sequence[Link]:
+        """The entities that the question may mean."""
+        return self.session.index.link(self.question)
+
     @property
     def unlinked(self) -> tuple[str, ...]:
         """What the question names and the graph does not know."""
-        index = self.session.index
-        return tuple(index.names.unlinked(self.question, index.link(self.question)))
-
-    @property
-    def likeness(self) -> Likeness:
-        """How the trigger compares queries with remembered titles."""
-        settings = self.session.runtime.settings
-        return Likeness(settings.tau, settings.theta, self.session.named, self._similarity)
-
-    def _similarity(self, query: str, titles: Sequence[str]) -> list[float]:
-        """Cosine of titles where the embedder reads them and the query, else likeness of words."""
-        embedder = self.embedder
-        likeness = overlap(query, titles)
-        readable = [title for title in titles if embedder.reads(title)]
-        if not readable or not embedder.reads(query):
-            return likeness
-        vectors = embedder.embed([query, *readable])
-        cosines = dict(zip(readable, (vectors[1:] @ vectors[0]).tolist(), strict=True))
-        return [cosines.get(title, like) for title, like in zip(titles, likeness, strict=True)]
-
-    def memory(self) -> list[MemoryEntry]:
-        """What memory offers: entries whose evidence is in this generation.
-
-        One that reads widely has no use for it: what answered it once was only a part.
-        """
-        if not self.remembers or self.taken.form not in RECALLED:
-            return []
-        position, number = self.session.index.position, self.session.number
-        return [
-            entry
-            for entry in self.session.memory()
-            # After a rollback later ones are still there: they were chosen among documents that this one lacks.
-            if entry.generation <= number and all(chunk in position for chunk in entry.evidence)
-        ]
+        return tuple(self.session.index.names.unlinked(self.question, self.links))
 
     @property
     def remembers(self) -> bool:
@@ -146,16 +131,23 @@ class View:
     async def passages(self, queries: Sequence[str], recall: Recall) -> list[Passage]:
         """What memory offers if it is used for every query, else as many passages as a question of this form reads."""
         if recall.used:
-            # In the order of a search by words and graph, so that a question asked again reads them alike.
-            scores = self.session.index.scores(self.question, {})
-            return self.session.index.rank_chunks(scores, recall.chunks)
+            # In the order in which they were read when they were found: nothing is scored for them.
+            self.known_shares.update(recall.shares)
+            count = len(recall.chunks)
+            return [self.recalled_passage(name, 1 - rank / count) for rank, name in enumerate(recall.chunks)]
         return await self.search(queries, depth(self.taken, self.options.k))
+
+    def recalled_passage(self, name: str, score: float = 0.0) -> Passage:
+        """A chunk of the index as a passage."""
+        chunk = self.session.index.chunk(name)
+        return Passage(document=chunk.document, title=chunk.title, chunk=name, score=round(score, 6), text=chunk.text)
 
     async def search(self, queries: Sequence[str], k: int) -> list[Passage]:
         """The k best passages by words, meaning and graph, with what comes from outside; `naive` without the graph."""
         documents = self.options.documents
         index = self.session.index if self.options.mode != "naive" else self.session.index.without_graph()
         dense = self.session.dense(queries, documents, self.embedder)
+        self.near.update(zip(queries, dense, strict=True))
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, documents))
 
     async def with_pages(self, queries: Sequence[str], passages: list[Passage]) -> list[Passage]:
@@ -180,18 +172,40 @@ class View:
         pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
         return self.session.documents([name for name in names if name not in pages]) | pages
 
+    def library(self, names: Collection[str]) -> Library:
+        """Those of these documents that the question may look into, with their chunks in order."""
+        only = self.options.documents
+        kept = {name for name in names if only is None or name in only}
+        return Library(self.session.documents(sorted(kept)), self.session.chunks_of(kept))
+
     def pool(self, passages: Sequence[Passage]) -> Pool:
         """The quotable units of passages."""
         return pool_of([self.chunk(passage.chunk) for passage in passages])
 
-    def connected(self, structured: Structured) -> Structured:
-        """For "how are A and B connected": the chains of relations between them instead of the passages' triples."""
-        if self.taken.form != "connect" or structured.type != "graph":
-            return structured
+    def standing(self, passages: Sequence[Passage]) -> Standing:
+        """How the passages stand beside each other by the graph, for the filter; of what memory offers, as they did
+        when they were found."""
+        near = self.near.get(self.question)
+        if self.options.mode == "naive":
+            return UNKNOWN
+        if near is None:
+            return Standing(self.known_shares, wide=self.named_documents)
+        chunks = [passage.chunk for passage in passages]
+        return Standing(shares(self.session.index, self.question, near, chunks), wide=self.named_documents)
+
+    @property
+    def named_documents(self) -> bool:
+        """Whether the caller says what to read: then nothing is left out that may belong to the answer."""
+        return self.options.documents is not None or self.options.structure is not None
+
+    def chains(self, pool: Pool, structure: StructureType) -> Structured | None:
+        """For "how are A and B connected" as a graph: the chains of relations between them; None for all else."""
+        if self.taken.form != "connect" or structure != "graph":
+            return None
         found = self.session.paths(self.taken.text)
         paths = [path for path in found if all(self.stating(relation.id) for relation in path)][:1]
         chunks = [chunk for path in paths for relation in path for chunk in self.stating(relation.id)]
-        return with_paths(structured, paths, self.session.facts, chunks)
+        return with_paths(pool, paths, self.session.facts, chunks)
 
     def stating(self, relation: str) -> list[Chunk]:
         """The chunks that state a relation, of the documents that the question may look into."""
@@ -199,21 +213,16 @@ class View:
         only = self.options.documents
         return [chunk for chunk in chunks if only is None or chunk.document in only]
 
-    def reach(self, search: Search) -> Reach:
-        """Further searches for sub-questions, and the documents by id."""
+    def reach(self, search: Search, recall: Recall) -> Reach:
+        """Further searches for sub-questions, and the documents by id. What memory answers is searched in memory."""
 
         async def look_up(part: Ask, pool: Pool) -> tuple[Pool, Relevance]:
-            passages = await search(part.text, LOOK_UP_PASSAGES)
-            more = pool.plus([self.chunk(passage.chunk) for passage in passages])
+            known = recall.chunks if recall.used else ()
+            found = known or [passage.chunk for passage in await search(part.text, LOOK_UP_PASSAGES)]
+            more = pool.plus([self.chunk(name) for name in found])
             return more, relevance_of(part, self.session)
 
         return Reach(look_up, self.documents)
-
-    async def remember(self, passages: Sequence[Passage], kept: Kept) -> None:
-        """Keep what a supported answer rests on."""
-        if self.remembers:
-            entailed = [passage for passage in passages if passage.chunk in kept.entailed]
-            self.session.remember(await remember(self.taken.text, entailed, self.session.number))
 
     @property
     def mode(self) -> Mode:

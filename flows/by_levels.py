@@ -23,7 +23,7 @@ from tasks.retrieve.tables import Shares, best_rows, with_tables
 from tasks.route import choose_structure, depth, hypothesis_of
 from tasks.structurize.step import structurize
 
-LEVEL_OF: dict[Mode, Level] = {"low": "low", "high": "high", "hybrid": "both", "mix": "both"}
+LEVEL_OF: dict[Mode, Level] = {"local": "low", "low": "low", "high": "high", "hybrid": "both", "mix": "both"}
 LEVELS: tuple[Mode, ...] = tuple(LEVEL_OF)
 # So many passages that only the graph leads to follow those that search finds.
 MIXED_IN = 4
@@ -42,7 +42,8 @@ async def by_levels(view: View, queries: Sequence[str], models: Models) -> Conte
     taken, options, session = view.taken, view.options, view.session
     levelled = await levels_of(view, queries, models, depth(taken, options.k))
     pool = view.pool(levelled.passages)
-    kept = await filter_passages(hypothesis_of(taken), levelled.passages, pool, view.relevance, Filter(models))
+    passages, standing = levelled.passages, view.standing(levelled.passages)
+    kept = await filter_passages(hypothesis_of(taken), passages, pool, view.relevance, Filter(models), standing)
     pool = pool.inside(kept.chunks)
     if options.structure is not None:
         route = await choose_structure(taken, pool, Route(models), options.structure)
@@ -67,7 +68,7 @@ async def levels_of(view: View, queries: Sequence[str], models: Models, k: int) 
     """What the mode's levels find: `low` and `high` one level alone, `mix` what search finds first of all."""
     mode, question, documents = view.options.mode, queries[0], view.options.documents
     # A rewriting with a history was the one call that may be spent before the search.
-    rewritten = bool(view.options.history) and not models.is_offline("rewrite")
+    rewritten = any(step == "rewrite" for step, _, _ in models.meter.rows())
     keys = await find_keys(question, Keywords(models), rewritten)
     levels = view.session.levels
     near = levels.near(question, view.session.dense([question], documents, view.embedder)[0], documents)

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from flows.asking_view import View
 from prompts.engine.models import Models
 from prompts.reading.claims import Reading
-from storage.records import FilterCounts, Passage, QuestionType, RouteDecision, SubQuestion
+from storage.records import (
+    DocumentStructure,
+    FilterCounts,
+    Passage,
+    QuestionType,
+    ReportRead,
+    RouteDecision,
+    SubQuestion,
+)
 from tasks.filter import Kept
 from tasks.structurize.step import Structured
 
@@ -18,7 +26,8 @@ class Context:
     """What a question is answered from: passages, best first, and their structure with its pool of evidence.
 
     `reading` is set where the mode has the answer already, or the reason why there is none: then no answer is written.
-    `question_type` and `subquestions` replace those that the rules find.
+    `question_type` and `subquestions` replace those that the rules find; `structure` and `structures` what the trace
+    tells of the structure, where its parts have several.
     """
 
     passages: Sequence[Passage]
@@ -28,6 +37,9 @@ class Context:
     reading: Reading | None = None
     question_type: QuestionType | None = None
     subquestions: tuple[SubQuestion, ...] = ()
+    reports: tuple[ReportRead, ...] = ()
+    structure: str = ""
+    structures: tuple[DocumentStructure, ...] = ()
 
 
 # The queries are those of the rewriting, the question first; the models have the question's ledger.

@@ -7,13 +7,27 @@ To add one: a function of the type `Bring` in a file of its own, a row here and 
 from collections.abc import Mapping, Sequence
 
 from flows.asking_view import View
+from flows.baselines import by_parts, by_texts, directly, hypothetically
 from flows.by_levels import LEVELS, by_levels, passages_by_levels
+from flows.by_reports import by_reports
 from flows.contexts import Bring
+from flows.drifting import drifted
+from flows.locally import local
 from flows.traversing import traversed
 from prompts.engine.models import Models
 from storage.records import Mode, Passage
 
-CONTEXTS: Mapping[Mode, Bring] = {**dict.fromkeys(LEVELS, by_levels), "traverse": traversed}
+CONTEXTS: Mapping[Mode, Bring] = {
+    **dict.fromkeys(LEVELS, by_levels),
+    "traverse": traversed,
+    "local": local,
+    "global": by_reports,
+    "drift": drifted,
+    "direct": directly,
+    "hyde": hypothetically,
+    "rq": by_parts,
+    "ts": by_texts,
+}
 
 
 async def ranked(view: View, queries: Sequence[str], models: Models, k: int) -> list[Passage]:

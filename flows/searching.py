@@ -4,26 +4,38 @@ from collections.abc import Sequence
 
 from flows.asking_view import View
 from flows.contexts import Context
+from flows.utilizing import utilized
 from prompts.engine.models import Models
 from prompts.filter import Filter
 from prompts.route import Route
 from prompts.structurize import Structurize
+from storage.records import Passage
+from tasks.better_supported import better
 from tasks.filter import filter_passages
 from tasks.route import choose_structure, hypothesis_of
 from tasks.structurize.step import SHORT, THOROUGH, Effort, structurize
-from tasks.trigger import Recall
 
 
-async def searched(view: View, queries: Sequence[str], recall: Recall, models: Models) -> Context:
-    """The passages that search or memory offers, those that help, and what they say in the structure that fits."""
+async def searched(view: View, passages: Sequence[Passage], models: Models) -> Context:
+    """Of the passages that search or memory offers, those that help, and what they say in the structure that fits."""
     taken, relevance = view.taken, view.relevance
-    passages = await view.passages(queries, recall)
-    pool = view.pool(passages)
-    kept = await filter_passages(hypothesis_of(taken), passages, pool, relevance, Filter(models))
+    pool, standing = view.pool(passages), view.standing(passages)
+    kept = await filter_passages(hypothesis_of(taken), passages, pool, relevance, Filter(models), standing)
     pool = pool.inside(kept.chunks)
     route = await choose_structure(taken, pool, Route(models), view.options.forced)
-    built = await structurize(route, pool, relevance, Structurize(models), effort_of(view), view.shelf)
-    return Context(passages, view.connected(built), route, kept)
+    tabled = await utilized(view, passages, route, kept, models)
+    if tabled is not None:
+        return tabled
+    chains = view.chains(pool, route.type)
+    if chains is not None:
+        return Context(passages, chains, route, kept)
+    builder, effort = Structurize(models), effort_of(view)
+    built = await structurize(route, pool, relevance, builder, effort, view.shelf)
+    if route.second is not None:  # a close call: what the documents give decides it
+        instead = route.model_copy(update={"type": route.second})
+        other = await structurize(instead, pool, relevance, builder, SHORT, view.shelf)
+        built, route = better(built, other, route, relevance)
+    return Context(passages, built, route, kept)
 
 
 def effort_of(view: View) -> Effort:

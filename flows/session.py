@@ -1,20 +1,21 @@
 """What does a question work on? One generation, open for reading, with its search index in memory."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
 
 from flows.naming import hashes_of
+from flows.notes import Notes
 from flows.runtime import Runtime
 from prompts.engine.embedder import Embedder
 from prompts.language.names_zh import tagged
 from prompts.language.words import is_han
-from storage.memory import MemoryEntry
-from storage.records import Document, Relation
+from storage.records import Chunk, Document, Relation
 from storage.rooms import Generation
 from storage.structure_cache import StructureCache
+from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels
 from tasks.retrieve.link_vectors import NameVectors
@@ -56,8 +57,6 @@ class Session:
     runtime: Runtime
     generation: Generation
     pinned: bool = False
-    # What texts name, kept: every question compares itself with all remembered titles.
-    _named: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
     _documents: dict[str, Document] = field(default_factory=dict, repr=False)
 
     @property
@@ -90,9 +89,31 @@ class Session:
         return Ground(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
 
     @cached_property
+    def notes(self) -> Notes:
+        """What memory compares questions by."""
+        return Notes(self.index, self.generation.vectors)
+
+    @cached_property
     def levels(self) -> Levels:
         """The graph as the modes of two levels search it."""
         return Levels(self.index, self.facts, self.generation.graph.entity_chunk_pairs())
+
+    @cached_property
+    def reports(self) -> Tree:
+        """The community reports as a tree."""
+        rooms = self.generation.communities
+        return tree_of(rooms.communities(), rooms.reports())
+
+    @cached_property
+    def _chunks(self) -> dict[str, list[Chunk]]:
+        found: dict[str, list[Chunk]] = {}
+        for chunk in self.index.chunks:
+            found.setdefault(chunk.document, []).append(chunk)
+        return {name: sorted(chunks, key=lambda chunk: chunk.start) for name, chunks in found.items()}
+
+    def chunks_of(self, documents: Collection[str]) -> dict[str, Sequence[Chunk]]:
+        """The chunks of documents, in their order."""
+        return {name: self._chunks[name] for name in documents if name in self._chunks}
 
     @cached_property
     def name_vectors(self) -> NameVectors:
@@ -127,13 +148,6 @@ class Session:
             for query in queries
         ]
 
-    def named(self, text: str) -> frozenset[int]:
-        """The entities that a text names."""
-        known = self._named.get(text)
-        if known is None:
-            known = self._named[text] = frozenset(link.entity for link in self.index.link(text))
-        return known
-
     def paths(self, question: str) -> list[list[Relation]]:
         """The chains of relations between the first two things that a question names."""
         groups: dict[str, list[str]] = {}
@@ -142,20 +156,11 @@ class Session:
         ends = list(groups.values())
         return shortest_paths(self.facts, ends[0], ends[1]) if len(ends) > 1 else []
 
-    def memory(self) -> list[MemoryEntry]:
-        """All that is remembered, whatever generation it came from."""
-        return self.runtime.workspace.side.memory.entries()
-
     @property
     def shelf(self) -> Shelf | None:
         """Where structures that the model of today made are kept; None where rules make them."""
         choice = self.runtime.settings.model_choices().get("structurize")
         return Shelf(self.runtime.workspace.side.structures, choice.name) if choice else None
-
-    def remember(self, entries: Sequence[MemoryEntry]) -> None:
-        """Keep what an answer rested on."""
-        for entry in entries:
-            self.runtime.workspace.side.memory.put(entry)
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""

@@ -73,7 +73,12 @@ class Settings(BaseModel):
     # Of the passages, entities or reports of a run; where more fail, nothing is published.
     failure_limit: float = Field(default=0.1, ge=0, le=1)
     tau: float = Field(default=0.8, ge=0, le=1)
-    theta: int = Field(default=3, ge=1)
+    # Sources that must be known: the title is a question that was answered from all that it needs (docs/memory.md).
+    theta: int = Field(default=1, ge=1)
+    # `published`: as in the paper, by closeness alone (tau .6 and theta 3 unless given), one entry a title.
+    memory: Literal["on", "published", "off"] = "on"
+    # Whether answers that a model wrote are kept by the evidence that they were written from.
+    answer_cache: bool = True
     community_size: int = Field(default=12, ge=2)
     report_tokens: int = Field(default=3000, ge=200)
     # Shares of the graph, and of a community, that may change before communities, or its report, are made anew.

@@ -5,8 +5,9 @@ question's form, in the words of the source; nothing is added.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 import dspy
 from pydantic import BaseModel, Field
@@ -19,8 +20,9 @@ from prompts.reading.affirm import affirm
 from prompts.reading.claims import Claim, Desk, Reading, abstain
 from prompts.reading.compare import compare
 from prompts.reading.evidence import Evidence
-from prompts.reading.lookup import look_up, look_up_all
+from prompts.reading.lookup import is_grounded, look_up, look_up_all, nearest_to
 from prompts.reading.overview import about, connect, steps, summarise, themes
+from prompts.reading.support import MOSTLY, adds, as_written, supports, unshown_figures, value_shown
 from prompts.reading.sure import nearest
 from prompts.tailoring.step import instructed
 
@@ -84,7 +86,7 @@ class AnswerStep(Step):
                 for number, piece in sorted(offered.items())
             ],
         )
-        return read_written(written, set(offered), desk.ask)
+        return checked(read_written(written, set(offered), desk.ask), offered, desk.ask)
 
     async def _written(self, **inputs: object) -> AnswerWritten:
         """The whole answer; its draft goes to `on_text` where somebody watches."""
@@ -146,9 +148,52 @@ def read_written(written: AnswerWritten, offered: set[int], ask: Ask) -> Reading
     return Reading(claims=tuple(claims), values=values, support="none" if all(cited) else "partial")
 
 
+def checked(reading: Reading, offered: Mapping[int, Evidence], ask: Ask) -> Reading:
+    """A written answer of which each sentence keeps only evidence that supports it.
+
+    A sentence that cites the wrong piece gets the one that supports it, if any; one with a figure that no evidence has
+    is taken out, and any other that nothing supports stays without a marker. Either way the answer is partly supported.
+    """
+    if reading.support == "abstained":
+        return reading
+    shown = "\n".join(f"{piece.title} {piece.text}" for piece in offered.values())
+    written = [replace(said, text=as_written(said.text, shown)) for said in reading.claims]
+    claims = [_supported(said, offered, ask.text) for said in written]
+    kept = [said for said in claims if said.evidence or not unshown_figures(said.text, f"{shown}\n{ask.text}")]
+    if not any(said.evidence for said in kept):
+        return abstain(ask)
+    values = tuple(as_written(value, shown) for value in reading.values)
+    values = tuple(value for value in values if value_shown(value, shown, ask.text))
+    whole = len(kept) == len(claims) and all(said.evidence for said in kept) and len(values) == len(reading.values)
+    return replace(reading, claims=tuple(kept), values=values, support=reading.support if whole else "partial")
+
+
+def _supported(said: Claim, offered: Mapping[int, Evidence], question: str) -> Claim:
+    """The sentence with those of its pieces of evidence that support it, alone or together; else with another piece."""
+    cited = [offered[number] for number in said.evidence if number in offered]
+    if not cited:
+        return replace(said, evidence=())
+    if supports(said.text, cited, question):
+        kept = [piece for piece in cited if len(cited) == 1 or adds(said.text, piece, question)]
+        return replace(said, evidence=tuple(piece.number for piece in kept or cited))
+    others = (piece for piece in offered.values() if supports(said.text, [piece], question, MOSTLY))
+    return replace(said, evidence=tuple(piece.number for piece in others)[:1])
+
+
 def answer_offline(desk: Desk) -> Reading:
-    """The reading that the question's form calls for."""
-    return _READERS[desk.ask.form](desk)
+    """The reading that the question's form calls for; what asks for one thing is answered only from evidence about
+    it."""
+    if desk.ask.form not in POINTED:
+        return _READERS[desk.ask.form](desk)
+    if not is_grounded(desk):
+        return abstain(desk.ask)
+    reading = _READERS[desk.ask.form](desk)
+    fails = reading.support == "abstained" and desk.ask.form != "fact"
+    return nearest_to(desk) if fails else reading
+
+
+# Questions for one thing, or for things of one kind.
+POINTED: frozenset[Form] = frozenset({"fact", "list", "yesno", "compare"})
 
 
 _READERS: dict[Form, Callable[[Desk], Reading]] = {

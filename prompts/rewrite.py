@@ -1,22 +1,36 @@
 """What exactly is asked, and by which queries is the evidence found? (ERM4, Query Rewriter+: p → (s, Q))"""
 
-import re
+import logging
 from collections.abc import Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
+from prompts.language.ambiguity import Doubt, doubts
+from prompts.language.conversation import READ, Standing, stand_alone
+from prompts.language.mentions import named
 from prompts.language.question import ask
-from prompts.language.words import is_han
-from prompts.reading.chains import chain
-from prompts.reading.pick import names_of
+from prompts.language.words import fold, is_han
+from prompts.reading.aspects import aspects
+from prompts.reading.faithful import unfaithful
 
 MAX_QUERIES = 4
-_REFERS = re.compile(r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|this|that one|these|those)\b", re.I)
-_ZH_REFERS = re.compile(r"[他她它](?:们)?|其|这个|那个|该")
-_PERSONAL = frozenset("he she him her his hers 他 她".split())
-_NOT_PEOPLE = frozenset({"place", "organisation", "work", "method", "event"})
+MAX_READINGS = 4
+# A longer question says more than it asks: a model finds what that is.
+LONG_WORDS, LONG_HAN = 50, 100
+
+# So much of each earlier turn is shown to a model, from both ends: a long answer names its things there.
+TURN_SIGNS = 600
+
+logger = logging.getLogger(__name__)
+
+
+class Ambiguous(BaseModel):
+    """Words of the question that could mean several things."""
+
+    text: str = Field(description="Exactly as in the question.")
+    readings: list[str] = Field(description="What they could mean, the one taken first.")
 
 
 class Rewriting(BaseModel):
@@ -24,11 +38,13 @@ class Rewriting(BaseModel):
 
     question: str
     queries: list[str] = Field(description=f"At most {MAX_QUERIES}.")
+    ambiguities: list[Ambiguous] = Field(default=[], description="Mostly none.")
 
 
 class RewriteQuestion(dspy.Signature):
-    """Rewrite the question so that it stands on its own, with what the history says put in place of pronouns, in its
-    own language. Add search queries for different aspects only where one query cannot find everything."""
+    """Rewrite the question so that it stands on its own, with what the history says put in place of pronouns and of
+    what is left out, in its own language. Keep its names and figures, add none that are not said. Add search queries
+    for different aspects only where one query cannot find everything."""
 
     question: str = dspy.InputField()
     history: list[str] = dspy.InputField(desc="Earlier questions and answers, oldest first.")
@@ -36,47 +52,81 @@ class RewriteQuestion(dspy.Signature):
 
 
 class Rewrite(Step):
-    """A question with its history → one question and its queries; a model is asked only where there is a history."""
+    """A question with its history → one question, its queries, and what in it is ambiguous.
+
+    A model is asked where the question is long, or follows a history and does not stand on its own for sure. An answer
+    that changes what is asked is refused: then the rules' question stands, and the log says why.
+    """
 
     step = "rewrite"
     role = "rewrite"
     task = RewriteQuestion
 
     async def run(self, question: str, history: Sequence[str]) -> Rewriting:
-        # Without a history there is nothing that a pronoun could stand for, and the rules find the further queries.
-        if self.is_offline or not history:
-            return rewrite_offline(question, history)
-        prediction = await self.acall(question=question, history=list(history))
-        rewriting: Rewriting = prediction.rewriting
-        return rewriting
+        standing = stand_alone(question, history)
+        by_rule = _by_rule(standing)
+        if self.is_offline or is_sure(question, history, standing):
+            return by_rule
+        prediction = await self.acall(question=question, history=[_shown(said) for said in history[-READ:]])
+        found: Rewriting = prediction.rewriting
+        wrong = unfaithful(found.question, question, history)
+        if not wrong and found.question == question and by_rule.question != " ".join(question.split()):
+            wrong = "it leaves out what the history says"
+        if wrong:
+            logger.warning("A rewriting of %r was refused: %s. The rules' own is used.", question, wrong)
+            return by_rule
+        return _bounded(found, question, by_rule)
+
+
+def _shown(said: str) -> str:
+    folded = " ".join(said.split())
+    half = TURN_SIGNS // 2
+    return folded if len(folded) <= TURN_SIGNS else f"{folded[:half]} … {folded[-half:]}"
+
+
+def is_sure(question: str, history: Sequence[str], standing: Standing) -> bool:
+    """Whether the rules need no model: a short question without a history, in which nothing could stand for anything,
+    or one that names what it asks about and points to nothing before it."""
+    is_long = len(question) > LONG_HAN if is_han(question) else len(question.split()) > LONG_WORDS
+    if is_long or not history:
+        return not is_long
+    untouched = standing.text == " ".join(question.split())
+    return untouched and not standing.several and not standing.missing and bool(named(standing.text))
 
 
 def rewrite_offline(question: str, history: Sequence[str] = ()) -> Rewriting:
-    """White space folded; a pronoun without any name in the question takes the last name of the history; one further
-    query for each thing compared and for the innermost part of a chain."""
-    text = _resolved(" ".join(question.split()), history)
-    taken = ask(text)
-    queries = [text]
-    if taken.options:
-        queries += list(taken.options)
-    elif not taken.chinese:
-        queries += [part for part in chain(text)[:-1] if "{" not in part]
-    return Rewriting(question=text, queries=list(dict.fromkeys(queries))[:MAX_QUERIES])
+    """White space folded; pronouns, "that bridge", "the latter" and half questions filled in from the history; one
+    further query for each thing compared, link of a chain, part, and year of a period."""
+    return _by_rule(stand_alone(question, history))
 
 
-def _resolved(text: str, history: Sequence[str]) -> str:
-    """A pronoun's place taken by the name that the history speaks of last; a question with a name stays as it is."""
-    chinese = is_han(text)
-    pronoun = (_ZH_REFERS if chinese else _REFERS).search(text)
-    if pronoun is None or any(name.start > 0 for name in names_of(text)):
-        return text
-    wants_person = pronoun.group().lower() in _PERSONAL
-    for earlier in reversed(history):
-        names = [name for name in names_of(earlier) if name.start > 0 or " " in name.text or chinese]
-        # "He" and "she" are people: a name that looks like nothing else comes before a place or an organisation.
-        names.sort(key=lambda name: (wants_person and name.kind in _NOT_PEOPLE, name.start))
-        if names:
-            owns = pronoun.group().lower() in {"his", "its", "their"} and not chinese
-            possessive = "'s" if owns else ""
-            return f"{text[: pronoun.start()]}{names[0].text}{possessive}{text[pronoun.end() :]}"
-    return text
+def _by_rule(standing: Standing) -> Rewriting:
+    queries = [standing.text, *aspects(ask(standing.text))]
+    return Rewriting(
+        question=standing.text,
+        queries=list(dict.fromkeys(queries))[:MAX_QUERIES],
+        ambiguities=[_ambiguous(doubt) for doubt in doubts(standing)],
+    )
+
+
+def _ambiguous(doubt: Doubt) -> Ambiguous:
+    return Ambiguous(text=doubt.text, readings=list(doubt.readings))
+
+
+def _bounded(found: Rewriting, question: str, by_rule: Rewriting) -> Rewriting:
+    """A model's rewriting within the bounds: its first queries, in the question's language; of what it finds ambiguous
+    that which the question says and which has several readings. Relative dates are the rules' to tell."""
+    chinese = is_han(found.question)
+    queries = [query for query in found.queries if query.strip() and is_han(query) == chinese]
+    said = [
+        Ambiguous(text=one.text, readings=list(dict.fromkeys(one.readings))[:MAX_READINGS])
+        for one in found.ambiguities
+        if one.text.strip() and fold(one.text) in fold(question) and len(set(one.readings)) > 1
+    ]
+    known = {fold(one.text) for one in said}
+    dated = [one for one in by_rule.ambiguities if fold(one.text) not in known and one.text in found.question]
+    return Rewriting(
+        question=" ".join(found.question.split()),
+        queries=list(dict.fromkeys([found.question, *queries]))[:MAX_QUERIES],
+        ambiguities=[*said, *(one for one in dated if one.readings)],
+    )

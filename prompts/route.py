@@ -1,6 +1,13 @@
-"""Which knowledge structure does a question need? (StructRAG, section 2.2: R(q, C) → t)"""
+"""Which knowledge structure does a question need? (StructRAG, section 2.2: R(q, C) → t)
 
+Offline the wording of the question votes, the titles of the documents a little. Where the votes are near each other a
+model is asked, if there is one, and the second structure is tried too.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
+from math import exp
+from typing import get_args
 
 import dspy
 from pydantic import BaseModel, Field
@@ -8,10 +15,35 @@ from pydantic import BaseModel, Field
 from prompts.engine.step import Step
 from prompts.language.asked import Ask, Form
 from prompts.reading.sure import is_plain
+from prompts.routing.chinese import CHINESE
+from prompts.routing.english import ENGLISH
+from prompts.routing.signs import Vote, strength, votes
+from prompts.routing.titles import title_votes
 from prompts.structures.checks import StructureName
 
-# Above it the second structure has less than two thirds of the first one's score.
-SURE_MARGIN = 0.25
+STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
+# From it on the rules are right in nearly all development questions (benchmarks/router.py), and no model is asked.
+SURE_MARGIN = 0.3
+# Below it the second structure is built too, and the better supported one kept.
+TRY_BOTH = 0.2
+# A question that shows no sign of anything else asks for a single fact.
+_SINGLE = Vote("chunk", 1.1, "a single fact")
+# Where nothing is asked something is to be written, which is more than a fact.
+_REQUEST = Vote("catalogue", 1.4, "asks for an account")
+_ASKS = re.compile(
+    r"\b(?:who|whom|whose|what|which|when|where|why|how)\b|[?？]|^(?:is|was|are|were|do|does|did|has|have|had|can|may|will)\b|"
+    r"哪|谁|什么|多少|几|何|怎|吗|是否|是不是",
+    re.I,
+)
+_BY_FORM: dict[Form, Vote] = {
+    "howto": Vote("algorithm", 1.2, "asks how something is done"),
+    "compare": Vote("table", 1.5, "compares figures or dates of several things"),
+    "connect": Vote("graph", 2.8, "asks how two things are connected"),
+    "summary": Vote("catalogue", 1.5, "asks for an overview"),
+    "global": Vote("catalogue", 2.0, "asks for an overview"),
+    "about": Vote("catalogue", 0.8, "asks what there is to know about one thing"),
+    "list": Vote("graph", 0.7, "asks for all things in one relation"),
+}
 
 
 class Routed(BaseModel):
@@ -40,7 +72,7 @@ class Route(Step):
     task = RouteQuestion
 
     async def run(self, ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
-        by_rule = route_offline(ask, hops, tabular)
+        by_rule = route_offline(ask, hops, core_content, tabular)
         if self.is_offline or is_sure(ask, hops, by_rule):
             return by_rule
         prediction = await self.acall(question=ask.text, core_content=list(core_content))
@@ -50,42 +82,56 @@ class Route(Step):
 
 def is_sure(ask: Ask, hops: int, routed: Routed) -> bool:
     """Whether the question's form settles the structure: a clear lead, and for a single fact a plain question."""
-    return routed.margin >= SURE_MARGIN and (routed.structure != "chunk" or hops > 1 or is_plain(ask))
+    if is_plain(ask) and routed.structure == "chunk" and hops == 1:
+        return routed.margin >= TRY_BOTH
+    return routed.margin >= SURE_MARGIN and (routed.structure != "chunk" or hops > 1)
 
 
-def route_offline(ask: Ask, hops: int, tabular: bool) -> Routed:
-    """By the question's form; `hops` counts its links, `tabular` says whether the best passages are rows."""
-    scores: dict[StructureName, float] = {"table": 0.1, "graph": 0.1, "algorithm": 0.05, "catalogue": 0.1, "chunk": 0.4}
-    reasons: dict[StructureName, str] = {"chunk": "a single fact"}
-    for structure, score, reason in _claims(ask, hops, tabular):
-        if score > scores[structure]:
-            scores[structure], reasons[structure] = score, reason
-    (best, first), (_, second) = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:2]
-    total = sum(scores.values())
-    return Routed(
-        structure=best,
-        confidence=round(first / total, 3),
-        margin=round((first - second) / total, 3),
-        reason=reasons[best],
-    )
+def route_offline(ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
+    """By the votes of the question and of the titles; `hops` counts its links, `tabular` says whether the best passages
+    are rows."""
+    return ranked(ask, hops, core_content, tabular)[0]
 
 
-def _claims(ask: Ask, hops: int, tabular: bool) -> Iterator[tuple[StructureName, float, str]]:
-    """What speaks for each structure, and how much (0-1)."""
-    by_form: dict[Form, tuple[StructureName, float, str]] = {
-        "howto": ("algorithm", 0.9, "asks how something is done"),
-        "compare": ("table", 0.9, "compares figures or dates of several things"),
-        "connect": ("graph", 0.95, "asks how two things are connected"),
-        "summary": ("catalogue", 0.9, "asks for an overview"),
-        "global": ("catalogue", 0.9, "asks for an overview"),
-        "about": ("catalogue", 0.6, "asks what there is to know about one thing"),
-        "list": ("graph", 0.55, "asks for all things in one relation"),
-    }
-    if ask.form in by_form:
-        yield by_form[ask.form]
+def ranked(ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> list[Routed]:
+    """All structures, the best first: the confidence of each is its share of the softmax over the strengths, its margin
+    the lead over the next one."""
+    cast: dict[StructureName, list[Vote]] = {structure: [] for structure in STRUCTURES}
+    for vote in _votes(ask, hops, core_content, tabular):
+        cast[vote.structure].append(vote)
+    weights = {structure: exp(strength(given)) for structure, given in cast.items()}
+    total = sum(weights.values())
+    shares = sorted(((weight / total, structure) for structure, weight in weights.items()), key=lambda s: (-s[0], s[1]))
+    following = [*(share for share, _ in shares[1:]), 0.0]
+    return [
+        Routed(
+            structure=structure,
+            confidence=round(share, 3),
+            margin=round(share - after, 3),
+            reason=_reason(cast[structure]),
+        )
+        for (share, structure), after in zip(shares, following, strict=True)
+    ]
+
+
+def _reason(given: Sequence[Vote]) -> str:
+    """The strongest votes in words, at most two."""
+    ordered = sorted(given, key=lambda vote: -vote.weight)
+    return "; ".join(dict.fromkeys(vote.reason for vote in ordered[:2])) or "nothing speaks for it"
+
+
+def _votes(ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Iterator[Vote]:
+    """What speaks for each structure."""
+    yield _SINGLE
+    yield from votes(ask.text, CHINESE if ask.chinese else ENGLISH)
+    if not _ASKS.search(ask.text):
+        yield _REQUEST
+    if ask.form in _BY_FORM and not (ask.chinese and ask.form in {"howto", "connect"}):  # the signs tell them better
+        yield _BY_FORM[ask.form]
     if hops > 1 and ask.form == "compare":
-        yield "graph", 0.6, "what is compared must be found first"
+        yield Vote("graph", 1.0, "what is compared must be found first")
     if hops > 1 and ask.form in {"fact", "list", "yesno"}:
-        yield "graph", 0.6 + 0.1 * min(hops, 4), f"a chain of {hops} questions"
-    if tabular and ask.form == "list":
-        yield "table", 0.5, "the best passages are rows of a table"
+        yield Vote("graph", 1.8 + 0.3 * min(hops, 4), f"a chain of {hops} questions")
+    if tabular:
+        yield Vote("table", 0.6 if ask.form == "list" else 0.2, "the best passages are rows of a table")
+    yield from title_votes(core_content)

@@ -4,13 +4,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from storage.filter_records import FilterCounts
 from storage.record import Record
 
 StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
 Mode = Literal[
-    "auto", "direct", "naive", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse",
+    "auto", "direct", "naive", "ts", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse",
     "struct",
 ]  # fmt: skip
 
@@ -40,12 +41,17 @@ class Citation(Record):
 
 
 class RouteDecision(Record):
-    """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why."""
+    """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why.
+
+    Where the margin is small the `second` choice was tried too; `kept` says which of the two was kept, and why.
+    """
 
     type: StructureType
     confidence: float
     margin: float
     reason: str
+    second: StructureType | None = None
+    kept: str = ""
 
 
 class TriggerDecision(Record):
@@ -59,20 +65,15 @@ class TriggerDecision(Record):
 
 
 class SubQuestion(Record):
-    """A step of the decomposition and what was extracted for it."""
+    """A step of the decomposition and what was extracted for it.
+
+    `route` is set where the parts of a question need different structures: each has its own.
+    """
 
     question: str
     answer: str
     evidence: tuple[str, ...] = ()
-
-
-class FilterCounts(Record):
-    """How many passages the knowledge filter kept as entailing, left as neutral, or dropped as contradicting."""
-
-    entailment: int = 0
-    neutral: int = 0
-    contradiction: int = 0
-    hypothesis: Literal["strong", "weak"] = "strong"
+    route: RouteDecision | None = None
 
 
 class DocumentStructure(Record):
@@ -90,6 +91,28 @@ class DocumentStructure(Record):
     text: str = ""
 
 
+class ReportRead(Record):
+    """A community report that was read for an answer; `points` counts what it gave, `rating` (0-1) where it was
+    rated."""
+
+    community: str
+    level: int
+    title: str
+    rating: float | None = None
+    points: int = 0
+
+
+class Ambiguity(Record):
+    """Words of a question that mean several things: how they may be read, and how they were.
+
+    No reading: they stand for something that neither question nor history names.
+    """
+
+    text: str
+    readings: tuple[str, ...] = ()
+    taken: str = ""
+
+
 class Trace(Record):
     """The decisions behind an answer; `unlinked` are the names in the question that the graph does not know."""
 
@@ -103,7 +126,9 @@ class Trace(Record):
     structure: str
     subquestions: tuple[SubQuestion, ...]
     structures: tuple[DocumentStructure, ...] = ()
+    reports: tuple[ReportRead, ...] = ()
     unlinked: tuple[str, ...] = ()
+    ambiguity: tuple[Ambiguity, ...] = ()
 
 
 class StepUsage(Record):

@@ -10,14 +10,15 @@ from typing import Literal
 from pydantic import Field
 
 from storage.answer_records import (
+    Ambiguity,
     Answer,
     Citation,
     DocumentStructure,
     Fallback,
-    FilterCounts,
     Mode,
     Passage,
     QuestionType,
+    ReportRead,
     Retrieval,
     RouteDecision,
     StepUsage,
@@ -27,6 +28,7 @@ from storage.answer_records import (
     TriggerDecision,
     Usage,
 )
+from storage.filter_records import Disagreement, FilterCounts, FilterTier, JudgedPassage
 from storage.graph_records import (
     Alias,
     Claim,
@@ -50,6 +52,7 @@ from storage.record import Record, content_id
 
 __all__ = [
     "Alias",
+    "Ambiguity",
     "Answer",
     "Chunk",
     "Citation",
@@ -58,6 +61,7 @@ __all__ = [
     "ClaimStatus",
     "Community",
     "DeadLetter",
+    "Disagreement",
     "Document",
     "DocumentCounts",
     "DocumentStructure",
@@ -66,9 +70,11 @@ __all__ = [
     "ExtractionRow",
     "Fallback",
     "FilterCounts",
+    "FilterTier",
     "Finding",
     "Found",
     "IndexReport",
+    "JudgedPassage",
     "Mention",
     "MentionRow",
     "Mode",
@@ -81,6 +87,7 @@ __all__ = [
     "RelationMention",
     "RelationRow",
     "Report",
+    "ReportRead",
     "Retrieval",
     "RouteDecision",
     "Scalar",

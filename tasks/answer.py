@@ -7,17 +7,21 @@ place of its evidence, and every citation is checked against the stored text.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from prompts.answer import AnswerStep
+from prompts.answer import POINTED, AnswerStep
 from prompts.language.asked import Ask
 from prompts.language.question import ask
+from prompts.language.words import WORD
 from prompts.reading.chains import fill, needs
-from prompts.reading.claims import Claim, Desk, Reading, Support, ending
+from prompts.reading.claims import Claim, Desk, Reading, Support, ending, quoted
 from prompts.reading.compare import Figure, amount_of, ranked
 from prompts.reading.evidence import Evidence
+from prompts.reading.excerpt import excerpt
+from prompts.reading.formats import shaped
 from prompts.reading.lookup import look_up
 from prompts.reading.relevance import Relevance
+from prompts.reading.support import supports
 from storage.records import Citation, Document, SubQuestion
-from tasks.evidence import Pool, cite
+from tasks.evidence import Place, Pool, cite
 from tasks.step import step
 from tasks.structurize.step import Structured
 
@@ -68,7 +72,7 @@ async def answer(
         if solved and answerer.is_offline and reading.support != "abstained":
             # Near evidence, but not by the way that the question asks for: no value may be taken from it.
             reading = Reading(claims=reading.claims, support="partial")
-    text, citations = bind(reading, pool, structured.elements, reach.documents)
+    text, citations = bind(reading, pool, structured.elements, reach.documents, taken)
     subquestions = tuple(
         SubQuestion(
             question=link.question,
@@ -135,7 +139,8 @@ def _weakest(solved: Sequence[Solved]) -> Support:
 
 
 def _claims(solved: Sequence[Solved]) -> tuple[Claim, ...]:
-    return tuple({said: None for link in solved for said in link.reading.claims})
+    """What all links say, the last one first: it holds the answer, the others lead to it."""
+    return tuple({said: None for link in reversed(solved) for said in link.reading.claims})
 
 
 def _plain(reading: Reading) -> str:
@@ -148,15 +153,71 @@ def _chunks(reading: Reading, pool: Pool) -> tuple[str, ...]:
 
 
 def bind(
-    reading: Reading, pool: Pool, elements: Sequence[Evidence], documents: Documents
+    reading: Reading,
+    pool: Pool,
+    elements: Sequence[Evidence],
+    documents: Documents,
+    ask: Ask | None = None,
 ) -> tuple[str, tuple[Citation, ...]]:
-    """The answer's text with markers, and the citations in the order of the markers."""
-    used: dict[int, int] = {}
-    lines = [reading.lead] if reading.lead else []
+    """The answer's text with markers, in the form that the question wants, and the citations in the order of the
+    markers.
+
+    Where the question asks for one thing, what is quoted of a long sentence is the stretch that shows it.
+    """
+    pieces = {piece.number: piece for piece in (*pool.evidence, *elements)}
+    shown: dict[int, Shown] = {}
+    lines = []
     for said in reading.claims:
-        markers = [used.setdefault(number, len(used) + 1) for number in said.evidence]
-        lines.append(f"{said.text} {''.join(f'[{marker}]' for marker in markers)}".strip())
-    stored = documents([pool.places[number].document for number in used])
-    quotes = {piece.number: piece.text for piece in (*pool.evidence, *elements)}
-    citations = tuple(cite(marker, pool.places[number], stored, quotes[number]) for number, marker in used.items())
-    return "\n".join(lines), citations
+        text = said.text
+        for number in said.evidence:
+            if number not in shown:
+                shown[number] = _shown(len(shown) + 1, pieces[number], said, reading, ask)
+        if len(said.evidence) == 1 and text == quoted(pieces[said.evidence[0]]):
+            text = " ".join(shown[said.evidence[0]].quote.split())
+        lines.append(f"{text} {''.join(f'[{shown[number].marker}]' for number in said.evidence)}".strip())
+    stored = documents([pool.places[number].document for number in shown])
+    told = _supportive(reading, pieces, ask)
+    citations = tuple(
+        cite(one.marker, one.of(pool.places[number]), stored, one.quote, supportive=number in told)
+        for number, one in shown.items()
+    )
+    text = "\n".join([reading.lead, *lines] if reading.lead else lines)
+    if ask is None or not ask.format or reading.support == "abstained":
+        return text, citations
+    return shaped(ask.format, text, reading.values, lines, [one.marker for one in citations]), citations
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is quoted of a piece of evidence: its marker's number and the span of the quote within the piece."""
+
+    marker: int
+    quote: str
+    start: int
+
+    def of(self, place: Place) -> Place:
+        """The place of the quote, of a piece that stands at `place`."""
+        start = place.start + self.start
+        return place.model_copy(update={"start": start, "end": start + len(self.quote)})
+
+
+def _shown(marker: int, piece: Evidence, said: Claim, reading: Reading, ask: Ask | None) -> Shown:
+    """The whole piece, or of a long sentence the stretch with the value, or with most of what is said."""
+    if ask is None or ask.form not in POINTED or piece.cells or piece.attribute == "step":
+        return Shown(marker, piece.text, 0)
+    words = said.text if said.text != quoted(piece) else ask.text
+    held = [value for value in reading.values if value in piece.text]
+    start, end = excerpt(piece.text, [*held, *WORD.findall(words)])
+    return Shown(marker, piece.text[start:end], start)
+
+
+def _supportive(reading: Reading, pieces: Mapping[int, Evidence], ask: Ask | None) -> set[int]:
+    """The pieces that support a sentence which cites them, by themselves or with the others that it cites."""
+    question = ask.text if ask else ""
+    found: set[int] = set()
+    for said in reading.claims:
+        cited = [pieces[number] for number in said.evidence]
+        quotes = all(quoted(piece) in said.text for piece in cited)
+        if quotes or supports(said.text, cited, question):
+            found |= set(said.evidence)
+    return found

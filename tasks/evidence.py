@@ -134,8 +134,11 @@ def _steps(chunk: Chunk, headings: Sequence[tuple[int, str]]) -> Iterator[tuple[
             )
 
 
-def cite(marker: int, place: Place, documents: Mapping[str, Document], quote: str) -> Citation:
-    """A citation of a place. It is verified when the stored text holds the quote there, character by character."""
+def cite(
+    marker: int, place: Place, documents: Mapping[str, Document], quote: str, *, supportive: bool = True
+) -> Citation:
+    """A citation of a place. It is verified when the stored text holds the quote there, character by character, and it
+    supports what it is cited for."""
     document = documents[place.document]
     return Citation(
         marker=f"[{marker}]",
@@ -146,5 +149,5 @@ def cite(marker: int, place: Place, documents: Mapping[str, Document], quote: st
         end=place.end,
         page=document.page_of(place.start),
         quote=quote,
-        verified=document.text[place.start : place.end] == quote,
+        verified=supportive and document.text[place.start : place.end] == quote,
     )

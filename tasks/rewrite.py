@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prompts.rewrite import Rewrite, Rewriting
+from prompts.rewrite import MAX_QUERIES, Rewrite, Rewriting
 from tasks.step import step
 
 
@@ -10,5 +10,5 @@ from tasks.step import step
 async def rewrite(question: str, history: Sequence[str], rewriter: Rewrite) -> Rewriting:
     """One question that stands on its own, and its search queries, the question first."""
     found = await rewriter.run(question, history)
-    queries = list(dict.fromkeys([found.question, *found.queries]))
-    return Rewriting(question=found.question, queries=queries)
+    queries = list(dict.fromkeys([found.question, *found.queries]))[:MAX_QUERIES]
+    return found.model_copy(update={"queries": queries})

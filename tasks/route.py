@@ -1,9 +1,11 @@
 """Which knowledge structure does the question get? (StructRAG, section 2.2)"""
 
-from prompts.filter import Hypothesis
+from collections.abc import Sequence
+
 from prompts.language.asked import Ask
 from prompts.reading.chains import chain
-from prompts.route import Route
+from prompts.reading.entail import Hypothesis
+from prompts.route import TRY_BOTH, Route, Routed, ranked
 from storage.records import QuestionType, RouteDecision, StructureType
 from tasks.evidence import Pool
 from tasks.step import step
@@ -30,16 +32,39 @@ def core_content(pool: Pool, limit: int = 40) -> list[str]:
     return list(first.values())[:limit]
 
 
+def by_rules(ask: Ask, pool: Pool) -> list[Routed]:
+    """All structures as the rules see them, the best first."""
+    return ranked(ask, hop_count(ask), core_content(pool), is_tabular(pool))
+
+
+def is_tabular(pool: Pool) -> bool:
+    """Whether there are rows among the best passages."""
+    return any(piece.cells for piece in pool.evidence[:12])
+
+
 @step("route")
 async def choose_structure(ask: Ask, pool: Pool, router: Route, forced: StructureType | None) -> RouteDecision:
-    """The structure with confidence, margin and reason; a structure that the caller asks for is taken."""
+    """The structure with confidence, margin and reason, and where the margin is small a second one to try.
+
+    A structure that the caller asks for is taken, and no other is tried.
+    """
     if forced is not None:
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
-    tabular = any(piece.cells for piece in pool.evidence[:12])
-    routed = await router.run(ask, hop_count(ask), core_content(pool), tabular)
+    routed = await router.run(ask, hop_count(ask), core_content(pool), is_tabular(pool))
     return RouteDecision(
-        type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
+        type=routed.structure,
+        confidence=routed.confidence,
+        margin=routed.margin,
+        reason=routed.reason,
+        second=second_choice(routed, by_rules(ask, pool)),
     )
+
+
+def second_choice(routed: Routed, ordered: Sequence[Routed]) -> StructureType | None:
+    """What is tried beside the chosen structure: the best other one by the rules, where the lead is small."""
+    if routed.margin >= TRY_BOTH:
+        return None
+    return next(other.structure for other in ordered if other.structure != routed.structure)
 
 
 def hop_count(ask: Ask) -> int:

@@ -1,69 +1,101 @@
 """Does memory already know enough, or must the documents be searched? (ERM4, Retrieval Trigger)
 
 Pop(q) counts the distinct sources whose remembered title is close to the query; at θ or more memory is used. A
-remembered title counts only if it names the same things as the query: questions that differ in one name are close in
-meaning and need different evidence.
+remembered title counts only if it asks the same of the same things (`tasks.alike`): questions that differ in one name,
+year or relation are close in meaning and need different evidence.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from prompts.language.concepts import concept_terms
+from storage.answer_records import Fallback
 from storage.memory import MemoryEntry
 from storage.records import Record, TriggerDecision
+from tasks.alike import Question, alike, differs
 from tasks.step import step
+
+# The better supported comes first.
+_SUPPORT: tuple[Fallback, ...] = ("none", "partial", "ungrounded", "abstained")
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """When two questions are alike: τ and θ, the things that a text names, and how close a query is to titles
-    (-1..1)."""
+    """When two questions are alike: τ on the common scale and θ, how a text is taken apart, and how close a query is to
+    titles (-1..1).
+
+    `strict` is the published rule: closeness alone counts, and titles instead of sources.
+    """
 
     tau: float
     theta: int
-    named: Callable[[str], frozenset[int]]
-    similarity: Callable[[str, Sequence[str]], list[float]]
+    taken_apart: Callable[[str], Question]
+    similarity: Callable[[Question, Sequence[Question]], list[float]]
+    strict: bool = False
 
 
 class Recall(Record):
-    """The decision for each query and the chunk ids that memory offers where it is used."""
+    """The decision for each query, the chunk ids that memory offers where it is used, and how well the answers were
+    supported that they come from; `shares` of the chunks by the graph, where they are known."""
 
     decisions: tuple[TriggerDecision, ...]
     chunks: tuple[str, ...]
+    support: Fallback = "none"
+    shares: tuple[tuple[str, float], ...] = ()
 
     @property
     def used(self) -> bool:
-        """Whether memory serves every query, so that nothing need be searched."""
-        return bool(self.chunks) and all(decision.use_memory for decision in self.decisions)
+        """Whether memory serves the question, the first of the queries, or all its other queries: nothing need be
+        searched."""
+        if not self.chunks:
+            return False
+        first, *others = (decision.use_memory for decision in self.decisions)
+        return first or (bool(others) and all(others))
+
+    def does(self, support: Fallback) -> bool:
+        """Whether an answer from memory is supported as well as the one was that memory comes from."""
+        return _SUPPORT.index(support) <= _SUPPORT.index(self.support)
+
+    def passed_over(self) -> "Recall":
+        """Nothing used after all: what memory had did not do."""
+        decisions = tuple(one.model_copy(update={"use_memory": False}) for one in self.decisions)
+        return Recall(decisions=decisions, chunks=())
 
 
-def overlap(query: str, titles: Sequence[str]) -> list[float]:
-    """Likeness of texts by their words (Jaccard, 0-1): for scripts that the embedder cannot read."""
-    wanted = set(concept_terms(query))
-    found = []
-    for title in titles:
-        terms = set(concept_terms(title))
-        found.append(len(wanted & terms) / len(wanted | terms) if wanted | terms else 0.0)
-    return found
+def overlap(query: Question, titles: Sequence[Question]) -> list[float]:
+    """Likeness by words (0-1): for scripts that the embedder cannot read."""
+    return [alike(query, title) for title in titles]
 
 
 @step("trigger-check")
 async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], likeness: Likeness) -> Recall:
     """Decide for each query; `entries` are alive (their evidence is in the generation)."""
-    things = {title: likeness.named(title) for title in {entry.title for entry in entries}}
-    decisions, chunks = [], dict[str, None]()
+    titles = {title: likeness.taken_apart(title) for title in dict.fromkeys(entry.title for entry in entries)}
+    decisions, close = [], dict[tuple[str, str], MemoryEntry]()
     for query in queries:
-        mine = likeness.named(query)
-        # Names first: they are cheap to compare, and leave few titles to be embedded.
-        titles = list(dict.fromkeys(entry.title for entry in entries if things[entry.title] == mine))
-        near = dict(zip(titles, likeness.similarity(query, titles), strict=True)) if titles else {}
-        close = [entry for entry in entries if near.get(entry.title, -1.0) >= likeness.tau]
-        pop = len({entry.source for entry in close})
+        near = _near(query, list(titles.values()), likeness) if titles else {}
+        found = [entry for entry in entries if near.get(entry.title, -1.0) >= likeness.tau]
+        pop = len({entry.title if likeness.strict else entry.source for entry in found})
         use = pop >= likeness.theta
         decisions.append(
             TriggerDecision(query=query, pop=pop, threshold=likeness.theta, tau=likeness.tau, use_memory=use)
         )
         if use:
-            close.sort(key=lambda entry: (-near[entry.title], entry.source, entry.title))
-            chunks |= {chunk: None for entry in close for chunk in entry.evidence}
-    return Recall(decisions=tuple(decisions), chunks=tuple(chunks))
+            found.sort(key=lambda entry: (-near[entry.title], entry.source, entry.title))
+            close |= {(entry.source, entry.title): entry for entry in found}
+    return Recall(
+        decisions=tuple(decisions),
+        chunks=tuple(dict.fromkeys(chunk for entry in close.values() for chunk in entry.ranked or entry.evidence)),
+        shares=tuple(
+            pair for entry in reversed(close.values()) for pair in zip(entry.ranked, entry.shares, strict=False)
+        ),
+        support=min((entry.support for entry in close.values()), key=_SUPPORT.index, default="none"),
+    )
+
+
+def _near(query: str, titles: Sequence[Question], likeness: Likeness) -> dict[str, float]:
+    """How close the query is to each title that asks the same; the parts first: they leave few to be embedded."""
+    asked = likeness.taken_apart(query)
+    fit = [title for title in titles if likeness.strict or not differs(asked, title)]
+    if not fit:
+        return {}
+    return {title.text: close for title, close in zip(fit, likeness.similarity(asked, fit), strict=True)}

@@ -8,7 +8,6 @@ from prompts.answer import EVIDENCE_TOKENS, AnswerStep
 from prompts.decompose import Decompose
 from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
-from prompts.filter import SHOWN_TOKENS, Filter, Judged
 from prompts.language.question import ask
 from prompts.reading.claims import Desk
 from prompts.reading.evidence import Evidence
@@ -67,30 +66,6 @@ async def test_a_chain_that_rules_take_apart_is_not_sent_to_a_model() -> None:
         "Who is the father of Teutberga?",
         "Where was {1} born?",
     ]
-    assert model.history == []
-
-
-async def test_a_filter_shows_only_what_shares_something_and_within_its_budget() -> None:
-    relevance = Relevance(ask("Who designed the Orla Bridge?"), {})
-    near = [f"Orla Bridge, designed by hand number {number}. " + "It is long. " * 20 for number in range(40)]
-    texts = ["Bread is baked from flour.", *near]
-    passages = [Judged((piece(number, text),), text) for number, text in enumerate(texts)]
-    made = Filter(Models.offline())
-    model = DummyLM([{"judged": {"judgements": []}}], adapter=dspy.JSONAdapter())
-    made.lm = model
-    labels = await made.run("strong", passages, relevance)
-    sent = model.history[0]["messages"][-1]["content"]
-    assert labels == ["neutral"] * len(texts)
-    assert "Bread" not in sent
-    assert "designed by hand" in sent
-    assert rough_tokens(sent) < SHOWN_TOKENS + 200
-
-
-async def test_passages_that_share_nothing_are_neutral_without_a_call() -> None:
-    relevance = Relevance(ask("Who designed the Orla Bridge?"), {"bread": 1.0})
-    made, model = silent(Filter)
-    text = "Bread is baked from flour."
-    assert await made.run("strong", [Judged((piece(0, text),), text)], relevance) == ["neutral"]
     assert model.history == []
 
 

@@ -1,8 +1,12 @@
-"""Is memory used when enough sources answer a like question, and never for another name or after a change?"""
+"""Is memory used when enough sources answer a like question, and never for another question or after a change?"""
 
+import dataclasses
+import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flows.asking import AskOptions, answer_question
@@ -10,61 +14,215 @@ from flows.indexing import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
+from prompts.engine.embedder import Floats
+from prompts.engine.meter import Meter
 from storage.memory import MemoryEntry
 from storage.records import Answer
+from tasks.alike import Question, keys, taken_apart
 from tasks.trigger import Likeness, check_trigger, overlap
 
 TELLERS = ("almanac", "gazette", "ledger")
-
-
-def write(folder: Path, designer: str = "Tomas Reyd") -> Path:
-    rows = [
-        {"id": name, "title": f"The {name}", "text": f"Orla Bridge was designed by {designer}, says the {name}."}
+ORLA, LIKE = "Who designed the Orla Bridge?", "Who was the designer of the Orla Bridge?"
+ROWS = (
+    *(
+        {"id": name, "title": f"The {name}", "text": f"Orla Bridge was designed by Tomas Reyd, says the {name}."}
         for name in TELLERS
-    ]
-    rows += [{"id": "other", "title": "Other", "text": "Stone Bridge was designed by Ana Korb."}]
+    ),
+    {"id": "stone", "title": "Stone Bridge", "text": "Stone Bridge was designed by Ana Korb. It cost 90 crowns."},
+    {
+        "id": "toll",
+        "title": "Toll",
+        "text": "The toll of Orla Bridge was 3 crowns in 1990. The toll was 5 crowns in 2000.",
+    },
+    {"id": "桥", "title": "临川大桥", "text": "临川大桥由工程师周慕白设计,2003年通车。"},
+    {"id": "江", "title": "临江大桥", "text": "临江大桥由工程师何绍文设计,1998年通车。"},
+)
+
+
+def write(folder: Path, *more: dict[str, str], without: Sequence[str] = ()) -> str:
+    """A source of the rows, but for some and with some more; the last row of a name counts."""
+    rows = {str(row["id"]): row for row in (*ROWS, *more) if row["id"] not in without}
     path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values()), encoding="utf-8")
+    return str(path)
+
+
+def opened(tmp_path: Path, **settings: object) -> Runtime:
+    return open_runtime(load_settings({"workspace": tmp_path / "workspace", "embedding": "none", **settings}))
 
 
 @pytest.fixture
 async def runtime(tmp_path: Path) -> Runtime:
-    opened = open_runtime(
-        load_settings({"workspace": str(tmp_path / "workspace"), "embedding": "none", "tau": 0.6, "theta": 3})
-    )
-    await build_index([str(write(tmp_path))], IndexOptions(), opened)
-    return opened
+    found = opened(tmp_path)
+    await build_index([write(tmp_path)], IndexOptions(), found)
+    return found
 
 
-async def asked(question: str, runtime: Runtime) -> Answer:
+async def asked(question: str, runtime: Runtime, options: AskOptions | None = None) -> Answer:
     with open_session(runtime) as session:
-        return await answer_question(question, AskOptions(), session)
+        return await answer_question(question, options or AskOptions(), session)
+
+
+def served(answer: Answer) -> bool:
+    return answer.trace.trigger[0].use_memory
 
 
 async def test_a_like_question_is_answered_from_memory(runtime: Runtime) -> None:
-    first = await asked("Who designed the Orla Bridge?", runtime)
-    assert not first.trace.trigger[0].use_memory
-    second = await asked("Who was the designer of the Orla Bridge?", runtime)
-    assert (second.trace.trigger[0].pop, second.trace.trigger[0].use_memory) == (3, True)
+    first = await asked(ORLA, runtime)
+    assert not served(first)
+    assert [decision.query for decision in first.trace.trigger] == list(first.trace.queries), "one for each query"
+    second = await asked(LIKE, runtime)
+    assert served(second)
+    assert second.trace.trigger[0].pop >= len(TELLERS)
     assert second.values == first.values == ("Tomas Reyd",)
     assert all(citation.verified for citation in second.citations)
-    assert {passage.document for passage in second.passages} == set(TELLERS)
+    assert set(TELLERS) <= {passage.document for passage in second.passages}
 
 
-async def test_a_question_about_another_thing_is_searched_for(runtime: Runtime) -> None:
-    await asked("Who designed the Orla Bridge?", runtime)
-    other = await asked("Who designed the Stone Bridge?", runtime)
-    assert not other.trace.trigger[0].use_memory
-    assert other.values == ("Ana Korb",)
+async def test_more_sources_can_be_asked_for(runtime: Runtime, tmp_path: Path) -> None:
+    await asked(ORLA, runtime)
+    assert served(await asked(LIKE, opened(tmp_path, theta=3)))
+    assert not served(await asked(LIKE, opened(tmp_path, theta=9)))
+    assert not served(await asked(LIKE, opened(tmp_path, memory="off")))
 
 
-async def test_what_has_changed_is_not_served(runtime: Runtime, tmp_path: Path) -> None:
-    await asked("Who designed the Orla Bridge?", runtime)
-    await build_index([str(write(tmp_path, "Ivo Lamm"))], IndexOptions(), runtime)
-    after = await asked("Who designed the Orla Bridge?", runtime)
-    assert not after.trace.trigger[0].use_memory
-    assert after.values == ("Ivo Lamm",)
+@pytest.mark.parametrize(
+    ("first", "other", "said"),
+    [
+        (ORLA, "Who designed the Stone Bridge?", "Ana Korb"),
+        ("What was the toll of Orla Bridge in 1990?", "What was the toll of Orla Bridge in 2000?", "crowns"),
+        ("Who designed the Stone Bridge?", "How much did the Stone Bridge cost?", "90"),
+        ("临川大桥是谁设计的?", "临江大桥是谁设计的?", "何绍文"),
+        ("临川大桥是谁设计的?", "临川大桥是哪一年通车的?", "2003"),
+    ],
+)
+async def test_a_question_that_differs_in_one_point_is_searched_for(
+    first: str, other: str, said: str, runtime: Runtime
+) -> None:
+    assert (await asked(first, runtime)).fallback == "none"
+    answer = await asked(other, runtime)
+    assert not served(answer)
+    assert said in answer.answer
+
+
+async def test_chinese_is_recalled_without_an_embedder_that_reads_it(runtime: Runtime) -> None:
+    await asked("临川大桥是谁设计的?", runtime)
+    again = await asked("设计临川大桥的人是谁?", runtime)
+    assert (served(again), "周慕白" in again.answer) == (True, True)
+
+
+async def test_what_has_changed_or_gone_is_not_served(runtime: Runtime, tmp_path: Path) -> None:
+    await asked(ORLA, runtime)
+    changed = {"id": "ledger", "title": "The ledger", "text": "Orla Bridge was designed by Ivo Lamm, says the ledger."}
+    await build_index([write(tmp_path, changed)], IndexOptions(), runtime)
+    assert not served(await asked(ORLA, runtime)), "half of the evidence does not stand for all of it"
+    assert served(await asked(LIKE, runtime)), "what was asked since then"
+    await build_index([write(tmp_path, without=("almanac",))], IndexOptions(), runtime)
+    assert not served(await asked(LIKE, runtime))
+
+
+async def test_what_has_come_about_the_same_is_read_and_nothing_else_disturbs(runtime: Runtime, tmp_path: Path) -> None:
+    """The evidence stands as it did, and yet it is not all that there is to know."""
+    await asked(ORLA, runtime)
+    elsewhere = {"id": "ferry", "title": "Velin Ferry", "text": "Velin Ferry was run by Ivo Lamm."}
+    await build_index([write(tmp_path, elsewhere)], IndexOptions(), runtime)
+    assert served(await asked(LIKE, runtime))
+    news = {"id": "news", "title": "News", "text": "Orla Bridge was designed by Tomas Reyd and Ivo Lamm."}
+    await build_index([write(tmp_path, elsewhere, news)], IndexOptions(), runtime)
+    again = await asked(LIKE, runtime)
+    assert (served(again), "news" in {passage.document for passage in again.passages}) == (False, True)
+
+
+def planted(runtime: Runtime, documents: Sequence[str], title: str = ORLA) -> None:
+    """Memory that holds the first passage of these documents for a title."""
+    with open_session(runtime) as session:
+        places = [session.index.documents[name][0] for name in documents]
+        chunks = tuple(session.index.chunks[place].id for place in places)
+        entry = MemoryEntry(
+            source=documents[0], title=title, content="", evidence=chunks, documents=tuple(documents), generation=1,
+            ranked=chunks,
+        )  # fmt: skip
+        runtime.workspace.side.memory.put(entry, keys(session.notes.asked(title)))
+
+
+async def test_cached_knowledge_is_filtered_too(runtime: Runtime) -> None:
+    planted(runtime, ["江", "almanac"])
+    answer = await asked(LIKE, runtime)
+    assert served(answer)
+    assert {citation.document for citation in answer.citations} == {"almanac"}
+    counts = answer.trace.filter
+    assert (counts.entailment, counts.entailment + counts.neutral + counts.contradiction) == (1, 2)
+
+
+async def test_where_memory_does_not_do_the_documents_are_searched(runtime: Runtime) -> None:
+    planted(runtime, ["江"])
+    answer = await asked(LIKE, runtime)
+    assert (answer.trace.trigger[0].pop, served(answer)) == (1, False)
+    assert answer.values == ("Tomas Reyd",)
+
+
+async def test_a_restricted_question_neither_reads_memory_nor_fills_it(runtime: Runtime) -> None:
+    only = AskOptions(documents=("ledger",))
+    await asked(ORLA, runtime, only)
+    assert not runtime.workspace.side.memory.entries()
+    await asked(ORLA, runtime)
+    restricted = await asked(LIKE, runtime, only)
+    assert not served(restricted)
+    assert {passage.document for passage in restricted.passages} == {"ledger"}
+
+
+async def test_the_published_rule_keeps_one_entry_a_title_and_counts_titles(runtime: Runtime, tmp_path: Path) -> None:
+    published = opened(tmp_path, memory="published")
+    for question in (ORLA, LIKE, "The Orla Bridge was designed by whom?"):
+        answer = await asked(question, published)
+        assert not served(answer)
+        assert (answer.trace.trigger[0].threshold, answer.trace.trigger[0].tau) == (3, 0.6)
+    entries = published.workspace.side.memory.entries()
+    assert [entry.source for entry in entries] == ["", "", ""]
+    assert all(set(TELLERS) <= set(entry.documents) for entry in entries)
+    again = await asked(ORLA, published)
+    assert (again.trace.trigger[0].pop, served(again)) == (3, True)
+
+
+class Leaning:
+    """An embedder that nobody knows, whose vectors all lean one way."""
+
+    name = "leaning"
+    dimension = 16
+    max_tokens = 256
+
+    def reads(self, text: str) -> bool:
+        return text.isascii()
+
+    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        return [(0, len(text))]
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        found = np.array([[4.0 + len(text) % (place + 2) / (place + 2) for place in range(16)] for text in texts])
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
+
+    def metered(self, meter: Meter) -> "Leaning":
+        return self
+
+
+async def test_an_unknown_embedder_is_measured_by_the_passages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Everything looks alike to it: without a scale of its own each title would be as close as any."""
+    names = [f"{one}{two}" for one in ("Harl", "Velm", "Tosk", "Bren", "Gald") for two in range(13)]
+    rows = [
+        {"id": name, "text": f"{name} Mill was kept by Otto {name}." + "." * (at % 13)} for at, name in enumerate(names)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    runtime = dataclasses.replace(opened(tmp_path), embedder=Leaning())
+    await build_index([tmp_path / "rows.jsonl"], IndexOptions(), runtime)
+    with open_session(runtime) as session, caplog.at_level("INFO", "flows.notes"):
+        scale = session.notes.scale("leaning")
+        raw = [float(one @ two) for one, two in itertools.pairwise(Leaning().embed([row["text"] for row in rows]))]
+        assert session.notes.scale("never used here").name.startswith("cosines of never used here, not calibrated")
+    assert min(raw) > 0.9
+    assert max(sorted(map(scale.common, raw))[:-3]) < 0.6
+    assert caplog.messages == ["Memory compares questions by cosines of leaning, by 65 passages."]
 
 
 async def test_the_popularity_counts_sources_not_entries() -> None:
@@ -73,6 +231,21 @@ async def test_the_popularity_counts_sources_not_entries() -> None:
         for source in ("a", "b")
         for title in ("who built it", "who built it then")
     ]
-    likeness = Likeness(0.5, 3, lambda text: frozenset(), overlap)
-    recall = await check_trigger(["who built it"], entries, likeness)
+
+    def apart(text: str) -> Question:
+        return taken_apart(text, ())
+
+    recall = await check_trigger(["who built it"], entries, Likeness(0.5, 3, apart, overlap))
     assert (recall.decisions[0].pop, recall.used, recall.chunks) == (2, False, ())
+    assert (await check_trigger(["who built it"], entries, Likeness(0.5, 2, apart, overlap))).used
+
+
+async def test_each_query_is_decided_by_itself() -> None:
+    """The question alone is enough, or all that it was rewritten into; not some of those."""
+    entry = MemoryEntry(source="a", title="who built it", content="", evidence=("chk_1",), generation=1)
+    likeness = Likeness(0.9, 1, lambda text: taken_apart(text, ()), overlap)
+    known, new = "who built it", "what does it weigh"
+    for queries, used in (((known, new), True), ((new, known), True), ((new, known, new), False), ((new,), False)):
+        recall = await check_trigger(queries, [entry], likeness)
+        assert [decision.use_memory for decision in recall.decisions] == [query == known for query in queries]
+        assert recall.used is used

@@ -13,7 +13,7 @@ from prompts.decompose import Decompose, DecomposeQuestion
 from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.engine.wire import conversation
-from prompts.filter import Filter, FilterKnowledge, Judged
+from prompts.filter import Filter, FilterKnowledge
 from prompts.language.question import ask
 from prompts.reading.claims import Desk
 from prompts.reading.evidence import Evidence
@@ -51,16 +51,6 @@ async def test_rewrite_searches_for_the_question_first() -> None:
     model = scripted(Rewrite, {"rewriting": {"question": QUESTION, "queries": ["Orla Bridge designer", QUESTION]}})
     found = await rewrite("Who designed it?", ("The Orla Bridge?",), model)
     assert (found.question, found.queries) == (QUESTION, [QUESTION, "Orla Bridge designer"])
-
-
-async def test_filter_labels_by_number_and_takes_what_is_not_judged_as_neutral() -> None:
-    judged = [
-        {"passage": 1, "explanation": "says who", "label": "entailment"},
-        {"passage": 9, "explanation": "no such passage", "label": "entailment"},
-    ]
-    model = scripted(Filter, {"judged": {"judgements": judged}})
-    passages = [Judged((piece,), piece.text) for piece in PIECES]
-    assert await model.run("strong", passages, Relevance(ask(QUESTION), {})) == ["neutral", "entailment"]
 
 
 async def test_route_gives_a_typed_decision() -> None:
@@ -134,6 +124,7 @@ ASKED: dict[type[dspy.Signature], dict[str, Any]] = {
     FilterKnowledge: {
         "question": QUESTION,
         "hypothesis": "The passage answers the question.",
+        "known": ["Orla Bridge is in Velin."],
         "passages": ["[0] Orla Bridge was designed by Tomas Reyd.", "[1] It opened in 1931."],
     },
     RouteQuestion: {"question": QUESTION, "core_content": ["Orla Bridge", "Tomas Reyd"]},

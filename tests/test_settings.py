@@ -19,7 +19,7 @@ def test_each_place_overrides_the_next(tmp_path: Path) -> None:
     environ |= {"TRELLIS_CHUNK_TOKENS": "400", "TRELLIS_TAU": "0.6"}
     found = load_settings({"chunk_tokens": 500, "theta": None}, environ)
     assert (found.chunk_tokens, found.tau, found.chunk_overlap, found.embedding) == (500, 0.6, 30, "none")
-    assert found.theta == 3
+    assert found.theta == 1
 
 
 def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:

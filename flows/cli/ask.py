@@ -10,7 +10,7 @@ from flows.cli.screen import Screen
 from flows.usage import in_short
 from storage.errors import UsageError
 from storage.filter_syntax import parse
-from storage.records import Answer, Citation, Retrieval
+from storage.records import Ambiguity, Answer, Citation, Retrieval
 
 if TYPE_CHECKING:
     from flows.asking import AskOptions
@@ -75,6 +75,8 @@ def show(answer: Answer, screen: Screen, *, with_structure: bool = False) -> Non
         screen.line(one.description, style="bold")
         for line in one.text.splitlines():
             screen.line(line, indent=2)
+    for open_to in answer.trace.ambiguity:
+        screen.line(ambiguous(open_to), style="yellow")
     route = answer.trace.route
     structure = answer.trace.structure or route.type
     screen.line()
@@ -85,6 +87,14 @@ def show(answer: Answer, screen: Screen, *, with_structure: bool = False) -> Non
     )
     if used := in_short(answer.usage):
         screen.line(used, style="dim")
+
+
+def ambiguous(one: Ambiguity) -> str:
+    """What a question leaves open, on one line."""
+    if not one.readings:
+        return f'ambiguous: "{one.text}" stands for nothing that was named'
+    others = "; ".join(reading for reading in one.readings if reading != one.taken)
+    return f'ambiguous: "{one.text}" was read as {one.taken}, not as {others}'
 
 
 def cited(citation: Citation) -> str:
@@ -127,8 +137,9 @@ def _wanted(options: Namespace) -> "AskOptions":
     from flows.asking import AskOptions
 
     return AskOptions(
-        mode=options.mode, structure=options.structure, k=options.k, where=_where(options), retriever=_pages(options)
-    )
+        mode=options.mode, structure=options.structure, k=options.k, where=_where(options), retriever=_pages(options),
+        level=options.level,
+    )  # fmt: skip
 
 
 def _where(options: Namespace) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import argparse
 import re
 from typing import Protocol
 
-MODES = "auto (default), naive, low, high, hybrid, mix, struct, traverse"
+MODES = "auto (default), direct, naive, ts, hyde, rq, local, global, drift, low, high, hybrid, mix, struct, traverse"
 STRUCTURES = "table, graph, algorithm, catalogue, chunk"
 FORMATS = "json, graphml, parquet"
 
@@ -238,6 +238,7 @@ def _question(command: argparse.ArgumentParser) -> None:
         help="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each comes out, in order",
     )  # fmt: skip
     command.add_argument("--mode", type=_mode, default="auto", metavar="MODE", help=MODES)
+    command.add_argument("--level", type=_whole, metavar="N", help="of the reports that mode global reads; 0: broadest")
     command.add_argument("--k", type=_positive, default=8, metavar="K", help="how many passages (default 8)")
     command.add_argument("--where", metavar="EXPR", help="only documents with: \"year >= 2020 and language = 'en'\"")
     command.add_argument("--pages", metavar="DIR", help="read the files of this folder too, beside the index")

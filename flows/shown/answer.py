@@ -68,10 +68,16 @@ def _decisions(trace: Trace) -> str:
             for one in trace.trigger
         ),
         f"searched for: {plain('; '.join(trace.queries))}",
+        *(f"{plain(one.text)} read as {plain(one.taken or 'nothing known')}" for one in trace.ambiguity),
         f"passages: {trace.filter.entailment} support, {trace.filter.neutral} neutral, "
         f"{trace.filter.contradiction} contradict ({trace.filter.hypothesis} hypothesis)",
+        *(f"{plain(one.document)}: {plain(one.explanation)}" for one in trace.filter.conflicts),
         f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
+        *([f"both were tried: {plain(route.kept)}"] if route.kept else []),
         f"structure used: {plain(trace.structure)}",
-        *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
+        *(
+            f"{plain(part.question)} → {plain(part.answer)}{f' ({part.route.type})' if part.route else ''}"
+            for part in trace.subquestions
+        ),
     ]
     return "\n".join(f"- {line}" for line in lines)

@@ -37,7 +37,7 @@ KIND_OF = {word: kind for kind, words in _KIND_WORDS.items() for word in words.s
 
 def kind_of_words(words: Sequence[str]) -> str:
     """The kind that a name's folded words tell by their head noun, or nothing."""
-    head = words[: words.index("of")] if "of" in words[1:] else words
+    head = words[: words.index("of", 1)] if "of" in words[1:] else words
     return KIND_OF.get(head[-1]) or (KIND_OF.get(words[0], "") if len(words) > 2 else "")
 
 

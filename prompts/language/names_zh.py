@@ -132,6 +132,11 @@ def kind_of(name: str) -> str:
     return "thing"
 
 
+def may_be_person(name: str) -> bool:
+    """Whether a Chinese name of two or three characters begins with a surname."""
+    return 1 < len(name) <= _LONGEST_PERSON and name[0] in _SURNAMES
+
+
 def tagged(text: str) -> list[tuple[str, str, int]]:
     """Words with part-of-speech tag and offset."""
     offset, found = 0, []

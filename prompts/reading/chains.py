@@ -43,7 +43,7 @@ _OF = re.compile(
 )
 _POSSESSIVE = re.compile(
     r"(?P<thing>(?:\{\d\}|[A-Z][\w.’'-]*(?: (?:of|the|de|von|van|[A-Z0-9][\w.’'-]*|\([^)]*\)))*))(?:'s|’s|'|’) "
-    rf"(?P<role>{_RELATIONAL})\b"
+    rf"(?P<role>{_RELATIONAL})\b(?!-)"
 )
 _COPULA = re.compile(r"^(?:who|what|which) (?:is|was|are|were)\s*(?:the)?\s*\??$", re.I)
 _ASKS_FIRST = re.compile(

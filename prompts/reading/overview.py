@@ -44,7 +44,17 @@ def steps(desk: Desk) -> Reading:
     if ranked and ranked[0][3] >= 0.4 and not told:
         items = _one_run(ranked[0][4])
         return Reading(claims=tuple(Claim(f"{item.label}. {quoted(item)}", (item.number,)) for item in items))
-    return best_sentences(desk, MAX_CLAIMS, floor=0.45)
+    return likeliest(desk) or best_sentences(desk, MAX_CLAIMS, floor=0.45)
+
+
+def likeliest(desk: Desk) -> Reading | None:
+    """For "how did it …" without a list: the likeliest sentences, best first; None where the evidence is about
+    something else."""
+    if desk.odds < 0 or not desk.ranked:
+        return None
+    best = desk.ranked[0]
+    near = [one for one in desk.ranked[:3] if one.weight > best.weight - 1.5]
+    return Reading(claims=tuple(claim(one.evidence) for one in near), support="none" if desk.odds > 1 else "partial")
 
 
 def _coverage(scored: Scored) -> float:

@@ -42,7 +42,7 @@ _BYGONE = re.compile(
     re.I,
 )
 _ASKING = frozenset(
-    "~say ~find ~use many much name list tell give state kind type thing one two three please exactly "
+    "~say ~find ~use many much often name list tell give state kind type thing one two three please exactly "
     "哪个 哪些 什么 多少 请问 如何 怎么 为什 是什 现在 主要 最后 哪两 哪一 哪里 哪年 多长 多高".split()
 )
 
@@ -85,12 +85,15 @@ class Relevance:
             whole = (run for run in runs if any(name in run for name in known))
             self.name_terms |= {term for name in whole for term in concept_terms(name)}
         text = _words_of(_ZH_ASKING.sub(" ", ask.text)) if ask.chinese else ask.text
-        wanted = [term for term in concept_terms(text) if term not in _ASKING and not _is_filler(term)]
+        # "Summarise" says what to do with the evidence, not what is in it.
+        asking = _ASKING | {"~summary"} if ask.form == "summary" else _ASKING
+        wanted = [term for term in concept_terms(text) if term not in asking and not _is_filler(term)]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
         past = _ZH_PAST.search(ask.text) if ask.chinese else _PRESENT.search(ask.text) is None
         self.present = not past
         self._judged: dict[Evidence, Scored] = {}
+        self._with_values: dict[Evidence, Scored] = {}
 
     def about(self, ask: Ask, names: Sequence[str]) -> "Relevance":
         """The judge of another question over the same evidence, which names only these of the names known here."""
@@ -150,6 +153,13 @@ class Relevance:
             lasting, bygone = _LASTING.search(evidence.text), _BYGONE.search(evidence.text)
             score += 0.06 * ((lasting is not None) - (bygone is not None))
         return Scored(evidence, coverage, names, cues, score)
+
+    def valued(self, evidence: Evidence) -> Scored:
+        """Judged, with the value that the question asks for."""
+        known = self._with_values.get(evidence)
+        if known is None:
+            known = self._with_values[evidence] = self._valued(self.judge(evidence))
+        return known
 
     def _valued(self, scored: Scored) -> Scored:
         if self.ask.expects in {"text", "yesno"}:

@@ -111,7 +111,8 @@ def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evide
             sections.setdefault(piece.heading or piece.title, []).append(piece)
     lines = []
     for number, (heading, pieces) in enumerate(sections.items(), 1):
-        best = sorted(relevance.rank(pieces)[:MOST_OF_A_SECTION], key=lambda scored: scored.evidence.number)
+        ranked = sorted(map(relevance.judge, pieces), key=lambda scored: (-scored.score, scored.evidence.number))
+        best = sorted(ranked[:MOST_OF_A_SECTION], key=lambda scored: scored.evidence.number)
         # The heading's own line is cited by the first sentence under it.
         first = best[0].evidence
         lines.append(replace(first, label=str(number), attribute=heading, value=heading or first.text))

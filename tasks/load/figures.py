@@ -1,13 +1,19 @@
-"""How does a spreadsheet show a number: `1,308,463`, `12.5%`, `(1.2)`, `2024-03-31`?"""
+"""How does a spreadsheet show a number: `1,308,463`, `12.5%`, `(1.2)`, `007`, `1.2E+06`?"""
 
 import datetime
 import re
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+from tasks.load.times import shown_time
 
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]')
 _IGNORED = re.compile(r"\[[^\]]*\]|_.|\*.")
+_CONDITION = re.compile(r"\[(<=|>=|<>|<|>|=)(-?\d+(?:\.\d+)?)\]")
 _DIGITS = re.compile(r"[#0?][#0?,. ]*")
-_DATE_TOKEN = re.compile(r"yyyy|yy|mmmm|mmm|mm|m|dddd|ddd|dd|d|hh|h|ss|s|AM/PM|A/P", re.IGNORECASE)
+_RUN = re.compile(r"[#0?]+")
+_SCIENTIFIC = re.compile(r"([#0?][#0?,.]*)E([+-])([#0?]+)", re.IGNORECASE)
+_FRACTION = re.compile(r"(?P<whole>[#0?]+ +)?[#0?]+ ?/ ?(?P<below>[#0?]+|\d+)")
 _GENERAL_DIGITS = 11
 
 
@@ -17,39 +23,98 @@ def shown(value: object, number_format: str) -> str:
         return ""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return _date(value, number_format)
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time | datetime.timedelta):
+        return shown_time(value, number_format)
     if isinstance(value, int | float):
         return _number(value, number_format)
-    return str(value)
+    return _text(str(value), number_format)
+
+
+def _text(value: str, number_format: str) -> str:
+    """Text in the section for text, if the format has one."""
+    sections = number_format.split(";")
+    section = sections[3] if len(sections) > 3 else sections[0] if "@" in number_format else ""
+    skeleton, literals = _skeleton(section)
+    return _with_literals(skeleton.replace("@", value), literals).strip() if "@" in skeleton else value
 
 
 def _number(value: int | float, number_format: str) -> str:
     if number_format in ("General", "@", ""):
         return _general(value)
+    section, magnitude, sign = _section(Decimal(str(value)), number_format)
+    skeleton, literals = _skeleton(section)
+    if "general" in skeleton.lower():
+        text = re.sub("general", lambda _: _general(abs(value)), skeleton, flags=re.IGNORECASE)
+    elif match := _SCIENTIFIC.search(skeleton):
+        text = skeleton[: match.start()] + _scientific(magnitude, match) + skeleton[match.end() :]
+    elif match := _FRACTION.search(skeleton):
+        text = skeleton[: match.start()] + _fraction(magnitude, match) + skeleton[match.end() :]
+    elif not _DIGITS.search(skeleton):
+        if magnitude and not literals:
+            return _general(value) if skeleton.strip() else ""
+        text = skeleton
+    else:
+        text = _plain(magnitude.scaleb(2 * skeleton.count("%")), skeleton)
+    shows = re.search("[1-9]", text) is not None
+    return ((sign if shows else "") + _with_literals(text, literals)).strip()
+
+
+def _section(value: Decimal, number_format: str) -> tuple[str, Decimal, str]:
+    """The part of a format that holds for a value, the amount to show there, and the sign that it does not show."""
     sections = number_format.split(";")
-    pattern, magnitude = sections[0], Decimal(str(value))
+    conditions = [_CONDITION.search(section) for section in sections]
+    if any(conditions):
+        for section, condition in zip(sections, conditions, strict=True):
+            if condition is None or _holds(value, condition[1], Decimal(condition[2])):
+                return section, abs(value), "-" if value < 0 else ""
     if value < 0 and len(sections) > 1:
-        pattern, magnitude = sections[1], -magnitude
-    elif value == 0 and len(sections) > 2:
-        pattern = sections[2]
+        return sections[1], -value, ""
+    if value == 0 and len(sections) > 2:
+        return sections[2], value, ""
+    return sections[0], abs(value), "-" if value < 0 else ""
+
+
+def _holds(value: Decimal, sign: str, limit: Decimal) -> bool:
+    below, equal = value < limit, value == limit
+    return {"<": below, "<=": below or equal, "=": equal, "<>": not equal, ">=": not below}.get(
+        sign, not (below or equal)
+    )
+
+
+def _skeleton(section: str) -> tuple[str, list[str]]:
+    """A section without colours and fillers, each literal text of it as one NUL, and those texts."""
     literals: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
         literals.append(next((group for group in match.groups() if group is not None), ""))
         return "\x00"
 
-    skeleton = _IGNORED.sub("", _LITERAL.sub(keep, pattern))
-    digits = _DIGITS.search(skeleton)
-    if "E+" in skeleton.upper() or "/" in skeleton or (not digits and magnitude):
-        return _general(value)
-    if digits:
-        percent = skeleton.count("%")
-        core = _digits(magnitude.scaleb(2 * percent), digits.group().rstrip())
-        skeleton = skeleton[: digits.start()] + core + skeleton[digits.start() + len(digits.group().rstrip()) :]
+    return _IGNORED.sub("", _LITERAL.sub(keep, section)), literals
+
+
+def _with_literals(text: str, literals: list[str]) -> str:
     for literal in literals:
-        skeleton = skeleton.replace("\x00", literal, 1)
-    return skeleton.strip()
+        text = text.replace("\x00", literal, 1)
+    return text
+
+
+def _plain(magnitude: Decimal, skeleton: str) -> str:
+    """The skeleton with its digits, which literals may part: `000-0000`."""
+    runs = list(_RUN.finditer(skeleton))
+    first, last = runs[0].start(), runs[-1].end()
+    inner = skeleton[first:last]
+    if re.fullmatch(r"[#0?,. ]+", inner):
+        digits = _DIGITS.search(skeleton)
+        pattern = digits.group().rstrip() if digits else ""
+        return skeleton[:first] + _digits(magnitude, pattern) + skeleton[first + len(pattern) :]
+    rounded = str(magnitude.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    left = rounded.zfill(sum(run.group().count("0") for run in runs))
+    text = skeleton
+    for place, run in reversed(list(enumerate(runs))):
+        width = len(left) if place == 0 else len(run.group())
+        filled, left = left[max(len(left) - width, 0) :], left[: max(len(left) - width, 0)]
+        text = text[: run.start()] + filled + text[run.end() :]
+    return text
 
 
 def _digits(magnitude: Decimal, pattern: str) -> str:
@@ -63,23 +128,35 @@ def _digits(magnitude: Decimal, pattern: str) -> str:
     needed = fraction.count("0")
     while places > needed and text.endswith("0"):
         text, places = text[:-1], places - 1
-    text = text.removesuffix(".")
-    least = whole.count("0")
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    before, point, after = digits.partition(".")
-    return sign + before.zfill(least) + point + after
+    before, point, after = text.removesuffix(".").partition(".")
+    return ("" if before == "0" else before).zfill(whole.count("0")) + point + after
+
+
+def _scientific(magnitude: Decimal, match: re.Match[str]) -> str:
+    exponent = magnitude.adjusted() if magnitude else 0
+    mantissa = _digits(magnitude.scaleb(-exponent), match[1])
+    if mantissa.startswith("10"):
+        exponent, mantissa = exponent + 1, _digits(Decimal(1), match[1])
+    sign = "-" if exponent < 0 else match[2].replace("-", "")
+    return f"{mantissa}E{sign}{abs(exponent):0{len(match[3])}}"
+
+
+def _fraction(magnitude: Decimal, match: re.Match[str]) -> str:
+    below = match["below"]
+    largest = int(below) if below.isdigit() and int(below) else 10 ** len(below) - 1
+    part = magnitude % 1 if match["whole"] else magnitude
+    fixed = below.isdigit() and int(below)
+    fraction = Fraction(round(part * largest), largest) if fixed else Fraction(part).limit_denominator(largest)
+    above, under = (round(part * largest), largest) if fixed else (fraction.numerator, fraction.denominator)
+    whole = int(magnitude) if match["whole"] else 0
+    if match["whole"] and above == under:
+        whole, above = whole + 1, 0
+    if above == 0:
+        return str(whole)
+    return f"{whole} {above}/{under}" if whole else f"{above}/{under}"
 
 
 def _general(value: int | float) -> str:
     if isinstance(value, int) or (value.is_integer() and abs(value) < 10**_GENERAL_DIGITS):
         return str(int(value))
     return f"{value:.{_GENERAL_DIGITS}g}"
-
-
-def _date(value: datetime.datetime | datetime.date | datetime.time, number_format: str) -> str:
-    """ISO dates and times: unlike 3/4/2024 they mean the same everywhere; the time shows where the format has it."""
-    if isinstance(value, datetime.datetime):
-        tokens = {token.lower() for token in _DATE_TOKEN.findall(number_format)}
-        timed = value.time() != datetime.time() or {"h", "hh"} & tokens
-        return value.isoformat(" ", "seconds") if timed else value.date().isoformat()
-    return value.isoformat()

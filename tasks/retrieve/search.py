@@ -33,6 +33,7 @@ UNLINKED_POWER = 4
 HAN_WALK = 0.3
 # What the passages of a further query count beside those of the question at the same rank: its first comes third.
 FURTHER_QUERY = 0.45
+RECENT = 4  # questions
 
 Scores = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -56,6 +57,7 @@ class SearchIndex:
         self.entities = list(entities)
         self.lexicon = Lexicon(len(self.chunks), postings.terms, postings.chunk_index, postings.term_index, postings.tf)
         self.switches = Switches()
+        self.recent: dict[tuple[str, tuple[tuple[str, float], ...]], Asked] = {}
         where = {entity.id: index for index, entity in enumerate(self.entities)}
         self.names = Names(
             [(entity.name, index) for index, entity in enumerate(self.entities)]
@@ -111,7 +113,18 @@ class SearchIndex:
         return self.asked(question, dense).base
 
     def asked(self, question: str, dense: Mapping[str, float]) -> Asked:
-        """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids to their cosine."""
+        """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids to their cosine.
+
+        The last ones are kept: the filter asks again for what the search has made. Nobody writes into them.
+        """
+        key = question, tuple(dense.items())
+        known = self.recent.get(key)
+        if known is None:
+            known = self._asked(question, dense)
+            self.recent = dict([*self.recent.items(), (key, known)][-RECENT:])
+        return known
+
+    def _asked(self, question: str, dense: Mapping[str, float]) -> Asked:
         lexical, cosines = np.zeros(len(self.chunks)), np.zeros(len(self.chunks))
         if self.switches.words:
             lexical = _scaled(self.lexicon.scores(question))
@@ -190,16 +203,12 @@ class SearchIndex:
         """The same index, searched with some parts left out."""
         other = copy.copy(self)
         other.switches = switches
+        other.recent = {}
         return other
 
     def without_graph(self) -> "SearchIndex":
         """The same index, searched by words and vectors alone."""
         return self.switched(Switches(walk=False, bridges=False, sets=False))
-
-    def rank_chunks(self, scores: Scores, chunks: Sequence[str]) -> list[Passage]:
-        """These chunks as passages, best first; ties go to the earlier one."""
-        ordered = sorted((self.position[name] for name in chunks), key=lambda place: (-scores[place], place))
-        return [self._passage(place, float(scores[place])) for place in ordered]
 
     def chunk(self, name: str) -> Chunk:
         """A chunk by id."""

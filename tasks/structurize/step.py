@@ -199,14 +199,14 @@ def _known(shelf: Shelf | None, key: str, pieces: Sequence[Evidence]) -> Built |
 
 
 def with_paths(
-    structured: Structured, paths: Sequence[Sequence[Relation]], facts: GraphFacts, chunks: Sequence[Chunk]
+    pool: Pool, paths: Sequence[Sequence[Relation]], facts: GraphFacts, chunks: Sequence[Chunk]
 ) -> Structured:
     """A graph structure made of the chains between two entities, each link with the sentence that states it.
 
     `chunks` hold at least one place of each relation. Where there is no chain the structure has no elements.
     """
     by_id = {chunk.id: chunk for chunk in chunks}
-    pool, elements = structured.pool, list[Evidence]()
+    elements = list[Evidence]()
     for path in paths:
         for relation in path:
             stated = next(place for place in facts.places[relation.id] if place.chunk in by_id)

@@ -12,6 +12,7 @@ from tasks.traverse.cues import cues_in
 from tasks.traverse.measures import Measure, measure_of
 from tasks.traverse.meta_path import MAX_HOPS, Worded, best_paths, follow, narrowed
 from tasks.traverse.names import Named
+from tasks.traverse.paths import shortest_paths
 from tasks.traverse.plan import EVERYTHING, Graph, names_of, unknown
 from tasks.traverse.results import Problem
 from tasks.traverse.run import no_such_way
@@ -97,7 +98,7 @@ def _names_nothing(question: str, unlinked: Sequence[str], graph: Graph) -> Prob
 def _of_two(question: str, kind: QuestionType, names: Sequence[Named], graph: Graph) -> Draft:
     one, two = names[0], names[1]
     if kind == "s*o":
-        return _plan(PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph)))
+        return _connected(names, graph)
     apart = _WITHOUT.search(question, one.end, two.start) if one.end < two.start else None
     if apart is not None:
         return _left_over(question, one, two, apart.start(), graph)
@@ -113,6 +114,15 @@ def _of_two(question: str, kind: QuestionType, names: Sequence[Named], graph: Gr
     return _plan(
         PlanStep(operator="connect", sources=_called([one], graph), targets=_called([two], graph), hops=hops[:4])
     )
+
+
+def _connected(names: Sequence[Named], graph: Graph) -> Draft:
+    """The first with each of the others; of three, one that nothing ties to the first is told, not passed over."""
+    one, *others = names
+    for other in others if len(others) > 1 else ():
+        if not shortest_paths(graph.facts, one.entities, other.entities, k=1):
+            return Problem("no path", f"no chain of relations leads from {one.text} to {other.text}.")
+    return _plan(PlanStep(operator="connect", sources=_called([one], graph), targets=_called(others, graph)))
 
 
 def _worded_hops(question: str, one: Named, two: Named, graph: Graph) -> tuple[Hop, ...]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from storage.records import Relation
 from storage.traversal import TraversalReader
@@ -11,7 +12,7 @@ from tasks.traverse.aggregate import counted, left_over, ranked, shared
 from tasks.traverse.bfs import MOST, around
 from tasks.traverse.constrained import by_relations, leading
 from tasks.traverse.meta_path import chains_of, follow
-from tasks.traverse.paths import shortest_paths
+from tasks.traverse.paths import K, shortest_paths
 from tasks.traverse.plan import CheckedStep, Graph, Operand, names_of
 from tasks.traverse.results import Found, Outcome, Problem
 
@@ -73,7 +74,7 @@ def _walked(step: CheckedStep, done: Mapping[int, Outcome], ground: Ground) -> O
         case "neighbours":
             return _described(sources, facts)
         case "connect" | "check":
-            return _tied(step, sources, _entities(step.targets, done, step, facts), ground)
+            return _tied(step, sources, done, ground)
         case "count":
             found = _followed(step, sources, ground)
             return counted(ground.tables, found) if isinstance(found, Found) else found
@@ -130,13 +131,17 @@ def no_such_way(here: Sequence[str], relation: str, graph: Graph) -> Problem:
     return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(ways)[:WIDE])
 
 
-def _tied(step: CheckedStep, sources: Sequence[str], targets: Sequence[str], ground: Ground) -> Outcome:
+def _tied(step: CheckedStep, sources: Sequence[str], done: Mapping[int, Outcome], ground: Ground) -> Outcome:
     facts = ground.facts
-    sources, targets = sources[:WIDE], targets[:WIDE]
+    sources, targets = sources[:WIDE], _entities(step.targets, done, step, facts)[:WIDE]
     if step.operator == "check":
         chains = leading(facts, sources, targets, step.hops)
     elif step.hops:
         chains = by_relations(facts, sources, targets, step.hops)
+    elif len(step.targets) > 1:
+        # Several things to reach: the best way to each before the second best to any.
+        ways = [shortest_paths(facts, sources, _entities([one], done, step, facts)[:WIDE]) for one in step.targets]
+        chains = [tuple(way) for rank in zip_longest(*ways, fillvalue=[]) for way in rank if way][: max(K, len(ways))]
     else:
         chains = [tuple(path) for path in shortest_paths(facts, sources, targets)]
     if chains:

@@ -54,7 +54,14 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
         assert copied("index", str(more)).code == 0
     sizes = copied("status", "--json").json["sizes"]
     assert [one["goes"] for one in sizes["generations"]] == [False] * 3
-    assert {one["name"] for one in sizes["side"]} == {"memory", "answers", "model answers", "embeddings", "structures", "runs"}
+    assert {one["name"] for one in sizes["side"]} == {
+        "memory",
+        "answers",
+        "model answers",
+        "embeddings",
+        "structures",
+        "runs",
+    }
     shown = copied("status").out
     assert f"generation 3 {in_words(sizes['generations'][2]['size_bytes'])}" in " ".join(shown.split())
     assert "`trellis clean`" in shown

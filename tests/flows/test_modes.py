@@ -61,11 +61,11 @@ def test_what_the_graph_does_not_know_is_told(indexed: Path) -> None:
     assert answer.trace.unlinked == ("Zorblax Quimby",)
 
 
-async def retrieved(workspace: Path, server: Server, mode: Mode, *history: str) -> Retrieval:
+async def retrieved(workspace: Path, server: Server, mode: Mode, *history: str, question: str = QUESTION) -> Retrieval:
     settings = {"workspace": workspace, "lm": "openai/scripted", "lm_base_url": server.base_url, "lm_api_key": "a key"}
     runtime = open_runtime(load_settings(settings))
     with open_session(runtime) as session:
-        found = await retrieve_passages(QUESTION, AskOptions(mode=mode, history=history), session)
+        found = await retrieve_passages(question, AskOptions(mode=mode, history=history), session)
     await runtime.models.aclose()
     return found
 
@@ -83,9 +83,12 @@ async def test_one_short_call_comes_before_the_search(
 
 async def test_with_a_history_the_rewriting_is_that_call(indexed: Path, model_server: Server, tmp_path: Path) -> None:
     copy_of(indexed, tmp_path / "ws")
-    used = (await retrieved(tmp_path / "ws", model_server, "mix", "Tell me of Orla Bridge.")).usage
+    history = "Tell me of Orla Bridge."
+    used = (await retrieved(tmp_path / "ws", model_server, "mix", history, question="Who designed it?")).usage
     assert list(used.by_step) == ["rewrite"]
     assert (used.calls, used.output_tokens <= 100) == (1, True)
+    alone = (await retrieved(tmp_path / "ws", model_server, "mix", history)).usage
+    assert (alone.calls, list(alone.by_step)) == (1, ["keywords"])
 
 
 async def test_a_name_without_its_spelling_is_found_by_its_vector(indexed: Path, tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from flows.asking_view import MODES
 from flows.index import index
 from flows.query import query
 from storage.errors import BudgetReached, NoGeneration, SourceNotFound
-from storage.records import Answer, IndexReport
+from storage.records import Answer, IndexReport, Mode
 from tests.flows.recorder import artifact, events, logs, run_of, task_runs
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -105,7 +107,8 @@ def test_the_forms_explain_their_parameters() -> None:
 
 def test_the_forms_offer_what_there_is() -> None:
     asked = query.parameters.properties
-    assert asked["mode"]["enum"] == ["auto", "naive", "low", "high", "hybrid", "mix", "struct", "traverse"]
+    assert asked["mode"]["enum"] == list(MODES)
+    assert set(MODES) == set(get_args(Mode))
     assert asked["structure"]["anyOf"][0]["enum"] == ["table", "graph", "algorithm", "catalogue", "chunk"]
     assert (asked["k"]["minimum"], asked["k"]["maximum"], asked["k"]["default"]) == (1, 100, 8)
     assert query.parameters.required == ["question"]

@@ -8,7 +8,7 @@ import pytest
 from flows.__main__ import main
 from flows.asking_view import MODES
 from flows.query import ask
-from storage.errors import FilterError, NothingMatches, UnknownDocument
+from storage.errors import FilterError, NothingMatches, SettingsError, UnknownDocument
 from storage.records import Mode
 from tests.flows.conftest import Command, write_rows
 
@@ -96,10 +96,16 @@ def test_filters_from_python(dated: Path) -> None:
         ask(LENGTH, workspace=dated, documents=["old", "oldd"])
 
 
-@pytest.mark.parametrize("mode", list(MODES))
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in {"direct", "hyde"}])
 @pytest.mark.parametrize("asked", [LENGTH, "How are Ada Korb and Orla Bridge connected?", "What is Orla Bridge about?"])
 def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) -> None:
     answer = ask(asked, workspace=dated, mode=mode, where="document = 'old'")
     assert {one.document for one in answer.passages} | {one.document for one in answer.citations} <= {"old"}
     assert "430" not in answer.answer
     assert "Lamm" not in answer.answer
+
+
+@pytest.mark.parametrize("mode", ["direct", "hyde"])
+def test_what_only_a_model_can_answer_says_so(dated: Path, mode: Mode) -> None:
+    with pytest.raises(SettingsError, match="a model has to write"):
+        ask(LENGTH, workspace=dated, mode=mode)

@@ -17,6 +17,12 @@
 | tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
 | classify | s*o for two names, else sp* |
 | plan | from the first name along the first relation that the question does not hold |
+| plan_table | the figures of the question's last word, in order; no plan for "who" |
+| rate | three for each content word that a report shares with the question |
+| partial | the findings that share content words with the question |
+| explore | the same; next are the names in them |
+| hypothesize | the question as a statement |
+| direct | the last name of the question |
 | answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
 """
 
@@ -25,7 +31,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
-from tests.server import traversal
+from tests.server import collection, tables, traversal
 from tests.server.outputs import (
     Answer,
     Answered,
@@ -256,6 +262,12 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "tune": tune,
     "classify": traversal.classify,
     "plan": traversal.plan,
+    "plan_table": tables.plan_table,
+    "rate": collection.rate,
+    "partial": collection.partial,
+    "explore": collection.explore,
+    "hypothesize": collection.hypothesize,
+    "direct": collection.direct,
 }
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tests.server.collection import Direct, Explored, Passage, Points, Ratings
+from tests.server.tables import TablePlan
 from tests.server.traversal import Planned, Typed
 
 
@@ -220,4 +222,10 @@ Answered = (
     | Tuned
     | Typed
     | Planned
+    | TablePlan
+    | Ratings
+    | Points
+    | Explored
+    | Direct
+    | Passage
 )

@@ -8,12 +8,17 @@ import pytest
 from prompts.answer import AnswerStep
 from prompts.classify import Classify
 from prompts.decompose import Decompose
+from prompts.direct import Direct
 from prompts.engine.models import ModelChoice, Models
 from prompts.engine.roles import ROLES
 from prompts.engine.step import Step
+from prompts.explore import Explore
 from prompts.extract import Extract, Glean
 from prompts.filter import Filter
+from prompts.hypothesize import Hypothesize
 from prompts.keywords import Keywords
+from prompts.partial import Partial
+from prompts.rate import Rate
 from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.rewrite import Rewrite
@@ -22,12 +27,13 @@ from prompts.structurize import Structurize
 from prompts.summarize import Summarize
 from prompts.traverse import PlanTraversal
 from prompts.tune import Tune
+from prompts.utilize import PlanTable
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
 STEPS = (
-    AnswerStep, Classify, Decompose, Extract, Filter, Glean, Keywords, PlanTraversal, Resolve, Rewrite, Route,
-    Structurize, Summarize, Tune, WriteReports,
+    AnswerStep, Classify, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
+    PlanTable, PlanTraversal, Rate, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
 )  # fmt: skip
 
 

@@ -56,6 +56,51 @@ def test_memory_replaces_by_source_and_title(side: SideStore) -> None:
     assert side.memory.get("q", "none") is None
 
 
+def test_memory_is_found_by_its_rarest_keys(side: SideStore) -> None:
+    for number in range(600):  # more than a common key is looked up by
+        side.memory.put(entry(f"t{number}", "a"), ["bridge", f"name{number}"])
+    side.memory.put(entry("t7", "a", source="r"), ["bridge", "name7"])
+    side.memory.put(entry("plain", "a"), ["of its own"])
+    assert {(e.source, e.title) for e in side.memory.found_by(["name7"])} == {("q", "t7"), ("r", "t7")}
+    found = side.memory.found_by(["bridge", "name7", "name9", "name11", "never put"])
+    assert {e.title for e in found} == {"t7", "t9", "t11"}, "the common key adds nothing"
+    assert len(side.memory.found_by(["bridge"], limit=10)) == 10
+    assert side.memory.found_by(["never put"]) == side.memory.found_by([]) == []
+    side.memory.put(entry("t7", "b"), ["other"])
+    assert [e.source for e in side.memory.found_by(["name7"])] == ["r"], "replaced, with its keys"
+    side.memory.clear()
+    assert side.memory.found_by(["bridge"]) == []
+
+
+def test_what_was_told_of_an_entry_comes_back(side: SideStore) -> None:
+    more = {"support": "partial", "surroundings": "near_1", "ranked": ("b", "a"), "shares": (0.75, 0.25)}
+    told = entry("t", "ab").model_copy(update=more)
+    side.memory.put(told, ["k"])
+    assert side.memory.found_by(["k"]) == side.memory.entries() == [told]
+    newer = told.model_copy(update={"source": "r", "surroundings": "near_2"})
+    side.memory.put(newer)
+    assert side.memory.entries() == [newer], "the same title with other surroundings is out of date"
+    side.memory.put(newer.model_copy(update={"source": "s"}))
+    assert [e.source for e in side.memory.entries()] == ["r", "s"]
+    side.memory.put(newer.model_copy(update={"source": "t"}), title_alone=True)
+    assert [e.source for e in side.memory.entries()] == ["t"], "as published: the title is the key"
+
+
+def test_memory_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Its tables lack what was added since; what they hold is read, and goes with its evidence."""
+    side = SideStore(tmp_path / "side.sqlite")
+    side.memory.put(entry("old", "a"))
+    side.close()
+    with sqlite3.connect(tmp_path / "side.sqlite") as connection:
+        for table in ("memory_basis", "memory_keys"):
+            connection.execute(f"DROP TABLE {table}")
+    again = SideStore(tmp_path / "side.sqlite")
+    assert again.memory.entries() == [entry("old", "a")]
+    again.memory.put(entry("new", "b"), ["k"])
+    assert again.memory.expire({"b"}) == 1
+    assert [e.title for e in again.memory.found_by(["k"])] == ["new"]
+
+
 def test_memory_goes_with_its_evidence_and_documents(side: SideStore) -> None:
     for stored in (entry("1", "ab"), entry("2", "bc"), entry("3", ""), entry("4", "b")):
         side.memory.put(stored)

@@ -1,0 +1,182 @@
+"""Which questions of Loong are asked over which documents, and when is an answer exactly right?
+
+Loong (arXiv 2406.17419) has a language model judge answers. The rule here is ours, and deterministic:
+
+- level 1 and 2 (spotlight locating, comparison): every figure of the gold answer is among the answer's values, equal in
+  number and sign (thousands separators, currency and "in thousands" aside), in the gold's order where several are
+  listed; where the gold is a name, the first value is that name (folded, without its legal form) and no other is given.
+- level 3 (clustering): the same things in each class; classes without things count as absent.
+- level 4 (chain of reasoning): every figure of the gold, rounded as the gold rounds, stands in the answer in the gold's
+  order, and the words of direction go the same way.
+"""
+
+import ast
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from prompts.language.table_bands import Figure, figures_in
+from prompts.language.words import fold
+from storage.records import Record
+from tasks.utilize.subjects import holds_name, same_name
+
+QUESTIONS = "router/loong_financial_questions.jsonl.gz"
+DOCUMENTS = "router/loong_financial_docs.jsonl.gz"
+_YEAR = re.compile(r"(?:19|20)\d{2}")
+_UP = re.compile(r"increas|grew|grow|rose|rise|upward|higher|增|升|上涨|提高")
+_DOWN = re.compile(r"decreas|declin|drop|fell|fall|downward|lower|reduc|减|降|下滑")
+_SAME = re.compile(r"consistent|unchanged|stable|constant|same|不变|稳定|持平")
+# Relative tolerance of figures that were written with all their digits.
+_CLOSE = 1e-9
+
+
+class LoongQuestion(Record):
+    """A question with the documents it may look into; `names` are Loong's names of these, by position."""
+
+    id: str
+    level: int
+    language: str
+    text: str
+    answer: str
+    documents: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def read_questions(data: Path) -> list[LoongQuestion]:
+    """All questions, in the file's order."""
+    with gzip.open(data / QUESTIONS, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [
+        LoongQuestion(
+            id=row["id"], level=row["level"], language=row["language"], text=row["question"],
+            answer=_plain(row["answer"]), documents=tuple(row["doc_ids"]), names=tuple(row["doc"]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def half(questions: Sequence[LoongQuestion], which: str) -> list[LoongQuestion]:
+    """`even`: the rows with an even place within their level and language, by which rules were chosen; `odd`: the
+    others; else all."""
+    if which == "all":
+        return list(questions)
+    seen: dict[tuple[int, str], int] = {}
+    chosen = []
+    for question in questions:
+        place = seen[question.level, question.language] = seen.get((question.level, question.language), -1) + 1
+        if (place % 2 == 0) == (which == "even"):
+            chosen.append(question)
+    return chosen
+
+
+def write_documents(data: Path, questions: Sequence[LoongQuestion], target: Path) -> int:
+    """Write the documents of the questions as rows for indexing; returns how many."""
+    wanted = {name for question in questions for name in question.documents}
+    count = 0
+    with gzip.open(data / DOCUMENTS, "rt", encoding="utf-8") as lines, target.open("w", encoding="utf-8") as out:
+        for row in map(json.loads, lines):
+            if row["id"] in wanted:
+                kept = {name: row[name] for name in ("id", "title", "text")}
+                out.write(json.dumps(kept, ensure_ascii=False) + "\n")
+                count += 1
+    return count
+
+
+def is_right(question: LoongQuestion, values: Sequence[str], said: str) -> bool:
+    """Whether an answer, by its bare values and its text, is exactly right by the rule above."""
+    if question.level == 3:
+        return _same_classes(question, said)
+    if question.level == 4:
+        return _in_order(_golden(question.answer), said) and _directions(question.answer, said)
+    figures = _golden(question.answer)
+    if figures and not _is_name(question.answer, question.names):
+        return _listed(figures, values)
+    return len(values) == 1 and _called(question.answer, values[0])
+
+
+def _plain(answer: object) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+
+
+def _called(name: str, said: str) -> bool:
+    """Whether what was said is, or holds, the name that Loong gives a company (its state aside: "CORP /DE/")."""
+    plain = re.sub(r"\s*[\\/][A-Z]{2}[\\/]?$", "", name)
+    return same_name(plain, said) or holds_name(said, plain)
+
+
+def _is_name(text: str, names: Sequence[str]) -> bool:
+    """Whether a gold answer is one of the names as a whole; "甲: 3,176.81" lists a figure."""
+    return any(fold(text).strip(" .") == fold(name).strip(" .") for name in names)
+
+
+def _golden(text: str) -> list[Figure]:
+    """The figures of a gold answer, less years."""
+    plain = re.sub(r"(?<!\d)(?:19|20)\d{2}\s*年|第?[一二三四1-4]季度", " ", text)
+    return [one for one in figures_in(plain) if not _YEAR.fullmatch(one.text.strip(" 年"))]
+
+
+def _bare(text: str) -> float | None:
+    """A figure as written, its scale aside."""
+    found = figures_in(re.sub(r"\s*\(?in (?:thousands|millions)\)?|[十百千]?[万亿]+|百万", "", text))
+    return found[0].number if found else None
+
+
+def _equal(gold: Figure, text: str) -> bool:
+    """Whether a text is the gold's figure: as written, with its scale, or rounded as the gold rounds it."""
+    found = figures_in(text)
+    written, asked = _bare(text), _bare(gold.text)
+    if not found or written is None or asked is None:
+        return False
+    if _close(written, asked) or _close(found[0].number, gold.number):
+        return True
+    decimals = len(gold.text.partition(".")[2].rstrip("亿万元 %)")) if "." in gold.text else 0
+    scale = gold.number / asked if asked else 1.0
+    return scale >= 1e4 and round(found[0].number / scale, decimals) == asked
+
+
+def _close(one: float, other: float) -> bool:
+    return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
+
+
+def _listed(figures: Sequence[Figure], values: Sequence[str]) -> bool:
+    return len(figures) == len(values) and all(map(_equal, figures, values))
+
+
+def _in_order(figures: Sequence[Figure], text: str) -> bool:
+    said = iter([one.text for one in figures_in(text)])
+    return all(any(_equal(gold, one) for one in said) for gold in figures)
+
+
+def _directions(gold: str, said: str) -> bool:
+    """Whether every direction that the gold speaks of is one of the answer's."""
+    own, other = fold(gold), fold(said)
+    return all(not pattern.search(own) or pattern.search(other) is not None for pattern in (_UP, _DOWN, _SAME))
+
+
+def _same_classes(question: LoongQuestion, said: str) -> bool:
+    gold, own = _classes(question.answer), _classes(said.split("\n", 1)[0])
+    if gold is None or own is None:
+        return False
+    return _folded(gold, question.names) == _folded(own, question.names)
+
+
+def _classes(text: str) -> dict[str, list[str]] | None:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError):
+            continue
+        if isinstance(found, dict):
+            return {str(name): [str(one) for one in things] for name, things in found.items()}
+    return None
+
+
+def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The classes by their folded names, each thing by Loong's name for it."""
+    return {
+        fold(name).strip(): frozenset(next((one for one in names if _called(one, thing)), thing) for thing in things)
+        for name, things in classes.items()
+        if things
+    }

@@ -1,0 +1,51 @@
+"""What does one look-up give: points, and what to look up next? Follow-ups are taken best first, within bounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from prompts.explore import Explore, FollowUp
+from prompts.language.words import fold
+from prompts.partial import Offered
+from prompts.reading.relevance import Relevance
+from tasks.reports.pack import Point
+from tasks.step import step
+
+MOST_LOOK_UPS = 5
+MOST_DEPTH = 2
+DECAY = 0.7  # what is asked further on counts less
+
+
+@dataclass
+class Agenda:
+    """What is still to be looked up: the most helpful first, then what came first; nothing twice."""
+
+    _waiting: list[tuple[float, int, int, str]] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
+    taken: int = 0
+
+    def add(self, follow_ups: Sequence[FollowUp], depth: int) -> None:
+        """Follow-ups that came up at a depth (0: the reports); what is too deep or known is dropped."""
+        for one in follow_ups if depth < MOST_DEPTH else ():
+            if (key := fold(one.question.strip())) and key not in self._known:
+                self._known.add(key)
+                heappush(self._waiting, (-one.score * DECAY**depth, len(self._known), depth + 1, one.question))
+
+    def next(self) -> tuple[str, int] | None:
+        """(question, depth) of the best one; None where nothing is left or enough was looked up."""
+        if not self._waiting or self.taken >= MOST_LOOK_UPS:
+            return None
+        self.taken += 1
+        _, _, depth, question = heappop(self._waiting)
+        return question, depth
+
+
+@step("explore")
+async def explore(
+    focus: str, texts: Sequence[tuple[str, Offered]], relevance: Relevance, explorer: Explore
+) -> tuple[list[Point], list[FollowUp]]:
+    """The points of these texts (name, text), and what to look up next."""
+    found = await explorer.run(focus, [text for _, text in texts], relevance)
+    of = {piece.number: (name, piece.document) for name, text in texts for _, piece in text.findings}
+    points = [Point(one.text, one.score, tuple(one.findings), *of[one.findings[0]]) for one in found.points]
+    return points, found.follow_ups

@@ -1,0 +1,49 @@
+"""The measure of answers: when does a text hold a gold answer, and which questions are asked?"""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.abstention import known_here
+from benchmarks.answers import ASKED, chosen_of, holds, main
+from benchmarks.questions import SETS, Question
+from storage.records import Passage
+
+CMRC = next(known for known in SETS if known.name == "cmrc2018_zh")
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "there"),
+    [
+        ("It was designed by Tomas Reyd.", ["TOMAS REYD"], True),
+        ("The Orla Bridge stands.", ["Orla Bridge", "x"], True),
+        ("He came to a town.", ["the town"], True),
+        ("Reydson", ["Reyd"], False),
+        ("由 东华实业 开发。", ["东华实业"], True),
+        ("共１２座", ["12座"], True),
+        ("", ["Reyd"], False),
+        ("Reyd", [""], False),
+    ],
+)
+def test_a_text_holds_an_answer_whatever_its_case_and_marks(text: str, answers: list[str], there: bool) -> None:
+    assert holds(text, answers) is there
+
+
+def test_the_rest_is_none_of_what_is_measured() -> None:
+    questions = [Question(text=str(number), gold=()) for number in range(3 * ASKED)]
+    asked, rest = (chosen_of(questions, CMRC, other) for other in (False, True))
+    assert len(asked) == len(rest) == ASKED
+    assert not {question.text for question in asked} & {question.text for question in rest}
+    assert chosen_of(questions, CMRC, rest=False) == asked
+
+
+def test_absent_files_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--data", str(tmp_path), "--sets", "cmrc"]) == 2
+    assert "cmrc2018_zh_dev_passages.jsonl.gz" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "known"), [("Tomas Reyd", True), ("Ana Korb", False)])
+def test_a_foreign_question_is_left_out_where_its_answer_is_known(name: str, known: bool) -> None:
+    passage = Passage(document="d", title="Tomas Reyd", chunk="chk_d", score=1.0, text="He was born in Velin.")
+    question = Question(text=f"Where was {name} born?", gold=(), answers=("Velin",))
+    assert known_here(question, [passage]) is known

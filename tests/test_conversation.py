@@ -1,0 +1,197 @@
+"""Does a follow-up ask, on its own, what the conversation makes of it? Rules alone, in English and Chinese."""
+
+import pytest
+
+from benchmarks.rewriting import is_clean, is_complete, read_conversations
+from prompts.language.conversation import stand_alone
+from prompts.rewrite import MAX_QUERIES, rewrite_offline
+
+DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
+FOUNDED = ("Who founded Gullstone Brewery?", "Gullstone Brewery was founded by Otto Brandt and Carl Voss.")
+CARRIED = ("How many passengers did Orrelin Sound Ferries carry in 2023?", "12,000")
+COMPARED = ("Which is older, Norrick or Velin?", "Velin.")
+LONG = ("月河大桥有多长？", "1280米。")
+LED = ("海岸水文研究所现在由谁领导？", "许美兰。")
+MADE = ("青石酒厂2021年的产量是多少？", "1万吨。")
+
+
+@pytest.mark.parametrize(
+    ("history", "question", "expected"),
+    [
+        (DESIGNED, "How long is it?", "How long is Kestrel Bridge?"),
+        (DESIGNED, "What is its length?", "What is Kestrel Bridge's length?"),
+        (DESIGNED, "Did she also design the Maltings Bridge?", "Did Ilse Marrand also design the Maltings Bridge?"),
+        (DESIGNED, "Who taught her?", "Who taught Ilse Marrand?"),
+        (
+            ("Tell me about Mara Lind.",),
+            "Who taught her and when did she die?",
+            "Who taught Mara Lind and when did Mara Lind die?",
+        ),
+        (DESIGNED, "Who was her teacher?", "Who was Ilse Marrand's teacher?"),
+        (DESIGNED, "When?", "When was the Kestrel Bridge designed?"),
+        (DESIGNED, "And who built it?", "Who built Kestrel Bridge?"),
+        (DESIGNED, "How long is that bridge?", "How long is the Kestrel Bridge?"),
+        (DESIGNED, "Who was the builder?", "Who was the builder?"),
+        (DESIGNED, "Who was the owner?", "Who was the owner of Kestrel Bridge?"),
+        (DESIGNED, "the Maltings Bridge?", "Who designed the Maltings Bridge?"),
+        (DESIGNED, "Thanks. What about Tobias Wren?", "Who designed the Kestrel Bridge: Tobias Wren?"),
+        (FOUNDED, "Where were they born?", "Where were Otto Brandt and Carl Voss born?"),
+        (FOUNDED, "What does the brewery make?", "What does Gullstone Brewery make?"),
+        (CARRIED, "And the year before?", "How many passengers did Orrelin Sound Ferries carry in 2022?"),
+        (CARRIED, "And in March 2021?", "How many passengers did Orrelin Sound Ferries carry in March 2021?"),
+        (CARRIED, "And Sound Lines?", "How many passengers did Sound Lines carry in 2023?"),
+        ((*CARRIED, "And in 2022?", "9,000"), "And Sound Lines?", "How many passengers did Sound Lines carry in 2022?"),
+        (CARRIED, "Who led it the year after?", "Who led Orrelin Sound Ferries in 2024?"),
+        (
+            ("Which firm built the Orsk Canal?", "Hale & Sons built it."),
+            "Where is their office?",
+            "Where is Hale & Sons' office?",
+        ),
+        (("Why did the Hale Foundry close in 1921?",), "Who owns the site today?", "Who owns Hale Foundry today?"),
+        (COMPARED, "When was the former built?", "When was Norrick built?"),
+        (("《河流报告》说了什么？",), "这份报告是谁写的？", "河流报告是谁写的？"),
+        (("海尔铸造厂1921年为什么停产？",), "那座建筑现在归谁？", "海尔铸造厂现在归谁？"),
+        (("海尔铸造厂1921年为什么停产？",), "那一年还发生了什么？", "1921年还发生了什么？"),
+        (COMPARED, "Which is larger?", "Which is larger, Norrick or Velin?"),
+        (COMPARED, "How large is the latter?", "How large is Velin?"),
+        (COMPARED, "How old is the other one?", "How old is Norrick?"),
+        (("Who is the CEO of Meridian Shipping?", "Anna Voss."), "How old is she?", "How old is Anna Voss?"),
+        (("Who is the CEO of Sound Lines?",), "Who was the previous one?", "Who was the previous CEO of Sound Lines?"),
+        (("Where is the Maritime Museum?", "In Norrick."), "How large is that town?", "How large is Norrick?"),
+        (LONG, "谁设计了它？", "谁设计了月河大桥？"),
+        (LONG, "宽度呢？", "月河大桥的宽度是多少？"),
+        (LONG, "还有云岭大桥呢？", "云岭大桥有多长？"),
+        (LONG, "这座桥的宽度是多少？", "月河大桥的宽度是多少？"),
+        (LED, "她什么时候上任的？", "许美兰什么时候上任的？"),
+        (LED, "该研究所成立于哪一年？", "海岸水文研究所成立于哪一年？"),
+        (LED, "上一任呢？", "海岸水文研究所的上一任是谁？"),
+        (MADE, "前一年呢？", "青石酒厂2020年的产量是多少？"),
+        (MADE, "利润呢？", "青石酒厂2021年的利润是多少？"),
+        (("西山机场和东港哪个更大？", "东港更大。"), "后者在哪里？", "东港在哪里？"),
+        (("西山机场和东港哪个更大？",), "哪个更早建成？", "西山机场和东港哪个更早建成？"),
+        (("刘海生在哪里出生？", "宁远市。"), "这座城市有多少居民？", "宁远市有多少居民？"),
+        (("红日歌舞团由张明和李华创立。",), "他们是在哪里认识的？", "张明和李华是在哪里认识的？"),
+    ],
+)
+def test_a_follow_up_stands_on_its_own(history: tuple[str, ...], question: str, expected: str) -> None:
+    assert stand_alone(question, history).text == expected
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which rivers flow through the Kestrel Valley?",
+        "Which bridge is the longest and when was it built?",
+        "Did Tobias Wren sell his house?",
+        "When it opened, how long was the Orla Bridge?",
+        "Is it true that the Maltings Bridge is closed?",
+        "How long does it take to walk across?",
+        'Who sang "Let It Be" first?',
+        "Where was 'top of the lake' filmed?",
+        "when was the first bridge of this kind designed?",
+        "Which was the first to serve pizza?",
+        "Which film has the director who is older than the other, Airheads or Return To Cabin?",
+        "What is the southern tip of the continent where most of the globe gets its coffee?",
+        "There was a country with three kings. Who conquered that country in the ninth century?",
+        "Do children send their letters to the South Pole?",
+        "What does it mean for a single to go platinum?",
+        "Who directed It Happened One Night?",
+        "What are the steps of the procedure that the shift lead follows?",
+        "周小梅是谁？",
+        "第一个使用括弧语言的是什么语言？",
+        "玉龙湖在哪个省？",
+        "赵文山和他的老师是怎样认识的？",
+    ],
+)
+def test_what_stands_on_its_own_is_left_as_it_is(question: str) -> None:
+    assert stand_alone(question, DESIGNED).text == question
+    assert stand_alone(question, ()).missing == ()
+
+
+def test_white_space_is_folded_and_nothing_else() -> None:
+    assert stand_alone("  Who designed\n the Orla  Bridge? ", ()).text == "Who designed the Orla Bridge?"
+
+
+def test_a_conversation_is_read_from_its_beginning() -> None:
+    history = ["Who designed the Kestrel Bridge?", "And the Maltings Bridge?", "And the Ambel Crossing?"]
+    assert stand_alone("When was it opened?", history).text == "When was Ambel Crossing opened?"
+    assert stand_alone("And the Orla Bridge?", history).text == "Who designed the Orla Bridge?"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "readings"),
+    [
+        ("Who designed it?", "it", 0),
+        ("And in 2022?", "And in 2022?", 0),
+        ("How large is that town?", "that town", 0),
+        ("Who built the latter?", "the latter", 0),
+        ("What did the mayor say last year in court?", "last year", 2),
+        ("它有多长？", "它", 0),
+        ("那2022年呢？", "那2022年呢？", 0),
+        ("前者在哪里？", "前者", 0),
+        ("青石酒厂去年的产量是多少？", "去年", 2),
+    ],
+)
+def test_what_stands_for_nothing_known_is_told(question: str, text: str, readings: int) -> None:
+    found = rewrite_offline(question)
+    assert found.question == question
+    assert [(one.text, len(one.readings)) for one in found.ambiguities] == [(text, readings)]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who designed the Orla Bridge?",
+        "What was sold last year, in 2021?",
+        "月河大桥有多长？",
+        "How do I reset the pump if it fails?",
+    ],
+)
+def test_a_clear_question_is_not_called_ambiguous(question: str) -> None:
+    assert rewrite_offline(question).ambiguities == []
+
+
+def test_a_pronoun_that_fits_two_takes_the_first_and_tells_both() -> None:
+    found = rewrite_offline("Where was he born?", FOUNDED)
+    assert found.question == "Where was Otto Brandt born?"
+    assert [(one.text, one.readings) for one in found.ambiguities] == [("he", ["Otto Brandt", "Carl Voss"])]
+
+
+@pytest.mark.parametrize(
+    ("question", "further"),
+    [
+        ("Who designed the Orla Bridge?", []),
+        ("Which is longer, the Orla Bridge or the Maltings Bridge?", ["Orla Bridge", "Maltings Bridge"]),
+        ("Where was the designer of the Orla Bridge born?", ["Who is the designer of Orla Bridge?"]),
+        (
+            "Who designed the Orla Bridge and when did it open?",
+            ["Who designed the Orla Bridge?", "When did Orla Bridge open?"],
+        ),
+        ("Who designed the Orla Bridge and why?", []),
+        (
+            "What did Gullstone Brewery earn from 2019 to 2022?",
+            [f"What did Gullstone Brewery earn in {year}?" for year in (2019, 2020, 2022)],
+        ),
+        ("What did Gullstone Brewery earn from 2022 to 2019?", []),
+        ("月河大桥是谁设计的，什么时候建成？", ["月河大桥是谁设计的？", "月河大桥什么时候建成？"]),
+        ("青石酒厂2019年到2020年的收入是多少？", ["青石酒厂2019年的收入是多少？", "青石酒厂2020年的收入是多少？"]),
+    ],
+)
+def test_each_aspect_has_its_query(question: str, further: list[str]) -> None:
+    assert rewrite_offline(question).queries == [question, *further]
+
+
+def test_the_queries_are_bounded() -> None:
+    found = rewrite_offline(
+        "Which is longest: Orla Bridge, Ambel Crossing, Maltings Bridge, Kestrel Bridge or Low Bridge?"
+    )
+    assert len(found.queries) == MAX_QUERIES
+    assert found.queries[0] == found.question
+
+
+def test_the_measured_conversations_stay_resolved() -> None:
+    rows = read_conversations()
+    found = {row.id: rewrite_offline(row.question, row.history).question for row in rows}
+    right = [row for row in rows if is_complete(found[row.id], row.expected) and is_clean(found[row.id], row.expected)]
+    assert len(rows) == 40
+    assert len(right) >= 38

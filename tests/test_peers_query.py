@@ -1,0 +1,190 @@
+"""What other systems get wrong when they answer: each defect as a question to ours, end to end, offline and on a model.
+
+StructRAG: the catalogue crashes, failed documents leave the count, figures lose their format. PolyG: a failed
+classifier is an apology, only two entities are used. ERM4: the trigger is never called, the filter reads the original.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from flows.asking import AskOptions, answer_question
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.session import Session, open_session
+from flows.settings import load_settings
+from prompts.engine.errors import AnswerMalformed
+from storage.records import Answer
+from tests.server.client import Server, serving
+
+COST = "$1,308,463.50"
+SURVEY = f"""# Findings
+
+The hangers of the Kestrel Bridge are corroded. Chloride was found in the deck.
+
+# Recommendations
+
+The survey recommends a limit of 7.5 tonnes on the Kestrel Bridge. Repairs of the Kestrel Bridge will cost {COST} in
+2025. Ilse Marrand wrote the survey.
+"""
+TEXTS = {
+    "survey": ("Survey of the Kestrel Bridge", SURVEY),
+    "report": ("Report on the Kestrel Bridge", "The board closed the Kestrel Bridge to lorries. It carries many cars."),
+    "poem": ("A poem", "The sea is wide and the Kestrel Bridge is old."),
+    "ilse": ("Ilse Marrand", "Ilse Marrand was born in Norrick. Ilse Marrand inspected the Maltings Bridge in 1999."),
+}
+TIES = (
+    ("ada", "parent of", "bruno"),
+    ("ada", "parent of", "cleo"),
+    ("bruno", "parent of", "edda"),
+    ("cleo", "parent of", "gus"),
+    ("cleo", "married", "dov"),
+    ("hermit", "keeps", "bees"),
+)
+SUMMARY = "Summarise the survey of the Kestrel Bridge."
+PRICE = "What will the repairs of the Kestrel Bridge cost?"
+NUMBERED = re.compile(r"^\s*\d+(?:\.\d+)* \S", re.M)
+
+
+def opened(workspace: Path, **settings: object) -> Runtime:
+    return open_runtime(load_settings({"workspace": workspace, "embedding": "none", **settings}, {}))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four texts and some triples, indexed offline."""
+    folder = tmp_path_factory.mktemp("peers")
+    rows: list[dict[str, str]] = [{"id": key, "title": title, "text": text} for key, (title, text) in TEXTS.items()]
+    rows += [dict(zip("spo", tie, strict=True)) for tie in TIES]
+    (folder / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    asyncio.run(build_index([folder / "docs.jsonl"], IndexOptions(), opened(folder / "ws")))
+    return folder / "ws"
+
+
+@pytest.fixture(scope="module")
+def offline(workspace: Path) -> Iterator[Session]:
+    with open_session(opened(workspace)) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+async def on_model(workspace: Path, process: Server) -> AsyncIterator[Session]:
+    process.reset()
+    runtime = opened(workspace, lm="openai/m", lm_base_url=process.base_url, lm_api_key="k")
+    with open_session(runtime) as session:
+        yield session
+    await runtime.models.aclose()
+
+
+async def asked(session: Session, question: str, **options: object) -> Answer:
+    return await answer_question(question, AskOptions(**options), session)  # type: ignore[arg-type]
+
+
+# --- StructRAG --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_summary_is_answered_from_a_numbered_catalogue(offline: Session) -> None:
+    answer = await asked(offline, SUMMARY)
+    assert (answer.trace.route.type, answer.trace.structure, answer.fallback) == ("catalogue", "catalogue", "none")
+    survey = next(one for one in answer.trace.structures if one.document == "survey")
+    assert survey.text.startswith("1 Findings\n  1.1 The hangers")
+    assert "\n2 Recommendations\n  2.1 The survey recommends" in survey.text
+    assert all(NUMBERED.match(line) for line in survey.text.splitlines())
+    assert {citation.document for citation in answer.citations} == {"survey"}
+    assert all(citation.verified for citation in answer.citations)
+
+
+async def test_a_model_is_given_a_numbered_catalogue_too(on_model: Session, process: Server) -> None:
+    answer = await asked(on_model, SUMMARY, structure="catalogue")
+    assert "structurize" in process.stats()["steps"]
+    assert (answer.trace.structure, answer.fallback) == ("catalogue", "none")
+    texts = [one.text for one in answer.trace.structures if one.elements]
+    assert texts
+    assert all(NUMBERED.match(line) for text in texts for line in text.splitlines())
+
+
+async def test_a_document_that_gives_nothing_stays_in_the_count(offline: Session) -> None:
+    answer = await asked(offline, PRICE, structure="table", documents=("survey", "report", "poem"))
+    shown = {one.title: "not found" in one.description for one in answer.trace.structures}
+    for key, missing in (("survey", False), ("report", True), ("poem", True)):
+        title = TEXTS[key][0]
+        assert shown.get(title) is missing or f"not found in {title}" in answer.answer
+
+
+async def test_a_structure_that_a_model_cannot_write_is_an_error_and_no_missing_document(
+    on_model: Session, process: Server
+) -> None:
+    process.misbehave({"kind": "malformed", "step": "structurize"})
+    with pytest.raises(AnswerMalformed, match="for the step 'structurize'") as caught:
+        await asked(on_model, "Give an overview of the Kestrel Bridge.", structure="catalogue")
+    assert caught.value.remedy
+
+
+async def test_figures_keep_their_format(offline: Session, on_model: Session) -> None:
+    plain = await asked(offline, PRICE, structure="table")
+    assert COST in plain.answer
+    assert "1308463" not in plain.model_dump_json()
+    written = await asked(on_model, PRICE, structure="table")
+    assert COST in written.answer
+    assert "1308463" not in written.model_dump_json()
+
+
+# --- PolyG ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_classifier_that_fails_is_an_error_with_its_remedy(on_model: Session, process: Server) -> None:
+    process.misbehave({"kind": "malformed", "step": "classify"})
+    with pytest.raises(AnswerMalformed, match="for the step 'classify'") as caught:
+        await asked(on_model, "Kestrel Bridge and Ilse Marrand?", mode="traverse")
+    assert caught.value.remedy
+
+
+async def test_all_that_a_question_names_is_connected(offline: Session) -> None:
+    answer = await asked(offline, "How are edda, gus and dov connected?", mode="traverse")
+    assert [one.question for one in answer.trace.subquestions] == ["connect edda to gus, dov"]
+    cited = " ".join(citation.quote for citation in answer.citations)
+    assert "cleo -[parent of]-> gus" in cited
+    assert "cleo -[married]-> dov" in cited
+
+
+async def test_a_third_thing_that_nothing_ties_to_the_others_is_told(offline: Session) -> None:
+    answer = await asked(offline, "How are edda, gus and hermit connected?", mode="traverse")
+    assert answer.fallback == "abstained"
+    assert answer.answer == "No path: no chain of relations leads from edda to hermit."
+
+
+# --- ERM4 -------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_filter_judges_the_rewritten_question(on_model: Session, process: Server) -> None:
+    history = ("Who wrote the survey?", "The survey was written by Ilse Marrand.")
+    answer = await asked(on_model, "What did she inspect in 1999?", history=history)
+    assert answer.trace.rewritten == "What did Ilse Marrand inspect in 1999?"
+    judged = [str(request["body"]) for request in process.requests() if request["step"] == "filter"]
+    assert judged
+    assert all("Ilse Marrand inspect in 1999" in body and "did she" not in body for body in judged)
+
+
+@pytest.mark.parametrize(
+    ("question", "history"),
+    [
+        ("When did Ilse Marrand inspect the Maltings Bridge?", ()),
+        ("Where was she born?", ("Tell me about Ilse Marrand.",)),
+        ("Was Ilse Marrand born in Norrick?", ()),
+        ("Where was Ilse Marrand born and what did she inspect?", ()),
+    ],
+)
+async def test_the_trigger_is_asked_for_every_query(question: str, history: tuple[str, ...], offline: Session) -> None:
+    answer = await asked(offline, question, history=history)
+    assert len(answer.trace.queries) == (3 if " and " in question else 1)
+    assert [one.query for one in answer.trace.trigger] == list(answer.trace.queries)

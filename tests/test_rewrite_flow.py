@@ -1,0 +1,126 @@
+"""What does an answer tell of its question's rewriting, and of what the question leaves open? End to end, offline."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import main
+from flows.asking import AskOptions, answer_question, retrieve_passages
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.session import Session, open_session
+from flows.settings import load_settings
+from storage.records import Ambiguity, Answer
+from tasks.retrieve.pages import Page
+
+TEXTS = {
+    "Mercury (planet)": "Mercury is the smallest planet. Mercury orbits the Sun in 88 days. Mercury has no moon.",
+    "Mercury (element)": "Mercury is a metal. Mercury melts at minus 39 degrees. Mercury was used in thermometers.",
+    "Orla Bridge": "The Orla Bridge was designed by Tomas Reyd. The Orla Bridge opened in 1931 and is 412 metres long.",
+    "Tomas Reyd": "Tomas Reyd was born in Velin. Tomas Reyd studied under Ana Korb.",
+    "水星": "水星没有卫星。",
+}
+
+
+def runtime(workspace: Path) -> Runtime:
+    return open_runtime(load_settings({"workspace": workspace, "embedding": "none"}, {}))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("open")
+    rows = [{"id": title, "title": title, "text": text} for title, text in TEXTS.items()]
+    (folder / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    asyncio.run(build_index([folder / "docs.jsonl"], IndexOptions(), runtime(folder / "ws")))
+    return folder / "ws"
+
+
+@pytest.fixture(scope="module")
+def session(workspace: Path) -> Iterator[Session]:
+    with open_session(runtime(workspace)) as opened:
+        yield opened
+
+
+async def asked(session: Session, question: str, *history: str) -> Answer:
+    return await answer_question(question, AskOptions(history=history), session)
+
+
+@pytest.mark.parametrize(
+    ("question", "taken", "other"),
+    [
+        ("How many days does Mercury take to orbit the Sun?", "Mercury (planet)", "Mercury (element)"),
+        ("At how many degrees does Mercury melt?", "Mercury (element)", "Mercury (planet)"),
+    ],
+)
+async def test_a_name_of_several_things_is_told_with_the_one_that_was_answered(
+    question: str, taken: str, other: str, session: Session
+) -> None:
+    answer = await asked(session, question)
+    assert {citation.document for citation in answer.citations} == {taken}
+    assert answer.trace.ambiguity == (Ambiguity(text="Mercury", readings=(taken, other), taken=taken),)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Who designed the Orla Bridge?", "How many days does Mercury (planet) take to orbit the Sun?", "水星有几颗卫星？"],
+)
+async def test_a_name_of_one_thing_is_not_ambiguous(question: str, session: Session) -> None:
+    assert (await asked(session, question)).trace.ambiguity == ()
+
+
+async def test_what_stands_for_nothing_has_no_reading(session: Session) -> None:
+    answer = await asked(session, "Who designed it?")
+    assert answer.trace.ambiguity == (Ambiguity(text="it"),)
+    resolved = await asked(session, "Who designed it?", "How long is the Orla Bridge?", "412 metres.")
+    assert resolved.trace.ambiguity == ()
+    assert resolved.values == ("Tomas Reyd",)
+
+
+async def test_a_conversation_of_half_questions_is_answered_to_its_end(session: Session) -> None:
+    history = ["How long is the Orla Bridge?", "412 metres.", "Who designed it?", "Tomas Reyd."]
+    answer = await asked(session, "And where was he born?", *history)
+    assert answer.trace.rewritten == "Where was Tomas Reyd born?"
+    assert "Velin" in answer.values
+    assert answer.question == "And where was he born?"
+    found = await retrieve_passages("And where was he born?", AskOptions(history=tuple(history), k=1), session)
+    assert [passage.document for passage in found.passages] == ["Tomas Reyd"]
+
+
+async def test_both_parts_of_a_question_are_searched_for(session: Session) -> None:
+    answer = await asked(session, "Who designed the Orla Bridge and where was Tomas Reyd born?")
+    assert answer.trace.queries[1:] == ("Who designed the Orla Bridge?", "Where was Tomas Reyd born?")
+
+
+class Pages:
+    """A retriever that brings one page and notes what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def pages(self, query: str, n: int) -> Sequence[Page]:
+        self.asked.append(query)
+        filler = "Nothing of note happened there for a long time. " * 200
+        return [Page(path="chronicle", title="Chronicle", text=f"{filler}\n\nTomas Reyd was painted by Mara Lind.")]
+
+
+async def test_pages_from_outside_are_asked_for_by_each_query_and_read_to_their_end(session: Session) -> None:
+    pages = Pages()
+    options = AskOptions(history=("Tell me about Tomas Reyd.",), retriever=pages)
+    answer = await answer_question("Who painted him and where was he born?", options, session)
+    whole = "Who painted Tomas Reyd and where was Tomas Reyd born?"
+    assert answer.trace.queries == (whole, "Who painted Tomas Reyd?", "Where was Tomas Reyd born?")
+    assert set(pages.asked) == set(answer.trace.queries)
+    assert "chronicle" in {passage.document for passage in answer.passages}
+    assert any("Mara Lind" in passage.text for passage in answer.passages)
+
+
+def test_the_command_tells_on_one_line(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "At how many degrees does Mercury melt?", "--workspace", str(workspace)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ambiguous")]
+    assert lines == ['ambiguous: "Mercury" was read as Mercury (element), not as Mercury (planet)']
+    assert main(["ask", "Who designed it?", "--workspace", str(workspace), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["trace"]["ambiguity"] == [{"text": "it", "readings": [], "taken": ""}]

@@ -1,0 +1,207 @@
+"""Does the router reach every structure in both languages, say how sure it is, and ask a model only where it is not?"""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+
+from benchmarks.router import Asked
+from prompts.engine.errors import AnswerMalformed
+from prompts.engine.models import Models
+from prompts.language.question import ask
+from prompts.reading.evidence import Evidence
+from prompts.route import STRUCTURES, SURE_MARGIN, TRY_BOTH, Route, Routed, ranked, route_offline
+from prompts.routing.titles import title_votes
+from prompts.structures.checks import StructureName
+from storage.records import RouteDecision
+from tasks.evidence import Pool
+from tasks.route import choose_structure, core_content, hop_count, second_choice
+
+QUESTIONS: tuple[tuple[StructureName, str], ...] = (
+    ("table", "Which of the four lighthouses has the lowest tower?"),
+    ("table", "Rank the dairies by litres of milk."),
+    ("table", "By what percentage did ticket sales grow from 2019 to 2022?"),
+    ("graph", "What is the connection between the clockmaker and the bishop?"),
+    ("graph", "Through which dealers did the manuscript reach the abbey?"),
+    ("graph", "Where was the teacher of the sculptor who carved the Velin gate born?"),
+    ("algorithm", "How do I bleed the radiators of an old house?"),
+    ("algorithm", "What must the warden do if the lift stops between two floors?"),
+    ("algorithm", "Draw up a schedule for repainting the footbridge."),
+    ("catalogue", "Summarise the three sermons on thrift."),
+    ("catalogue", "What arguments do the authors put forward against the dam?"),
+    ("catalogue", "Give an overview of the debate on school uniforms."),
+    ("chunk", "When was the Orla Bridge opened?"),
+    ("chunk", "Who composed the anthem of Velin?"),
+    ("chunk", "How many strings does a hurdy-gurdy have?"),
+    ("table", "四座灯塔中哪一座最矮？"),
+    ("table", "请按产奶量给各家牧场排名。"),
+    ("table", "2019年到2022年门票收入增长了百分之几？"),
+    ("graph", "钟表匠和主教之间有什么关系？"),
+    ("graph", "手稿是经过哪些商人之手到达修道院的？"),
+    ("graph", "雕刻维林门的雕塑家的老师的父亲是谁？"),
+    ("algorithm", "老房子的暖气片怎么排气？"),
+    ("algorithm", "电梯停在两层之间时管理员应该怎么办？"),
+    ("algorithm", "请制定一份粉刷人行桥的计划。"),
+    ("catalogue", "总结这三篇关于节俭的布道词。"),
+    ("catalogue", "作者们提出了哪些反对建坝的论点？"),
+    ("catalogue", "概述关于校服的争论。"),
+    ("chunk", "奥拉桥是哪一年通车的？"),
+    ("chunk", "维林市歌的作曲者是谁？"),
+    ("chunk", "手摇风琴有多少根弦？"),
+)
+DEVELOPMENT = Path(__file__).resolve().parent.parent / "benchmarks" / "router_dev.jsonl"
+UNSURE = "Tell me why Teutberga mattered in the end"
+MANUALS = ["Pump manual", "Valve handbook", "Boiler maintenance guide"]
+ESSAYS = ["Essay on pumps", "Lecture on valves", "Boilers: a debate"]
+
+
+def routed(question: str, titles: list[str] | None = None, *, tabular: bool = False) -> list[Routed]:
+    taken = ask(question)
+    return ranked(taken, hop_count(taken), titles or [], tabular)
+
+
+def scripted(*answers: dict[str, object]) -> tuple[Route, DummyLM]:
+    """The router on a model that gives these answers in turn."""
+    made, model = Route(Models.offline()), DummyLM(list(answers), adapter=dspy.JSONAdapter())
+    made.lm = model
+    return made, model
+
+
+def said(structure: str, margin: float = 0.5) -> dict[str, object]:
+    return {"routed": {"structure": structure, "confidence": 0.8, "margin": margin, "reason": "so it seems"}}
+
+
+@pytest.mark.parametrize(("structure", "question"), QUESTIONS, ids=[question for _, question in QUESTIONS])
+def test_each_kind_of_task_gets_its_structure(structure: StructureName, question: str) -> None:
+    assert routed(question)[0].structure == structure
+
+
+@pytest.mark.parametrize("question", [question for _, question in QUESTIONS[::4]])
+def test_confidences_share_one_and_margins_are_the_leads(question: str) -> None:
+    found = routed(question, MANUALS)
+    assert {one.structure for one in found} == set(STRUCTURES)
+    assert sum(one.confidence for one in found) == pytest.approx(1.0, abs=0.005)
+    for one, following in pairwise(found):
+        assert one.margin == pytest.approx(one.confidence - following.confidence, abs=0.002)
+        assert one.margin >= 0
+    assert found[0].reason
+
+
+def test_equal_votes_are_decided_by_name_and_leave_no_margin() -> None:
+    table, graph = [one for one in routed("When?") if one.structure in {"table", "graph"}]
+    assert {table.confidence, graph.confidence} == {table.confidence}
+    assert (table.structure, graph.structure) == ("graph", "table"), "alphabetical"
+    assert table.margin == 0
+
+
+def test_where_the_question_is_open_the_titles_decide() -> None:
+    question = "Tell me what matters with old boilers"
+    of_manuals, of_essays = [
+        {one.structure: one.confidence for one in routed(question, titles)} for titles in (MANUALS, ESSAYS)
+    ]
+    assert of_manuals["algorithm"] > of_essays["algorithm"]
+    assert of_essays["catalogue"] > of_manuals["catalogue"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "structure"),
+    [
+        (["Report of Ash 2021", "Report of Ash 2022", "Report of Ash 2023"], "table"),
+        (MANUALS, "algorithm"),
+        (["操作手册", "急救须知"], "algorithm"),
+        (ESSAYS, "catalogue"),
+        (["会议纪要", "访谈记录"], "catalogue"),
+        (["Family Oster", "Shareholdings of Aster"], "graph"),
+        (["林家家谱", "任命书", "书信集"], "graph"),
+    ],
+)
+def test_titles_hint_at_a_structure(titles: list[str], structure: str) -> None:
+    best = max(title_votes(titles), key=lambda vote: vote.weight)
+    assert (best.structure, bool(best.reason)) == (structure, True)
+
+
+@pytest.mark.parametrize("titles", [[], ["Orla Bridge", "Tomas Reyd"], ["", ""]])
+def test_names_and_empty_core_content_hint_at_nothing(titles: list[str]) -> None:
+    assert list(title_votes(titles)) == []
+    assert routed("How do I reset the pump?", titles)[0].structure == "algorithm"
+
+
+def test_rows_among_the_passages_speak_for_a_table() -> None:
+    plain, rows = routed("Which bridges are in Velin?"), routed("Which bridges are in Velin?", tabular=True)
+    confidence = [next(one.confidence for one in found if one.structure == "table") for found in (plain, rows)]
+    assert confidence[0] < confidence[1]
+
+
+def test_core_content_is_titles_and_where_there_is_none_a_sentence() -> None:
+    pieces = (
+        Evidence(0, "a", "Pump manual", "The pump is red."),
+        Evidence(1, "a", "Pump manual", "It is old."),
+        Evidence(2, "b", "", "Nobody knows why."),
+    )
+    assert core_content(Pool(pieces, ())) == ["Pump manual", "Nobody knows why."]
+    assert core_content(Pool((), ())) == []
+
+
+# --- with a model ----------------------------------------------------------------------------------------------------
+
+
+async def test_what_the_wording_settles_costs_no_call() -> None:
+    made, model = scripted()
+    taken = ask("How do I bleed the radiators of an old house?")
+    assert (await made.run(taken, 1, [], tabular=False)).structure == "algorithm"
+    assert route_offline(taken, 1, [], tabular=False).margin >= SURE_MARGIN
+    assert model.history == []
+
+
+async def test_what_it_does_not_settle_costs_one_call_with_question_and_titles() -> None:
+    made, model = scripted(said("catalogue"))
+    found = await made.run(ask(UNSURE), 1, ["Life of Teutberga"], tabular=False)
+    assert (found.structure, found.confidence, found.margin, found.reason) == ("catalogue", 0.8, 0.5, "so it seems")
+    assert len(model.history) == 1
+    sent = model.history[0]["messages"][-1]["content"]
+    assert UNSURE in sent
+    assert "Life of Teutberga" in sent
+
+
+@pytest.mark.parametrize(
+    "answer", [said("mind map"), said("table", margin=7), {"routed": {"structure": "table"}}, {"routed": "table"}]
+)
+async def test_an_unknown_type_or_a_margin_out_of_range_is_refused(answer: dict[str, object]) -> None:
+    made, _ = scripted(answer, answer)
+    with pytest.raises(AnswerMalformed, match="route"):
+        await made.run(ask(UNSURE), 1, [], tabular=False)
+
+
+async def test_a_structure_that_the_caller_asks_for_is_taken_and_no_other_tried() -> None:
+    made, model = scripted()
+    found = await choose_structure(ask(UNSURE), Pool((), ()), made, "graph")
+    assert found == RouteDecision(type="graph", confidence=1.0, margin=1.0, reason="asked for by the caller")
+    assert (found.second, model.history) == (None, [])
+
+
+async def test_a_model_that_is_not_sure_gets_the_rules_choice_beside_its_own() -> None:
+    made, _ = scripted(said("graph", margin=0.1))
+    by_rules = routed(UNSURE)
+    found = await choose_structure(ask(UNSURE), Pool((), ()), made, None)
+    assert (found.type, found.second) == ("graph", by_rules[0].structure)
+    assert by_rules[0].structure != "graph"
+
+
+@pytest.mark.parametrize(
+    ("margin", "second"), [(0.0, "graph"), (TRY_BOTH - 0.01, "graph"), (TRY_BOTH, None), (1.0, None)]
+)
+def test_a_second_structure_is_tried_where_the_margin_is_small(margin: float, second: str | None) -> None:
+    ordered = [
+        Routed(structure=structure, confidence=0.2, margin=0.0, reason="") for structure in ("table", "graph", "chunk")
+    ]
+    chosen = ordered[0].model_copy(update={"margin": margin})
+    assert second_choice(chosen, ordered) == second
+
+
+def test_the_questions_that_the_signs_were_made_on_keep_their_structures() -> None:
+    rows = [Asked.model_validate(json.loads(line)) for line in DEVELOPMENT.read_text(encoding="utf-8").splitlines()]
+    wrong = [row.question for row in rows if routed(row.question, list(row.documents))[0].structure != row.type]
+    assert len(wrong) <= 0.05 * len(rows), wrong

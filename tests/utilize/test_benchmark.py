@@ -1,0 +1,48 @@
+"""The rule by which the benchmark of many documents calls an answer exactly right."""
+
+import pytest
+
+from benchmarks.loong_questions import LoongQuestion, half, is_right
+
+NAMES = ("ORREL FOODS INC", "VELL GLASS CORP \\DE\\")
+
+
+def question(level: int, gold: str) -> LoongQuestion:
+    return LoongQuestion(id="q", level=level, language="en", text="?", answer=gold, documents=("a", "b"), names=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("level", "gold", "values", "said", "right"),
+    [
+        (1, "$ (0.63)", ["(0.63)"], "", True),
+        (1, "$ (0.63)", ["0.63"], "", False),
+        (1, "$17,835 in thousands", ["17,835"], "", True),
+        (1, "VELL GLASS CORP \\DE\\", ["Vell Glass Corporation"], "", True),
+        (2, "ORREL FOODS INC", ["VELL GLASS CORP"], "", False),
+        (2, "ORREL FOODS INC", ["ORREL FOODS INC", "VELL GLASS CORP"], "", False),
+        (2, "['4,002.00', '82,130.68元']", ["4,002.00", "82,130.68"], "", True),
+        (2, "['4,002.00', '82,130.68元']", ["82,130.68", "4,002.00"], "", False),
+        (3, "{'high': ['ORREL FOODS INC'], 'low': []}", [], '{"high": ["Orrel Foods, Inc."]}\nmore', True),
+        (3, "{'high': ['ORREL FOODS INC']}", [], '{"low": ["ORREL FOODS INC"]}', False),
+        (4, "It increased from $5,000 in 2022 to $7,000 in 2023.", [], "It increased from 5,000 to 7,000.", True),
+        (4, "It increased from $5,000 in 2022 to $7,000 in 2023.", [], "It decreased from 7,000 to 5,000.", False),
+        (
+            4,
+            "2021年为1336.80亿元，2022年增至1742.05亿元。",
+            [],
+            "从133,680,278,000.00元增加到174,204,810,000.00元",
+            True,
+        ),
+    ],
+)
+def test_an_answer_is_right_by_its_figures_names_and_classes(
+    level: int, gold: str, values: list[str], said: str, right: bool
+) -> None:
+    assert is_right(question(level, gold), tuple(values), said) is right
+
+
+def test_the_halves_part_the_questions_of_each_level() -> None:
+    questions = [question(level, str(number)) for level in (1, 2) for number in range(4)]
+    assert half(questions, "even") + half(questions, "odd") != half(questions, "all") == questions
+    assert [one.answer for one in half(questions, "even")] == ["0", "2", "0", "2"]
+    assert [one.answer for one in half(questions, "odd")] == ["1", "3", "1", "3"]
