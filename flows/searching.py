@@ -8,12 +8,13 @@ from flows.utilizing import utilized
 from prompts.engine.models import Models
 from prompts.filter import Filter
 from prompts.route import Route
+from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize
 from storage.records import Passage
 from tasks.better_supported import better
 from tasks.filter import filter_passages
 from tasks.route import choose_structure, hypothesis_of
-from tasks.structurize.step import SHORT, THOROUGH, Effort, structurize
+from tasks.structurize.step import SHORT, THOROUGH, Apart, Effort, structurize
 
 
 async def searched(view: View, passages: Sequence[Passage], models: Models) -> Context:
@@ -29,16 +30,19 @@ async def searched(view: View, passages: Sequence[Passage], models: Models) -> C
     chains = view.chains(pool, route.type)
     if chains is not None:
         return Context(passages, chains, route, kept)
-    builder, effort = Structurize(models), effort_of(view)
-    built = await structurize(route, pool, relevance, builder, effort, view.shelf)
+    builder, apart = Structurize(models), Apart(ReadSchema(models), view.shelf)
+    built = await structurize(route, pool, relevance, builder, effort_of(view, models), apart)
     if route.second is not None:  # a close call: what the documents give decides it
         instead = route.model_copy(update={"type": route.second})
-        other = await structurize(instead, pool, relevance, builder, SHORT, view.shelf)
+        other = await structurize(instead, pool, relevance, builder, SHORT, apart)
         built, route = better(built, other, route, relevance)
     return Context(passages, built, route, kept)
 
 
-def effort_of(view: View) -> Effort:
-    """Every document is read where the caller asks for a structure or names the documents."""
+def effort_of(view: View, models: Models) -> Effort:
+    """Every document is read where the caller asks for a structure or names the documents, unless a model has read them
+    for a table already."""
     named = view.options.documents is not None
+    if any(step == "table" for step, _, _ in models.meter.rows()):
+        return SHORT
     return THOROUGH if named or view.options.structure is not None or view.options.mode == "struct" else SHORT

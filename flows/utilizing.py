@@ -13,6 +13,7 @@ from flows.contexts import Context
 from prompts.engine.models import Models
 from prompts.language.chain_question import ChainPlan, chain_plan_of, relation_of
 from prompts.reading.evidence import Evidence
+from prompts.structures.table import WriteTable
 from prompts.structurize import Built
 from prompts.utilize import PlanTable
 from storage.records import Passage, RouteDecision, StructureType
@@ -41,7 +42,9 @@ async def utilized(
     named = view.options.documents
     documents = named if named and len(named) <= MOST_NAMED else _tabular(view, passages, route)
     chunks, planner = _Chunks(view), PlanTable(models)
-    told = await utilize(view.taken, documents, view.documents, chunks.at, planner, route.type == "table")
+    told = await utilize(
+        view.taken, documents, view.documents, chunks.at, planner, route.type == "table", WriteTable(models)
+    )
     if told is None:
         return None
     reason = route.reason if route.type == "table" else f"a plan over tables ({route.type}: {route.reason})"

@@ -14,11 +14,12 @@ from prompts.reading.relevance import Relevance
 from prompts.structures.checks import StructureName, checked, has_figures, numbered
 from prompts.structures.procedure import steps_of
 from prompts.structures.render import rendered
+from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize, structurize_offline
 from storage.records import Chunk, RouteDecision
 from storage.side import SideLimits, SideStore
 from tasks.evidence import Pool, pool_of
-from tasks.structurize.step import CALL_TOKENS, THOROUGH, Structured, packed, shown_of, structurize
+from tasks.structurize.step import CALL_TOKENS, THOROUGH, Apart, Structured, packed, shown_of, structurize
 
 SALE = Evidence(0, "sales", "Sales of Orla", "Orla sold paper for $1,308,463 in 2023.")
 STEP = Evidence(0, "manual", "Manual", "If the alarm sounds, close valve V-14 and call the shift lead.")
@@ -103,6 +104,9 @@ def test_each_type_is_written_in_its_own_form() -> None:
     cells = [element(SALE, "Orla", "sales", "$1,308,463"), element(SALE, "Orla", "year", "2023")]
     assert rendered("table", cells) == "|  | sales | year |\n| --- | --- | --- |\n| Orla | $1,308,463 | 2023 |"
     assert rendered("graph", [element(SALE, "Orla", "sold", "paper")]) == "Orla -[sold]-> paper"
+    met = Evidence(0, "d", "Velin Museum", "Tomas Reyd (born 1890) founded the Velin Museum.")
+    triple = element(met, "Tomas Reyd", "founded", "Velin Museum")
+    assert rendered("graph", [triple]) == "Tomas Reyd (person) -[founded]-> Velin Museum (organisation)"
     assert rendered("algorithm", steps_of([STEP, STEP])) == ""
     lines = [element(SALE, "1", "", "Orla sold paper"), element(SALE, "1.1", "", "in 2023")]
     assert rendered("catalogue", lines) == "1 Orla sold paper\n  1.1 in 2023"
@@ -172,7 +176,9 @@ ORLA, KESTREL = ("Orla Bridge", "designed by", "Tomas Reyd", 0), ("Kestrel Bridg
 
 async def structured(texts: Mapping[str, str], made: Structurize, store: SideStore | None = None) -> Structured:
     shelf = store.structures if store else None
-    return await structurize(routed("graph"), pool(texts), judge("Who designed the bridges?"), made, THOROUGH, shelf)
+    return await structurize(
+        routed("graph"), pool(texts), judge("Who designed the bridges?"), made, THOROUGH, Apart(shelf=shelf)
+    )
 
 
 async def test_what_a_model_invents_is_refused_and_counted_by_document() -> None:
@@ -240,3 +246,23 @@ def test_figures_of_prose_are_cells_under_the_words_around_them() -> None:
     assert [(one.attribute, one.value) for one in found.elements] == [
         ("Orla sold paper for … in 2023", "$1,308,463"), ("Orla sold paper for $1,308,463 in …", "2023"),
     ]  # fmt: skip
+
+
+async def test_one_schema_serves_all_documents_of_a_table_and_other_questions_after_it(tmp_path: Path) -> None:
+    texts = {name: f"{name.title()} is {length} m long. " + "It is old and made of stone. " * 90 for name, length in
+             (("orla", 412), ("kestrel", 97))}  # fmt: skip
+    store = SideStore(tmp_path / "side.sqlite")
+    schema = {"schema_found": {"things": [], "attributes": ["length"], "periods": []}}
+    asked = []
+    for question in ("How long are the bridges Orla and Kestrel?", "Which bridge is longer, Orla or Kestrel?"):
+        lengths = [built(("Orla", "length", "412 m", 0)), built()]
+        made, model = answering(*lengths)
+        schemer = ReadSchema(Models.offline())
+        schemer.lm = DummyLM([schema], adapter=dspy.JSONAdapter())
+        apart = Apart(schemer, store.structures)
+        await structurize(routed("table"), pool(texts), judge(question), made, THOROUGH, apart)
+        asked.append([call["messages"][-1]["content"] for call in model.history])
+    assert len(asked[0]) == 2
+    assert all("Columns: length." in content for content in asked[0])
+    assert asked[1] == []
+    store.close()

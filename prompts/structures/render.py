@@ -3,10 +3,11 @@
 (StructRAG, section 2.3: the knowledge k_i of each type.) Figures stand as in the source.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from prompts.language.words import is_han
+from prompts.language.words import fold_name, is_han
 from prompts.reading.evidence import Evidence
+from prompts.reading.pick import names_of
 from prompts.structures.checks import StructureName
 
 _OPENERS = frozenset("if when whenever unless until once before after in only as where".split())
@@ -39,7 +40,26 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _graph(elements: Sequence[Evidence]) -> str:
-    return "\n".join(dict.fromkeys(f"{element.label} -[{element.attribute}]-> {element.value}" for element in elements))
+    """Typed triples, one a line: "Ilse Marrand (person) -[founded]-> Marrand & Oke (organisation)"."""
+    kinds = kinds_in(elements)
+    return "\n".join(
+        dict.fromkeys(f"{_typed(one.label, kinds)} -[{one.attribute}]-> {_typed(one.value, kinds)}" for one in elements)
+    )
+
+
+def kinds_in(elements: Sequence[Evidence]) -> dict[str, str]:
+    """The kinds of the names in the sentences (person, place, organisation, …), where the text tells them."""
+    found: dict[str, str] = {}
+    for element in elements:
+        for name in (*names_of(element.text), *names_of(element.title)):
+            if name.kind not in {"", "thing", "name"}:
+                found.setdefault(fold_name(name.text), name.kind)
+    return found
+
+
+def _typed(end: str, kinds: Mapping[str, str]) -> str:
+    kind = kinds.get(fold_name(end))
+    return f"{end} ({kind})" if kind else end
 
 
 def _algorithm(elements: Sequence[Evidence]) -> str:

@@ -2,7 +2,7 @@
 
 K = {k_i} and B = {b_i}: the elements of each document, compared with their sentences, and a description of each. Rules
 make what they can make without loss; a model structures the rest, large documents each in a call of their own, all of
-them in parallel.
+them in parallel. Where the parts of a table are built apart, one schema says first which columns all of them have.
 """
 
 import json
@@ -16,6 +16,7 @@ from prompts.reading.relevance import Relevance
 from prompts.reading.sure import nearest
 from prompts.structures.offline import is_exact
 from prompts.structures.render import rendered
+from prompts.structures.schema import ReadSchema
 from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
 from storage.record import content_id
 from storage.records import Chunk, DocumentStructure, Relation, RouteDecision, StructureType
@@ -65,15 +66,23 @@ class Structured:
     built: tuple[Built, ...] = ()
 
 
+@dataclass(frozen=True)
+class Apart:
+    """What serves where documents are structured apart: who names the columns of all, and where they are kept."""
+
+    schemer: ReadSchema | None = None
+    shelf: Shelf | None = None
+
+
 @step("structurize")
 async def structurize(
     route: RouteDecision, pool: Pool, relevance: Relevance, builder: Structurize, effort: Effort = SHORT,
-    shelf: Shelf | None = None,
+    apart: Apart | None = None,
 ) -> Structured:  # fmt: skip
     """Structure each document by rules where they are exact, the others by a model (offline: by rules).
 
-    What a model made is kept on the `shelf`, by the sentences, the type and what was wanted. Where the structure fits
-    no document, fall back to chunks.
+    What a model made is kept on the shelf, by the sentences, the type and what was wanted: the question, or of a table
+    in several calls the columns that the schema names. Where the structure fits no document, fall back to chunks.
     """
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:
@@ -87,7 +96,10 @@ async def structurize(
             inexact += pieces
     if inexact:
         shown = _shown(inexact, relevance, effort)
-        built |= await _by_model(route.type, shown, Kept(relevance.ask.text, builder, shelf))
+        wanted, schemer = relevance.ask.text, apart.schemer if apart else None
+        if schemer is not None and route.type == "table" and len(packed(shown)) > 1:
+            wanted = await _columns(wanted, shown, schemer)
+        built |= await _by_model(route.type, shown, Kept(wanted, builder, apart.shelf if apart else None))
         built |= {name: _unread(by_document[name]) for name in by_document if name not in built}
     ordered = tuple(built[document] for document in by_document)
     elements = tuple(element for one in ordered for element in one.elements)
@@ -114,6 +126,16 @@ def _bounded(text: str) -> str:
         return text
     cut = text[:SHOWN_SIGNS].rpartition("\n")[0] or text[:SHOWN_SIGNS]
     return f"{cut}\n…"
+
+
+async def _columns(question: str, documents: Sequence[Sequence[Evidence]], schemer: ReadSchema) -> str:
+    """What is wanted of every document, so that all have the same columns; the question where none is named."""
+    found = await schemer.run(question, [pieces[0].title for pieces in documents])
+    if not found.attributes:
+        return question
+    rows = f" Rows: {'; '.join(found.things)}." if found.things else ""
+    periods = f" Periods: {'; '.join(found.periods)}." if found.periods else ""
+    return f"Columns: {'; '.join(found.attributes)}.{rows}{periods}"
 
 
 def _shown(evidence: Sequence[Evidence], relevance: Relevance, effort: Effort) -> list[list[Evidence]]:

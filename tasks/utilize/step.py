@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from prompts.language.asked import Ask
+from prompts.structures.table import WriteTable
 from prompts.utilize import PlanTable
 from storage.records import Document
 from tasks.step import step
@@ -16,19 +17,22 @@ from tasks.utilize.gather import gather
 from tasks.utilize.subjects import Subject, proper
 from tasks.utilize.tell import ChunkAt, Told, tell
 from tasks.utilize.work import work
+from tasks.utilize.written import with_written
 
 # Documents by id.
 Read = Callable[[Sequence[str]], Mapping[str, Document]]
 
 
 @step("utilize")
-async def utilize(
-    ask: Ask, documents: Sequence[str], read: Read, chunk_at: ChunkAt, planner: PlanTable, for_table: bool = False
-) -> Told | None:
+async def utilize(  # noqa: PLR0913, PLR0917 -- what is asked, of what, and who plans and reads
+    ask: Ask, documents: Sequence[str], read: Read, chunk_at: ChunkAt, planner: PlanTable, for_table: bool = False,
+    writer: WriteTable | None = None,
+) -> Told | None:  # fmt: skip
     """The answer from the tables of all the documents (ids), or None where the question is none for tables, or where
     they hold nothing of it: then passages have to answer. Documents are read only for a question with a plan.
 
-    `for_table`: the router has chosen a table.
+    `for_table`: the router has chosen a table; then the `writer`, where it has a model, reads the documents in which
+    no rule finds what is asked for.
     """
     plan = await planner.run(ask, for_table)
     if plan is None or not documents:
@@ -37,6 +41,9 @@ async def utilize(
     # New documents and attributes take CPU: other questions go on meanwhile.
     subjects = await asyncio.gather(*(asyncio.to_thread(subject_of, stored[name]) for name in documents))
     gathered = await asyncio.to_thread(gather, plan, ask.text, subjects, matching)
+    if for_table and writer is not None and not writer.is_offline and (gathered is None or gathered.missing):
+        subjects = await with_written(plan, subjects, stored, writer)
+        gathered = await asyncio.to_thread(gather, plan, ask.text, subjects, matching)
     if gathered is None or not gathered.found:
         return None
     return tell(ask, gathered, work(gathered), chunk_at)

@@ -23,6 +23,8 @@
 | explore | the same; next are the names in them |
 | hypothesize | the question as a statement |
 | direct | the last name of the question |
+| table | the first figure of each sentence, without commas |
+| schema | the last two words |
 | answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
 """
 
@@ -263,6 +265,8 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "classify": traversal.classify,
     "plan": traversal.plan,
     "plan_table": tables.plan_table,
+    "table": tables.fill_table,
+    "schema": tables.find_schema,
     "rate": collection.rate,
     "partial": collection.partial,
     "explore": collection.explore,

@@ -30,6 +30,8 @@ INPUTS: dict[str, dict[str, object]] = {
     "explore": {"question": "Where is Ada Lovelace?", "focus": "London", "reports": [f"T\n[1] {PASSAGE}"]},
     "hypothesize": {"question": "Where is Ada Lovelace?"},
     "direct": {"question": "Where is Ada Lovelace?"},
+    "table": {"attributes": ["[0] length"], "title": "T", "sentences": ["[0] It is 4 m long."]},
+    "schema": {"question": "Where is the bridge length?", "titles": ["T"]},
     "answer": {"question": "Where is Ada Lovelace?", "found": [], "evidence": [f"[1] T: {PASSAGE}"]},
 }
 SHOWN = '{\n "found": {\n }\n}'

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.server.words import figures
+
 _OF = re.compile(r"\b(?:the|their) (?P<attribute>\w+(?: \w+)?)$|(?P<last>\w+)$")
 
 
@@ -29,3 +31,45 @@ def plan_table(fields: Mapping[str, str | Sequence[str]]) -> TablePlan:
         return TablePlan("none", "")
     named = _OF.search(question)
     return TablePlan("list", (named["attribute"] or named["last"]) if named else question)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure with its sentence."""
+
+    thing: str
+    attribute: int
+    raw: str
+    period: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The cells of a document."""
+
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table."""
+
+    things: tuple[str, ...]
+    attributes: tuple[str, ...]
+    periods: tuple[str, ...]
+
+
+def fill_table(fields: Mapping[str, str | Sequence[str]]) -> Table:
+    """The first figure of each sentence, without the signs between its digits, as models write them."""
+    found = []
+    for place, sentence in enumerate(fields["sentences"]):
+        told = figures(sentence.partition("] ")[2])
+        if told:
+            found.append(Cell(str(fields["title"]), 0, told[0].replace(",", ""), "", place))
+    return Table(tuple(found))
+
+
+def find_schema(fields: Mapping[str, str | Sequence[str]]) -> Schema:
+    """The question's last two words."""
+    return Schema((), (" ".join(str(fields["question"]).rstrip(" ?.").split()[-2:]),), ())

@@ -23,6 +23,8 @@ from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.rewrite import Rewrite
 from prompts.route import Route
+from prompts.structures.schema import ReadSchema
+from prompts.structures.table import WriteTable
 from prompts.structurize import Structurize
 from prompts.summarize import Summarize
 from prompts.traverse import PlanTraversal
@@ -33,7 +35,8 @@ from tests.server.inputs import INPUTS, PASSAGE
 
 STEPS = (
     AnswerStep, Classify, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
-    PlanTable, PlanTraversal, Rate, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
+    PlanTable, PlanTraversal, Rate, ReadSchema, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
+    WriteTable,
 )  # fmt: skip
 
 
