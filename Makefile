@@ -14,6 +14,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_BUDGET := 900
+# Tests run in so many processes; each file in one of them.
+TEST_PROCESSES ?= 2
 DATA ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -61,7 +63,7 @@ test: $(READY) ## check, then every test
 	@started=$$(date +%s) \
 		&& $(MAKE) --no-print-directory check \
 		&& echo "checks took $$(($$(date +%s) - started)) s" \
-		&& $(BIN)/python -m pytest --durations=10 \
+		&& $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 \
 		&& echo "make test took $$(($$(date +%s) - started)) s of $(TEST_BUDGET) s"
 
 bench: data $(READY) ## measure retrieval on published sets: make bench DATA=path/to/data

@@ -11,8 +11,8 @@ StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
 Mode = Literal[
-    "auto", "direct", "naive", "ts", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix", "traverse",
-    "struct",
+    "auto", "direct", "naive", "ts", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix",
+    "traverse", "struct",
 ]  # fmt: skip
 
 
