@@ -29,6 +29,7 @@ _FORMS: tuple[tuple[Form, tuple[str, ...]], ...] = (
         (
             r"(?i)\b(?:connected|related|linked|associated)\s*(?:(?:to|with) each other)?\s*\?*$",
             r"(?i)\b(?:connection|relationship|link|path)s? between\b",
+            r"(?i)^how (?:is|are|was|were)\b.+\b(?:connected|related|linked|tied) (?:to|with)\b",
             r"(?i)^(?:what|how) (?:links?|connects?|relates?|ties)\b",
             r"(?i)\bhave to do with\b|^what (?:do|does|did)\b.*\b(?:have in common|share)\W*$",
         ),
@@ -73,6 +74,13 @@ _OPTIONS = re.compile(
 _OPENING = re.compile(
     r"^(?:between|of|out of|from)\s+(?P<one>.+?)\s+(?:and|or)\s+(?P<two>.+?)\s*,\s*(?=which|who|what)", re.I
 )
+# "Which of A, B and C is the longest?"
+_AMONG = re.compile(
+    r"^(?:which|what|who)(?: one)? (?:out )?of (?P<all>.+?,? (?:and|or) .+?) "
+    r"(?:is|was|are|were|has|had|have|did|does)\b",
+    re.I,
+)
+_AND = re.compile(r",\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+")
 # "Was A or B born first?"
 _EITHER = re.compile(
     r"^(?:is|was|are|were|did|does|has|have|had)\s+(?:the\s+)?(?P<one>.+?)\s+or\s+(?:the\s+)?(?P<two>.+?)\s+"
@@ -94,6 +102,7 @@ _SHARE = re.compile(
     r"^what (?:do|does|did)\s+(?:the\s+)?(?P<one>.+?)\s+and\s+(?:the\s+)?(?P<two>.+?)\s+(?:both\s+)?(?:have|share)\b",
     re.I,
 )
+_NAMED = re.compile(r"[A-Z0-9]")
 _ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\w* [A-Z]|[A-Z])")
 
 
@@ -131,8 +140,10 @@ def _direction(text: str) -> Direction:
 def _options(text: str) -> tuple[str, ...]:
     """What a question chooses between; nothing where it chooses among all there is."""
     pair = _EITHER.match(text) or _OPENING.match(text)
-    listed = _OPTIONS.search(text)
-    if pair is None and listed is not None and " or " in listed.group(1):
+    listed, parts = _OPTIONS.search(text), _among(text)
+    if parts:
+        pass
+    elif pair is None and listed is not None and " or " in listed.group(1):
         parts = re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", listed.group(1))
     else:
         pair = pair or _BARE.search(text)
@@ -140,6 +151,13 @@ def _options(text: str) -> tuple[str, ...]:
             return ()
         parts = [pair["one"], pair["two"]]
     return tuple(_ARTICLE.sub("", part.strip(' "“”')).strip() for part in parts if part.strip())
+
+
+def _among(text: str) -> list[str]:
+    """The things of "which of A, B and C …", if all are named."""
+    found = _AMONG.match(text)
+    parts = _AND.split(found["all"]) if found else []
+    return parts if all(map(_NAMED.search, parts)) else []
 
 
 def _pair(text: str, form: Form) -> tuple[str, ...]:

@@ -49,6 +49,20 @@ _MEASURE_ZH = {
 }
 
 
+_LENGTHS = re.compile(
+    r"\d\s*-?(?:[kcm]?m|met(?:re|er)s?|kilomet(?:re|er)s?|miles?|feet|foot|ft|inches|yards?|hours?|minutes?|days?|"
+    r"weeks?|months?|years?|pages?)\b|[米里尺丈]|[年月日时分]",
+    re.I,
+)
+_WEIGHTS = re.compile(r"\d\s*-?(?:[km]?g|t|tons?|tonnes?|pounds?|lbs?|stone)\b|[吨克斤]", re.I)
+# "The highest income" is no height: only words that never speak of sums count.
+_UNITS = (
+    (frozenset("longest longer shortest shorter tallest taller widest wider deepest deeper".split()), _LENGTHS),
+    (frozenset("heaviest heavier".split()), _WEIGHTS),
+)
+_ARTICLE = re.compile(r"^(?:the|a|an) (?=[A-Z])", re.I)
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """What one of the compared things has: its name, the raw figure, its amount, and the evidence."""
@@ -64,7 +78,7 @@ def compare(desk: Desk) -> Reading:
 
     With fewer than two figures nothing can be compared: what is known of the options is offered as partial.
     """
-    figures = _of_options(desk) if desk.ask.options else _of_rows(desk)
+    figures = (_rows_of_options(desk) or _of_options(desk)) if desk.ask.options else _of_rows(desk)
     if len(figures) < 2:
         return _known_of_options(desk, figures)
     return ranked(desk.ask, figures)
@@ -107,11 +121,19 @@ def _of_options(desk: Desk) -> list[Figure]:
     figures = []
     for option in desk.ask.options:
         relevance = _judge_of(desk, option)
-        best = _best(relevance, desk.evidence, option, [other for other in desk.ask.options if other != option])
+        others = [other for other in desk.ask.options if other != option]
+        best = _best(relevance, desk.evidence, option, others, units_of(desk.ask))
         number = amount_of(best.value, measured(desk.ask)) if best else None
         if best is not None and number is not None:
             figures.append(Figure(_named(option, relevance.aliases), best.value, number, best.evidence))
     return figures
+
+
+def _rows_of_options(desk: Desk) -> list[Figure]:
+    """The options' own rows of a table whose column is what is compared; nothing unless each option has one."""
+    rows = {fold_name(figure.thing): figure for figure in _of_rows(desk)}
+    figures = [rows.get(fold_name(option)) for option in desk.ask.options]
+    return [figure for figure in figures if figure] if all(figures) else []
 
 
 def _judge_of(desk: Desk, option: str) -> Relevance:
@@ -128,8 +150,17 @@ def _judge_of(desk: Desk, option: str) -> Relevance:
     return desk.relevance.about(sub, beside(option, desk.relevance.aliases))
 
 
-def _best(relevance: Relevance, evidence: Sequence[Evidence], option: str, others: Sequence[str]) -> Scored | None:
-    """The best valued sentence about one option and not rather about another."""
+def units_of(ask: Ask) -> re.Pattern[str] | None:
+    """How a figure of what is compared must be written: a length in metres, not in crowns; None where any will do."""
+    words = set(_words(ask.text))
+    return next((pattern for sizes, pattern in _UNITS if words & sizes), None)
+
+
+def _best(
+    relevance: Relevance, evidence: Sequence[Evidence], option: str, others: Sequence[str],
+    units: re.Pattern[str] | None,
+) -> Scored | None:  # fmt: skip
+    """The best valued sentence about one option and not rather about another, with a figure in these units."""
     own = set(concept_terms(option)) or {fold(option)}
     theirs = {term for other in others for term in concept_terms(other)}
     # What all of them are called ("… Bridge") tells none of them from the others.
@@ -140,6 +171,8 @@ def _best(relevance: Relevance, evidence: Sequence[Evidence], option: str, other
         here = term_set(piece.text) | term_set(piece.title)
         share = len(own & (here | term_set(piece.heading) | term_set(piece.before))) / len(own)
         dated = relevance.ask.expects == "date" and _opens_with(option, piece) and not _LIVES.search(relevance.ask.text)
+        if units and scored.value and not units.search(scored.value):
+            continue
         if not scored.value or share < 0.5 or (scored.cues < _SHARED and not dated):
             continue
         fit = scored.score + share - 0.3 * len(strange & here) / max(len(strange), 1)
@@ -190,7 +223,7 @@ def _within_year(date: str) -> float:
 
 def _named(option: str, known: Mapping[str, Sequence[str]]) -> str:
     """The option by its name where the graph knows one, else as the question writes it."""
-    full = max(known, key=len, default=option)
+    full = _ARTICLE.sub("", max(known, key=len, default=option))
     return full if len(full) > len(option) else option[:1].upper() + option[1:]
 
 

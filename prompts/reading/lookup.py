@@ -10,7 +10,7 @@ from prompts.reading.claims import Claim, Desk, Reading, abstain, claim, ending,
 from prompts.reading.evidence import Evidence
 from prompts.reading.grounds import named
 from prompts.reading.pick import life_date, says_its_kind
-from prompts.reading.relevance import Scored
+from prompts.reading.relevance import Scored, holding
 
 MAX_LISTED = 12
 # From these log odds on, the evidence is taken to be about the question; sure from the second on.
@@ -19,6 +19,8 @@ GROUNDED, SURE = -0.5, 0.5
 READ, WITHOUT_VALUE = 6, 1.0
 # So do so many of those that cover it best; what has nearly all of its words counts for so much more.
 COVERING, WHOLE, HALF, WHOLLY = 4, 0.75, 0.4, 12.0
+# Asked about today, what still holds counts for so much more, what no longer does for so much less.
+LASTING = 1.0
 # A question that names nothing must be covered so far.
 NAMELESS = 0.85
 _TYPED = frozenset({"date", "money", "number", "person", "place"})
@@ -45,8 +47,8 @@ def look_up(desk: Desk) -> Reading:
     # Where no name is known, the words alone must say what is meant.
     floor = (0.3 if exact else 0.4) if desk.relevance.names else 0.55
     best = _likeliest(desk)
-    if exact and not best.value and best.names < 0.5:
-        return abstain(desk.ask)
+    if exact and best.names < 0.5 and (not best.value or len(desk.relevance.names) == 1):
+        return abstain(desk.ask)  # a figure of something else is no answer
     about = desk.odds >= SURE or _is_whole(best, desk)
     sure = about and supported(best, cues=floor) and (bool(best.value) or not typed)
     return _told(best, desk.ask, partly=not sure)
@@ -91,7 +93,8 @@ def _likeliest(desk: Desk) -> Scored:
 
     def fit(scored: Scored) -> float:
         whole, lacking = _is_whole(scored, desk), typed and not scored.value
-        return weights[scored.evidence] + WHOLLY * whole - WITHOUT_VALUE * lacking
+        lasts = holding(scored.evidence.text) if desk.relevance.present else 0
+        return weights[scored.evidence] + WHOLLY * whole - WITHOUT_VALUE * lacking + LASTING * lasts
 
     return max(map(desk.relevance.valued, read), key=fit)
 

@@ -33,6 +33,7 @@ _DEMONYM = re.compile(
 )
 _BY = re.compile(r"\b(?:by|with|to|of|named|called|was|is)\s+(?:\w+ing )?(?:the )?(?:[a-z]+(?:-[a-z]+)? ){0,2}$")
 _IN = re.compile(r"\b(?:in|at|near|from|to|of|attended|,)\s+(?:the )?(?:[a-z]+ ){0,2}$")
+_STANDS = re.compile(r"\b(?:in|at|near|on|from)\s+(?:the )?$")
 _ACTIVE = re.compile(r"^who\s+(?!is\b|was\b|were\b|are\b|did\b|does\b)\w+", re.I)
 _ROLE_NEXT = re.compile(r" (?:and|is|was|has|had|who|in|of|at|on|for|from|as|with|to|by|or|[a-z]+(?:ed|s))\b")
 _ALIAS = re.compile(r"\b(?:as|née|né|titled|entitled|known as|called)\s+\S*$")
@@ -91,6 +92,7 @@ def _fit(ask: Ask, text: str, option: Option) -> int:
     before = text[max(0, start - 40) : start]
     if ask.expects == "person":
         fit = 60 * (_BY.search(before) is not None) + 20 * (1 < len(name.split()) < 5)
+        fit -= 90 * (_STANDS.search(before) is not None)  # "was founded in Saltmere": nobody is in
         fit -= 60 * (_LOWER_NEXT.match(text, end) is not None and _ROLE_NEXT.match(text, end) is None)
         if _ACTIVE.match(ask.text) and start < 3 and _ACTED.match(text, end):
             fit += 90

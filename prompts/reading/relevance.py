@@ -150,8 +150,7 @@ class Relevance:
         score += 0.12 * (is_han(evidence.text) == self.ask.chinese)
         if self.present:
             # Asked about today, what still holds comes before what once did.
-            lasting, bygone = _LASTING.search(evidence.text), _BYGONE.search(evidence.text)
-            score += 0.06 * ((lasting is not None) - (bygone is not None))
+            score += 0.06 * holding(evidence.text)
         return Scored(evidence, coverage, names, cues, score)
 
     def valued(self, evidence: Evidence) -> Scored:
@@ -194,6 +193,11 @@ class Relevance:
             else 0.9 * any(_holds(title, form) or _holds(before, form) for form in forms)
             for forms in self.names
         ]
+
+
+def holding(text: str) -> int:
+    """1 where a sentence says that what it tells still holds, -1 where it says that it no longer does, else 0."""
+    return (_LASTING.search(text) is not None) - (_BYGONE.search(text) is not None)
 
 
 @lru_cache(maxsize=50_000)

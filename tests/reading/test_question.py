@@ -17,6 +17,7 @@ FORMS = [
     ("Are Ana Korb and Tomas Reyd both engineers?", "yesno", "yesno"),
     ("Which bridge is the longest?", "compare", "name"),
     ("How are Ana Korb and Tomas Reyd connected?", "connect", "text"),
+    ("How is Ana Korb connected to Tomas Reyd?", "connect", "text"),
     ("What do Ana Korb and Tomas Reyd have in common?", "connect", "text"),
     ("How do I grease the bearings?", "howto", "text"),
     ("Summarise the annual report.", "summary", "text"),

@@ -196,3 +196,30 @@ def test_a_pool_grows_without_renumbering() -> None:
     assert numbers == list(range(len(grown.places)))
     assert isinstance(grown.evidence[-1], Evidence)
     assert grown.evidence[-1].text == "New text."
+
+
+LONG = {
+    "Orla Bridge": "Orla Bridge is of stone. It is 412 metres long and cost 3 million crowns.",
+    "Stone Bridge": "Stone Bridge cost 9 million crowns. It is 97 metres long.",
+}
+
+
+def test_lengths_are_compared_by_lengths() -> None:
+    for question in (
+        "Which is longer, the Orla Bridge or the Stone Bridge?",
+        "Which of the Orla Bridge and the Stone Bridge is the longest?",
+    ):
+        assert read(question, LONG, ["Orla Bridge", "Stone Bridge"]).values == ("Orla Bridge",)
+
+
+def test_nobody_is_where_something_was_founded() -> None:
+    texts = {"Orla Mill": "Orla Mill was founded in Velin in 1871 by Ana Korb, the widow of a baker."}
+    assert read("Who founded Orla Mill?", texts, ["Orla Mill"]).values == ("Ana Korb",)
+
+
+def test_asked_about_today_what_still_holds_is_read() -> None:
+    texts = {
+        "Orla Institute": "Tomas Reyd was the director of the Orla Institute until 2018. "
+        "Since 2018 the director of the Orla Institute is Ana Korb."
+    }
+    assert read("Who is the director of the Orla Institute?", texts, ["Orla Institute"]).values == ("Ana Korb",)

@@ -1,0 +1,197 @@
+"""What does each step make of one document and of one question? The excerpts of docs/tour.md come from here.
+
+    python -m benchmarks.tour [--document ID] [--question TEXT] [--again TEXT]
+
+Indexes the sample corpus offline, as `trellis index examples/corpus` does, in a workspace that is thrown away, and
+prints what every step gave. `--again` is asked after the question: it shows what memory has kept of it.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from flows.asking import AskOptions, answer_question
+from flows.asking_view import View
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.session import Session, open_session
+from flows.settings import Settings
+from storage.records import Answer, Chunk, IndexReport, Record
+
+CORPUS = Path(__file__).resolve().parents[1] / "examples" / "corpus"
+DOCUMENT = "brewery/gullstone-history.md"
+QUESTION = "Where was the engineer born who designed the bridge that carries Gullstone Brewery's water main?"
+PLAIN = "Who designed the Sluice Lane Bridge?"
+AGAIN = "By whom was the Sluice Lane Bridge designed?"
+WIDTH = 200  # characters of a line that quotes
+
+
+class Stop(Record):
+    """A step and what it gave, a line for each thing."""
+
+    step: str
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([f"## {self.step}", *self.lines])
+
+
+def runtime_in(folder: Path, embedding: str = "bundled") -> Runtime:
+    """A runtime with a workspace in the folder, and no settings of the person who runs this."""
+    return open_runtime(Settings(workspace=folder / "workspace", embedding=embedding))
+
+
+def document_stops(document: str, session: Session) -> Iterator[Stop]:
+    """What the index holds of a document, in the order in which it was made."""
+    stored = session.documents([document])[document]
+    yield Stop(
+        step="load",
+        lines=(f"{stored.id}: {stored.title!r}, language {stored.language}, {len(stored.text):,} characters",),
+    )
+    chunks = session.chunks_of([document])[document]
+    yield Stop(
+        step="chunk",
+        lines=tuple(
+            f"{one.id}: characters {one.start}-{one.end}, {one.tokens} tokens, {one.kind}: {_cut(one.text)}"
+            for one in chunks
+        ),
+    )
+    yield from _extracted(chunks, stored.text, session)
+    here = {one.id for one in chunks}
+    places = session.generation.graph.occurrences("entity")
+    yield from _resolved(sorted({place.item for place in places if place.chunk in here}), session)
+    yield from _communities(document, session)
+
+
+def _extracted(chunks: Sequence[Chunk], text: str, session: Session) -> Iterator[Stop]:
+    found = session.generation.extractions.extractions([one.id for one in chunks])
+    mentions = [f"{one.name} ({one.kind}) {one.start}-{one.end}" for part in found for one in part.mentions]
+    yield Stop(step="extract: mentions", lines=tuple(dict.fromkeys(mentions)))
+    relations = [
+        f"{one.source} -[{one.predicate}]-> {one.target} | {_cut(text[one.start : one.end])}"
+        for part in found
+        for one in part.relations
+    ]
+    yield Stop(step="extract: relations", lines=tuple(relations))
+    claims = [
+        f"{one.subject}: {one.kind}, {one.status}, {one.since or '-'} to {one.until or '-'}"
+        f" | {_cut(text[one.start : one.end])}"
+        for part in found
+        for one in part.claims
+    ]
+    yield Stop(step="extract: claims", lines=tuple(claims))
+
+
+def _resolved(entities: Sequence[str], session: Session) -> Iterator[Stop]:
+    graph = session.generation.graph
+    aliases: dict[str, list[str]] = {}
+    for alias in graph.aliases(entities):
+        aliases.setdefault(alias.entity, []).append(f"; {alias.name} ({alias.reason})")
+    nodes = sorted(graph.entities(entities), key=lambda node: (-node.mentions, node.name))
+    yield Stop(
+        step="dedupe",
+        lines=tuple(
+            f"{node.name}: {node.mentions} mentions, degree {node.degree}{''.join(aliases.get(node.id, []))}"
+            for node in nodes
+        ),
+    )
+    yield Stop(step="summarize", lines=tuple(f"{node.name}: {_cut(node.description)}" for node in nodes))
+
+
+def _communities(document: str, session: Session) -> Iterator[Stop]:
+    rooms = session.generation.communities
+    levels = [rooms.communities(level) for level in range(rooms.levels())]
+    yield Stop(
+        step="detect communities",
+        lines=tuple(
+            f"level {number}: {len(level)} communities of {sum(len(one.members) for one in level)} entities,"
+            f" the largest of {max(len(one.members) for one in level)}"
+            for number, level in enumerate(levels)
+        ),
+    )
+    for report in sorted(rooms.reports(), key=lambda one: (one.level, -one.rating, one.community)):
+        findings = [one for one in report.findings if one.document == document]
+        if findings:
+            quotes = (f"- {one.document} {one.start}-{one.end}: {_cut(one.explanation)}" for one in findings)
+            title = f"level {report.level}, rating {report.rating}: {report.title}"
+            yield Stop(step="report", lines=(title, *quotes))
+
+
+def question_stops(answer: Answer, view: View) -> Iterator[Stop]:
+    """What an answer tells of its way."""
+    trace = answer.trace
+    yield Stop(step="rewrite", lines=trace.queries)
+    triggers = (
+        f"Pop = {one.pop}, θ = {one.threshold}, τ = {one.tau}: {'memory' if one.use_memory else 'search'} | {one.query}"
+        for one in trace.trigger
+    )
+    yield Stop(step="trigger", lines=tuple(triggers))
+    entities = view.session.index.entities
+    links = tuple(f"{link.text} → {entities[link.entity].name}" for link in view.links)
+    yield Stop(step="retrieve: link", lines=links)
+    ranked = (f"{one.score:.3f} {one.document} {one.chunk}" for one in answer.passages)
+    yield Stop(step="retrieve: passages", lines=tuple(ranked))
+    counts, route = trace.filter, trace.route
+    judged = (f"{one.label} {one.chunk}: {one.explanation}" for one in counts.judged)
+    labels = f"{counts.entailment} entailment, {counts.neutral} neutral, {counts.contradiction} contradiction"
+    yield Stop(step="filter", lines=(f"{counts.hypothesis} hypothesis: {labels}", *judged))
+    chosen = f"{route.type}, confidence {route.confidence}, margin {route.margin}: {route.reason}"
+    yield Stop(step="route", lines=(f"{trace.question_type} → {chosen}",))
+    built = (f"{one.description}; {one.refused} refused | {_cut(one.text)}" for one in trace.structures)
+    yield Stop(step="structurize", lines=tuple(built))
+    document = {name: view.chunk(name).document for one in trace.subquestions for name in one.evidence}
+    parts = (
+        f"{one.question} → {one.answer} ({', '.join(dict.fromkeys(document[name] for name in one.evidence))})"
+        for one in trace.subquestions
+    )
+    yield Stop(step="decompose", lines=tuple(parts))
+    cited = (f"{one.marker} {one.document} {one.start}-{one.end}: {one.quote}" for one in answer.citations)
+    yield Stop(step="answer", lines=(f"{answer.fallback}: {', '.join(answer.values)}", *cited))
+
+
+async def indexed(runtime: Runtime) -> IndexReport:
+    """The sample corpus as the workspace's next generation."""
+    return await build_index([CORPUS], IndexOptions(), runtime)
+
+
+async def asked(question: str, session: Session) -> tuple[Answer, View]:
+    """The answer, and how its steps saw the session."""
+    answer = await answer_question(question, AskOptions(), session)
+    return answer, View(session, AskOptions(), answer.trace.rewritten, session.runtime.embedder)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+
+
+async def _main(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(prefix="trellis-tour-") as folder:
+        runtime = runtime_in(Path(folder))
+        report = await indexed(runtime)
+        with open_session(runtime) as session:
+            print(*document_stops(options.document, session), sep="\n\n")
+            made = f"generation {report.generation}: {report.chunks} chunks, {report.entities} entities"
+            more = f"{report.relations} relations, {report.claims} claims, {report.reports} reports"
+            print(f"\n## publish\n{made}, {more}")
+            for question in (options.question, options.plain, options.again):
+                print(f"\n# {question}\n")
+                print(*question_stops(*await asked(question, session)), sep="\n\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tour; exit code 0."""
+    parser = argparse.ArgumentParser(prog="benchmarks.tour", description=__doc__)
+    parser.add_argument("--document", default=DOCUMENT, help="an id of the sample corpus")
+    parser.add_argument("--question", default=QUESTION)
+    parser.add_argument("--plain", default=PLAIN, help="a question that memory keeps")
+    parser.add_argument("--again", default=AGAIN, help="the same in other words, asked last")
+    asyncio.run(_main(parser.parse_args(arguments)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

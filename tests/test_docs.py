@@ -1,0 +1,149 @@
+"""Do the pages in docs say what is there: the files and functions that they name, their links, and what they quote?"""
+
+import ast
+import asyncio
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from benchmarks import tour
+from flows.session import open_session
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [*DOCS, *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"))]
+MECHANISMS = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+MOST = {"S": 30, "G": 18, "L": 19, "P": 19, "E": 24}
+STATES = ("done", "partly", "open")
+# What is held against the code; the other blocks of the tour depend on the embedder or hold counts of everything.
+QUOTED = frozenset(
+    {
+        "chunk", "extract: mentions", "extract: relations", "extract: claims", "dedupe", "rewrite", "trigger",
+        "decompose", "answer",
+    }
+)  # fmt: skip
+_ROW = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|$", re.M)
+_NAMED = re.compile(r"`((?:[\w.]+/)+[\w.]+\.py)(?:: ([\w.]+))?`")
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
+_BLOCK = re.compile(r"^```text\n## (.+)\n((?:.+\n)+)```$", re.M)
+_MODULE = re.compile(r"\b(benchmarks\.[a-z_]+)\b(?!/)")
+_FIGURE = re.compile(r"(?<![\w.])\.\d+")
+
+
+def rows() -> dict[str, list[str]]:
+    """The cells of each mechanism's row, after its id."""
+    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in _ROW.findall(MECHANISMS)}
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    """Functions, classes and constants of a module, methods as `Class.method`."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            inner = (one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+            found |= {f"{node.name}.{one.name}" for one in inner}
+    return frozenset(found)
+
+
+def absent(text: str) -> list[str]:
+    """The files and functions that a text names and that are not there."""
+    return [
+        f"{file}: {name}"
+        for file, name in _NAMED.findall(text)
+        if not (ROOT / file).is_file() or (name and name not in names_in(ROOT / file))
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that the headings of a page get."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_each_mechanism_has_one_row() -> None:
+    found = [name for name, _ in _ROW.findall(MECHANISMS)]
+    assert found == [f"{system}{number}" for system, most in MOST.items() for number in range(1, most + 1)]
+
+
+def test_a_state_says_done_or_what_is_missing() -> None:
+    states = {name: cells[1] for name, cells in rows().items()}
+    wrong = {name: state for name, state in states.items() if not re.fullmatch(r"done|open|partly: .+", state)}
+    assert wrong == {}
+    counts = Counter(state.split(":")[0] for state in states.values())
+    told = ", ".join(f"{counts[state]} {state}" for state in STATES)
+    assert f"Of {len(states)}: {told}." in MECHANISMS
+
+
+def test_what_is_there_is_shown_and_what_is_not_names_nothing() -> None:
+    for name, (_, state, where, shown) in rows().items():
+        files = [file for file, _ in _NAMED.findall(shown)]
+        if state == "open":
+            assert (where, shown) == ("", ""), name
+        else:
+            assert files, name
+            assert all(file.startswith(("tests/", "benchmarks/")) for file in files), name
+        if state == "done":
+            assert _NAMED.search(where), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_functions_and_benchmarks_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert absent(text) == []
+    modules = set(_MODULE.findall(text))
+    assert [module for module in modules if not (ROOT / f"{module.replace('.', '/')}.py").is_file()] == []
+
+
+def test_a_file_or_a_function_that_is_not_there_is_noticed() -> None:
+    named = "`tasks/route.py: core_content`, `tasks/report_context.py: Desk.whole`"
+    assert absent(named) == []
+    assert absent("`tasks/route.py: fly`, `tasks/wings.py`") == ["tasks/route.py: fly", "tasks/wings.py: "]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for path, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {path}"
+        if anchor and target.suffix == ".md":
+            assert anchor[1:] in anchors(target), f"{page.name}: {path}{anchor}"
+
+
+def test_the_page_on_answers_has_no_figure_of_its_own() -> None:
+    pages = {
+        name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("answers", "experiments", "memory")
+    }
+    measured = _FIGURE.findall(pages["answers"].partition("## Measured")[2])
+    assert len(measured) > 10
+    known = set(_FIGURE.findall(pages["experiments"] + pages["memory"]))
+    assert [figure for figure in measured if figure not in known] == []
+
+
+def test_the_tour_quotes_what_the_steps_give(tmp_path: Path) -> None:
+    quoted = _BLOCK.findall((ROOT / "docs" / "tour.md").read_text(encoding="utf-8"))
+    given = asyncio.run(toured(tmp_path))
+    assert {step for step, _ in quoted} >= QUOTED
+    assert {step for step, _ in quoted} <= {*given, "publish"}
+    lines = [(step, line.rstrip()) for step, block in quoted if step in QUOTED for line in block.splitlines()]
+    assert [(step, line) for step, line in lines if line not in given[step]] == []
+
+
+async def toured(folder: Path) -> dict[str, list[str]]:
+    """The lines of each step, without vectors: none of those that are compared needs them."""
+    runtime = tour.runtime_in(folder, embedding="none")
+    await tour.indexed(runtime)
+    given: dict[str, list[str]] = {}
+    with open_session(runtime) as session:
+        stops = list(tour.document_stops(tour.DOCUMENT, session))
+        for question in (tour.QUESTION, tour.PLAIN, tour.AGAIN):
+            stops += tour.question_stops(*await tour.asked(question, session))
+    for stop in stops:
+        given.setdefault(stop.step, []).extend(line.rstrip() for line in stop.lines)
+    return given
