@@ -33,6 +33,8 @@ _DEMONYM = re.compile(
 )
 _BY = re.compile(r"\b(?:by|with|to|of|named|called|was|is)\s+(?:\w+ing )?(?:the )?(?:[a-z]+(?:-[a-z]+)? ){0,2}$")
 _IN = re.compile(r"\b(?:in|at|near|from|to|of|attended|,)\s+(?:the )?(?:[a-z]+ ){0,2}$")
+_HOW_MANY = re.compile(r"how many\b", re.I)
+_COUNTS = re.compile(r" ([a-z]{3,}s)\b")
 _STANDS = re.compile(r"\b(?:in|at|near|on|from)\s+(?:the )?$")
 _ACTIVE = re.compile(r"^who\s+(?!is\b|was\b|were\b|are\b|did\b|does\b)\w+", re.I)
 _ROLE_NEXT = re.compile(r" (?:and|is|was|has|had|who|in|of|at|on|for|from|as|with|to|by|or|[a-z]+(?:ed|s))\b")
@@ -157,7 +159,8 @@ def _cell(ask: Ask, evidence: Evidence, cues: Collection[str]) -> str:
 
 def _options(ask: Ask, text: str, known: Iterable[Sequence[str]]) -> list[Option]:
     if ask.expects in {"date", "money", "number"}:
-        return [(v.start, v.end, v.text) for v in values_in(text) if _fits(v, ask) and v.text not in ask.text]
+        values = [v for v in values_in(text) if _fits(v, ask) and v.text not in ask.text]
+        return [(v.start, v.end, v.text) for v in values if not _counts_others(ask, text, v)]
     forms = {form for group in known for form in group}
     asked, wrong = fold(ask.text), _WRONG_KINDS.get(ask.expects, set())
     words = set(concept_terms(ask.text))
@@ -169,6 +172,14 @@ def _options(ask: Ask, text: str, known: Iterable[Sequence[str]]) -> list[Option
         if ask.noun in _ASKS_ORIGIN or not _is_origin(text, name)
         if ask.expects != "place" or ask.chinese or _may_be_place(text, name)
     ]
+
+
+def _counts_others(ask: Ask, text: str, value: Value) -> bool:
+    """Whether a figure counts something else than "how many …" asks for ("2,300 drawings" are no bridges)."""
+    counted = _COUNTS.match(text, value.end)
+    if ask.expects != "number" or not _HOW_MANY.match(ask.text) or not ask.noun or value.unit or counted is None:
+        return False
+    return not set(concept_terms(counted[1])) & set(concept_terms(ask.noun))
 
 
 def _may_be_place(text: str, name: NameSpan) -> bool:

@@ -223,3 +223,10 @@ def test_asked_about_today_what_still_holds_is_read() -> None:
         "Since 2018 the director of the Orla Institute is Ana Korb."
     }
     assert read("Who is the director of the Orla Institute?", texts, ["Orla Institute"]).values == ("Ana Korb",)
+
+
+def test_a_figure_that_counts_something_else_is_no_answer() -> None:
+    texts = {"Tomas Reyd": "Tomas Reyd left 2,300 drawings when he had designed 47 bridges."}
+    assert read("How many bridges did Tomas Reyd design?", texts, ["Tomas Reyd"]).values == ("47",)
+    alone = {"Tomas Reyd": "Tomas Reyd designed bridges, and left 2,300 drawings of them."}
+    assert "2,300" not in read("How many bridges did Tomas Reyd design?", alone, ["Tomas Reyd"]).values
