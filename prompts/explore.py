@@ -6,7 +6,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.partial import MOST, Offered, PointWritten, partial_offline
+from prompts.partial import MOST, Offered, PointWritten, partial_offline, shown_by
 from prompts.reading.pick import names_of
 from prompts.reading.relevance import Relevance
 
@@ -49,15 +49,10 @@ class Explore(Step):
         if self.is_offline:
             return explore_offline(texts, relevance)
         shown = [text.written() for text in texts]
-        known = {piece.number for text in texts for _, piece in text.findings}
         found: Explored = (await self.acall(question=relevance.ask.text, focus=focus, reports=shown)).explored
-        points = [
-            point.model_copy(update={"findings": shown_by})
-            for point in found.points
-            if (shown_by := [number for number in dict.fromkeys(point.findings) if number in known])
-        ]
         best = sorted(found.follow_ups, key=lambda one: -one.score)[:MOST_FOLLOW_UPS]
-        return Explored(points=points, follow_ups=[one for one in best if one.score > 0])
+        follow_ups = [one for one in best if one.score > 0]
+        return Explored(points=shown_by(texts, found.points), follow_ups=follow_ups)
 
 
 def explore_offline(texts: Sequence[Offered], relevance: Relevance) -> Explored:

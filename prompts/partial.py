@@ -69,13 +69,18 @@ class Partial(Step):
         if self.is_offline:
             return partial_offline(reports, relevance)
         shown = [report.written() for report in reports]
-        known = {piece.number for report in reports for _, piece in report.findings}
         written: PointsWritten = (await self.acall(question=relevance.ask.text, reports=shown)).partial
-        return [
-            point.model_copy(update={"findings": shown_by})
-            for point in written.points
-            if (shown_by := [number for number in dict.fromkeys(point.findings) if number in known])
-        ]
+        return shown_by(reports, written.points)
+
+
+def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list[PointWritten]:
+    """The points that name findings of these reports, each with those alone."""
+    known = {piece.number for report in reports for _, piece in report.findings}
+    return [
+        point.model_copy(update={"findings": given})
+        for point in points
+        if (given := [number for number in dict.fromkeys(point.findings) if number in known])
+    ]
 
 
 def partial_offline(reports: Sequence[Offered], relevance: Relevance) -> list[PointWritten]:

@@ -7,6 +7,7 @@ from prompts.rate import Rate
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
 from storage.records import Report
+from tasks.portions import portions
 from tasks.step import step
 from tasks.together import together
 
@@ -16,14 +17,11 @@ CALL_TOKENS = 2_000  # of titles and summaries
 @step("rate")
 async def rate_reports(reports: Sequence[Report], relevance: Relevance, rater: Rate) -> list[float]:
     """The relevance of each report, 0-1, in order."""
-    calls: list[list[Evidence]] = []
-    room = 0
-    for number, report in enumerate(reports):
-        size = rough_tokens(f"{report.title} {report.summary}")
-        if not calls or size > room:
-            calls.append([])
-            room = CALL_TOKENS
-        calls[-1].append(Evidence(number, report.community, report.title, report.summary, prior=report.rating / 10))
-        room -= size
+    shown = [
+        Evidence(number, report.community, report.title, report.summary, prior=report.rating / 10)
+        for number, report in enumerate(reports)
+    ]
+    sizes = [rough_tokens(f"{one.title} {one.text}") for one in shown]
+    calls = [[shown[place] for place in portion] for portion in portions(sizes, CALL_TOKENS)]
     rated = await together(rater.run(call, relevance) for call in calls)
     return [rating for call in rated for rating in call]

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from prompts.engine.calls import rough_tokens
 from prompts.language.concepts import concept_terms
+from tasks.portions import portions
 
 T = TypeVar("T")
 PACK_TOKENS = 3_000  # of reports in one call
@@ -38,16 +39,7 @@ def shuffled(reports: Sequence[T], seed: str) -> list[T]:
 
 def packed(texts: Sequence[str], most: int = PACK_TOKENS) -> list[list[int]]:
     """The places of the texts, in order, in portions of at most so many tokens; a longer text is alone."""
-    portions: list[list[int]] = []
-    room = 0
-    for place, text in enumerate(texts):
-        size = rough_tokens(text)
-        if not portions or size > room:
-            portions.append([])
-            room = most
-        portions[-1].append(place)
-        room -= size
-    return portions
+    return portions([rough_tokens(text) for text in texts], most)
 
 
 def filled(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> list[Point]:

@@ -21,6 +21,7 @@ from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offli
 from storage.record import content_id
 from storage.records import Chunk, DocumentStructure, Relation, RouteDecision, StructureType
 from tasks.evidence import Place, Pool
+from tasks.portions import portions
 from tasks.retrieve.facts import GraphFacts
 from tasks.step import step
 from tasks.together import together
@@ -99,7 +100,7 @@ async def structurize(
         wanted, schemer = relevance.ask.text, apart.schemer if apart else None
         if schemer is not None and route.type == "table" and len(packed(shown)) > 1:
             wanted = await _columns(wanted, shown, schemer)
-        built |= await _by_model(route.type, shown, Kept(wanted, builder, apart.shelf if apart else None))
+        built |= await _by_model(route.type, shown, Wanted(wanted, builder, apart.shelf if apart else None))
         built |= {name: _unread(by_document[name]) for name in by_document if name not in built}
     ordered = tuple(built[document] for document in by_document)
     elements = tuple(element for one in ordered for element in one.elements)
@@ -157,20 +158,12 @@ def _unread(pieces: Sequence[Evidence]) -> Built:
 
 def packed(documents: Sequence[Sequence[Evidence]]) -> list[list[Evidence]]:
     """Documents put together, in order, into calls of at most CALL_TOKENS; a larger one has a call of its own."""
-    calls: list[list[Evidence]] = []
-    room = 0
-    for pieces in documents:
-        size = sum(rough_tokens(piece.text) + rough_tokens(piece.title) + 3 for piece in pieces)
-        if not calls or size > room:
-            calls.append([])
-            room = CALL_TOKENS
-        calls[-1] += pieces
-        room -= size
-    return calls
+    sizes = [sum(rough_tokens(piece.text) + rough_tokens(piece.title) + 3 for piece in pieces) for pieces in documents]
+    return [[piece for place in portion for piece in documents[place]] for portion in portions(sizes, CALL_TOKENS)]
 
 
 @dataclass(frozen=True)
-class Kept:
+class Wanted:
     """What is wanted of all documents, who builds it, and where it is kept."""
 
     wanted: str
@@ -182,7 +175,9 @@ class Kept:
         return content_id("str", structure, self.wanted, *(f"{piece.title}\n{piece.text}" for piece in pieces))
 
 
-async def _by_model(structure: StructureType, documents: Sequence[Sequence[Evidence]], kept: Kept) -> dict[str, Built]:
+async def _by_model(
+    structure: StructureType, documents: Sequence[Sequence[Evidence]], kept: Wanted
+) -> dict[str, Built]:
     """The structures of documents by id: from the shelf, the others in as few calls as they fit in, in parallel."""
     keys = {pieces[0].document: kept.key(structure, pieces) for pieces in documents}
     found = {

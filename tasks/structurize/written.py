@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.structures.schema import SchemaFound
 from prompts.structures.table import CellWritten
 from storage.records import Document
-from storage.structures import Cell, Schema
+from storage.structures import Cell
 from tasks.structurize.grids import STATED_IN_SENTENCE
 from tasks.structurize.tables import cells_in
 from tasks.structurize.units import figure_of
@@ -18,11 +17,6 @@ class Placed:
 
     cells: tuple[Cell, ...]
     refused: int
-
-
-def as_schema(found: SchemaFound) -> Schema:
-    """A model's schema as the record that the table is built by."""
-    return Schema(things=tuple(found.things), attributes=tuple(found.attributes), periods=tuple(found.periods))
 
 
 def placed(

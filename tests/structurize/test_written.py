@@ -12,8 +12,7 @@ from prompts.engine.wire import conversation
 from prompts.structures.schema import ReadSchema
 from prompts.structures.table import CellWritten, WriteTable
 from storage.records import Document
-from storage.structures import Schema
-from tasks.structurize.written import as_schema, placed
+from tasks.structurize.written import placed
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ASKED: dict[type[Step], dict[str, str | list[str]]] = {
@@ -40,8 +39,8 @@ async def test_a_model_names_the_attributes_of_all_documents() -> None:
     reader = ReadSchema(Models.offline())
     answer = {"things": ["Nordlicht", "Nordlicht"], "attributes": ["annual  revenue", ""], "periods": ["2023"]}
     reader.lm = DummyLM([{"schema_found": answer}], adapter=dspy.JSONAdapter())
-    found = as_schema(await reader.run("?", ["Nordlicht", "Südhafen"]))
-    assert found == Schema(things=("Nordlicht",), attributes=("annual revenue",), periods=("2023",))
+    found = await reader.run("?", ["Nordlicht", "Südhafen"])
+    assert (found.things, found.attributes, found.periods) == (["Nordlicht"], ["annual revenue"], ["2023"])
 
 
 async def test_a_cell_of_no_attribute_or_sentence_is_none() -> None:
