@@ -1,4 +1,4 @@
-"""How is a question answered once it is rewritten? From memory where that does, else from the documents."""
+"""How is a question answered once it is rewritten? In the mode that fits it, from memory where that does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from functools import partial
 
 from flows.answer_shelf import AnswerShelf
 from flows.asking_view import View
+from flows.choosing import chosen, in_mode
 from flows.contexts import Context
 from flows.modes import CONTEXTS, look_up
 from flows.parted import parted, parts_of, passages_of
@@ -15,23 +16,26 @@ from prompts.answer import AnswerStep
 from prompts.decompose import Decompose
 from prompts.engine.drafts import Withdrawn
 from prompts.engine.models import Models
-from storage.records import Answer, Passage
+from storage.records import Answer, ModeDecision, ModeTried, Passage
 from tasks.answer import Answered, answer, settled
 from tasks.decompose import decompose
 from tasks.filter import with_disagreements
 from tasks.trigger import Recall
 
+SAID = 160  # signs that are kept of what a mode said that gave no answer
+
 
 @dataclass(frozen=True)
 class Response:
     """What the trigger decided, what was laid before the answer, and what was said; `remembered` is what memory has of
-    it from now on."""
+    it from now on, `decision` why this mode was followed, where the caller left that open."""
 
     recall: Recall
     found: Context
     answered: Answered
     shelf: AnswerShelf
     remembered: tuple[Passage, ...] = ()
+    decision: ModeDecision | None = None
 
     def shelve(self, whole: Answer) -> None:
         """Keep the answer for the same question over the same evidence."""
@@ -40,7 +44,30 @@ class Response:
 
 
 async def respond(view: View, queries: Sequence[str], models: Models) -> Response | Answer:
-    """The answer that was written before from the same evidence, or a new one."""
+    """The answer in the mode asked for, or in the first of those that fit the question that gives any.
+
+    Where none does, what the first one said.
+    """
+    if view.options.mode != "auto":
+        return await respond_in(view, queries, models)
+    choice = await chosen(view, models)
+    said: list[Response] = []
+    tried: list[ModeTried] = []
+    for mode in choice.order:
+        if tried and view.options.on_text is not None:
+            view.options.on_text(Withdrawn())
+        one = await respond_in(in_mode(view, mode), queries, models)
+        if isinstance(one, Answer):
+            return one
+        if one.answered.reading.support != "abstained":
+            return replace(one, decision=choice.decision.model_copy(update={"mode": mode, "tried": tuple(tried)}))
+        said.append(one)
+        tried.append(ModeTried(mode=mode, said=one.answered.text[:SAID]))
+    return replace(said[0], decision=choice.decision.model_copy(update={"tried": tuple(tried[1:])}))
+
+
+async def respond_in(view: View, queries: Sequence[str], models: Models) -> Response | Answer:
+    """The answer that was written before from the same evidence, or a new one, in the view's mode."""
     shelf = AnswerShelf(view, models)
     bring = CONTEXTS.get(view.options.mode)
     recall = await recalled(view, queries, searches=bring is None)

@@ -1,6 +1,6 @@
 """How does a question become an answer?
 
-rewrite ─ trigger check ─ retrieve ─ filter ─ route ─ structurize ─ decompose ─ answer ─ remember
+rewrite ─ choose the mode ─ trigger check ─ retrieve ─ filter ─ route ─ structurize ─ decompose ─ answer ─ remember
 
 This is the story without Prefect; `flows.query` runs it as a recorded flow.
 """
@@ -40,7 +40,8 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     recall, found, answered = said.recall, said.found, said.answered
     structured = found.structured
     trace = Trace(
-        mode=view.mode, rewritten=asked.question, queries=tuple(asked.queries), trigger=recall.decisions,
+        mode=said.decision.mode if said.decision else options.mode, decision=said.decision,
+        rewritten=asked.question, queries=tuple(asked.queries), trigger=recall.decisions,
         filter=found.kept.counts, question_type=found.question_type or question_type(taken, hop_count(taken)),
         route=found.route, structure=found.structure or structured.type,
         subquestions=found.subquestions or answered.subquestions,

@@ -224,14 +224,6 @@ class View:
 
         return Reach(look_up, self.documents)
 
-    @property
-    def mode(self) -> Mode:
-        """The mode in force: `auto` becomes the one that was followed."""
-        if self.options.mode != "auto":
-            return self.options.mode
-        followed: Mapping[str, Mode] = {"connect": "traverse", "global": "mix"}
-        return followed.get(self.taken.form, "struct")
-
 
 def relevance_of(taken: Ask, session: Session) -> Relevance:
     """The judge of a question: how rare its terms are, and the other names of what it names.

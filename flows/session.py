@@ -15,6 +15,7 @@ from prompts.language.words import is_han
 from storage.records import Chunk, Document, Relation
 from storage.rooms import Generation
 from storage.structure_cache import StructureCache
+from tasks.reports.near import Grounds
 from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels
@@ -89,6 +90,18 @@ class Session:
         return Ground(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
 
     @cached_property
+    def triples_alone(self) -> frozenset[str]:
+        """The entities that only triples name: no text says anything of them."""
+        triples = {chunk.id for chunk in self.index.chunks if chunk.kind == "triples"}
+        if not triples:
+            return frozenset()
+        pairs = self.generation.graph.entity_chunk_pairs()
+        by_triples = [name in triples for name in pairs.chunks]
+        ends = zip(pairs.chunk_index.tolist(), pairs.entity_index.tolist(), strict=True)
+        in_text = {entity for chunk, entity in ends if not by_triples[chunk]}
+        return frozenset(name for place, name in enumerate(pairs.entities) if place not in in_text)
+
+    @cached_property
     def notes(self) -> Notes:
         """What memory compares questions by."""
         return Notes(self.index, self.generation.vectors)
@@ -103,6 +116,11 @@ class Session:
         """The community reports as a tree."""
         rooms = self.generation.communities
         return tree_of(rooms.communities(), rooms.reports())
+
+    @cached_property
+    def grounds(self) -> Grounds:
+        """Which chunks the community of each report stands in."""
+        return Grounds(self.reports, self.generation.graph.entity_chunk_pairs())
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:

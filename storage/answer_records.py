@@ -54,6 +54,34 @@ class RouteDecision(Record):
     kept: str = ""
 
 
+class ModeForecast(Record):
+    """What a mode would take with a model behind every role: an estimate from sizes alone, before anything is asked."""
+
+    mode: Mode
+    calls: int
+    tokens: int
+
+
+class ModeTried(Record):
+    """Another mode that was tried and gave no answer, and what it said."""
+
+    mode: Mode
+    said: str
+
+
+class ModeDecision(Record):
+    """Which mode `auto` follows: how sure (0-1) and why, and what it and the others would take.
+
+    `mode` is the one whose answer is given: the first choice, or a fallback for those in `tried`.
+    """
+
+    mode: Mode
+    confidence: float
+    reason: str
+    forecasts: tuple[ModeForecast, ...] = ()
+    tried: tuple[ModeTried, ...] = ()
+
+
 class TriggerDecision(Record):
     """ERM4's retrieval trigger for one query: `pop` counts the distinct sources in memory that are close enough."""
 
@@ -114,7 +142,10 @@ class Ambiguity(Record):
 
 
 class Trace(Record):
-    """The decisions behind an answer; `unlinked` are the names in the question that the graph does not know."""
+    """The decisions behind an answer; `unlinked` are the names in the question that the graph does not know.
+
+    `mode` is the one that answered; `decision` says why where the caller left it to `auto`.
+    """
 
     mode: Mode
     rewritten: str
@@ -129,6 +160,7 @@ class Trace(Record):
     reports: tuple[ReportRead, ...] = ()
     unlinked: tuple[str, ...] = ()
     ambiguity: tuple[Ambiguity, ...] = ()
+    decision: ModeDecision | None = None
 
 
 class StepUsage(Record):

@@ -9,6 +9,7 @@ import pytest
 from dspy.utils import DummyLM
 
 from prompts.answer import AnswerQuestion, AnswerStep, AnswerWritten, read_written
+from prompts.choose import Choose, ChooseScope
 from prompts.decompose import Decompose, DecomposeQuestion
 from prompts.engine.models import Models
 from prompts.engine.step import Step
@@ -127,6 +128,7 @@ ASKED: dict[type[dspy.Signature], dict[str, Any]] = {
         "known": ["Orla Bridge is in Velin."],
         "passages": ["[0] Orla Bridge was designed by Tomas Reyd.", "[1] It opened in 1931."],
     },
+    ChooseScope: {"question": "Which bridges trouble people?", "documents": ["Orla Bridge", "Tomas Reyd"]},
     RouteQuestion: {"question": QUESTION, "core_content": ["Orla Bridge", "Tomas Reyd"]},
     BuildStructure: {
         "question": QUESTION,
@@ -143,7 +145,7 @@ ASKED: dict[type[dspy.Signature], dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("step", [AnswerStep, Decompose, Filter, Rewrite, Route, Structurize])
+@pytest.mark.parametrize("step", [AnswerStep, Choose, Decompose, Filter, Rewrite, Route, Structurize])
 def test_a_query_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
     messages = conversation(step.step, step.task, step.wire, (), ASKED[step.task])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"

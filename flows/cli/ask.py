@@ -10,7 +10,7 @@ from flows.cli.screen import Screen
 from flows.usage import in_short
 from storage.errors import UsageError
 from storage.filter_syntax import parse
-from storage.records import Ambiguity, Answer, Citation, Retrieval
+from storage.records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 
 if TYPE_CHECKING:
     from flows.asking import AskOptions
@@ -85,8 +85,16 @@ def show(answer: Answer, screen: Screen, *, with_structure: bool = False) -> Non
         f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
         style="dim",
     )
+    if answer.trace.decision is not None:
+        screen.line(decided(answer.trace.decision), style="dim")
     if used := in_short(answer.usage):
         screen.line(used, style="dim")
+
+
+def decided(decision: ModeDecision) -> str:
+    """Why this mode, on one line."""
+    others = "".join(f"; {one.mode} gave nothing" for one in decision.tried)
+    return f"mode chosen: {decision.reason}{others}"
 
 
 def ambiguous(one: Ambiguity) -> str:

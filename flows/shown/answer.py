@@ -6,7 +6,7 @@ from flows.shown.picture import Walked, picture
 from flows.shown.text import plain
 from flows.usage import ledger
 from storage.meta import UsageRow
-from storage.records import Answer, Trace
+from storage.records import Answer, ModeDecision, Trace
 
 SHOWN_DOCUMENTS = 6
 
@@ -58,10 +58,21 @@ def _structure(trace: Trace) -> list[str]:
     return parts
 
 
+def _chosen(decision: ModeDecision) -> list[str]:
+    """Why this mode, what gave nothing, and what each mode would take with a model."""
+    costs = ", ".join(f"{one.mode} {one.tokens:,} in {one.calls} calls" for one in decision.forecasts)
+    return [
+        f"chosen ({decision.confidence:.2f}): {plain(decision.reason)}",
+        *(f"{one.mode} was tried and gave no answer: {plain(one.said)}" for one in decision.tried),
+        *([f"estimated tokens with a model for every step: {costs}"] if costs else []),
+    ]
+
+
 def _decisions(trace: Trace) -> str:
     route = trace.route
     lines = [
         f"mode {trace.mode}, question type {plain(trace.question_type)}",
+        *(_chosen(trace.decision) if trace.decision else ()),
         *(
             f"memory for {plain(one.query)}: {one.pop} sources known, {one.threshold} needed, "
             f"{'used' if one.use_memory else 'not used'}"

@@ -20,6 +20,9 @@ from storage.records import (
     FilterCounts,
     Finding,
     IndexReport,
+    ModeDecision,
+    ModeForecast,
+    ModeTried,
     Report,
     RouteDecision,
     Skipped,
@@ -70,6 +73,11 @@ def answered(text: str = "Tomas Reyd [1]") -> Answer:
         filter=FilterCounts(entailment=2, neutral=5, contradiction=1), question_type="nested",
         route=RouteDecision(type="graph", confidence=0.81, margin=0.4, reason="a chain of 2 links"),
         structure="graph", subquestions=parts, structures=STRUCTURES,
+        decision=ModeDecision(
+            mode="struct", confidence=0.93, reason="about a part of it: names something",
+            forecasts=(ModeForecast(mode="struct", calls=2, tokens=3100),),
+            tried=(ModeTried(mode="traverse", said="No path: *none*."),),
+        ),
     )  # fmt: skip
     cited = Citation(
         marker="[1]", document="bridge", title="Orla Bridge", chunk="chk_1", start=0, end=40, page=2,

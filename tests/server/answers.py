@@ -12,6 +12,7 @@
 | keywords | low: the names; high: the first content words that no name holds |
 | filter | entailment where two content words are shared, else neutral |
 | route | by keywords |
+| choose | the whole where the question says "themes", "often", "across" or 哪些, else a part |
 | structurize | an element for each sentence with a figure, else for the first sentence |
 | decompose | the question; two parts where it holds " and " |
 | tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
@@ -53,6 +54,7 @@ from tests.server.outputs import (
     Report,
     Rewriting,
     Routed,
+    Scope,
     Structure,
     Summary,
     Tuned,
@@ -200,6 +202,11 @@ def route(fields: Fields) -> Routed:
     return Routed("chunk", 0.9, 0.6, "asks for a single fact")
 
 
+def choose(fields: Fields) -> Scope:
+    whole = re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I) is not None
+    return Scope("whole" if whole else "part", 0.9, "by its words")
+
+
 def structurize(fields: Fields) -> Structure:
     """Where a sentence holds figures the element's value is the first of them, exactly as written."""
     title, given = _text(fields, "title"), _numbered(_items(fields, "sentences"))
@@ -258,6 +265,7 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "keywords": keywords,
     "filter": judge_passages,
     "route": route,
+    "choose": choose,
     "structurize": structurize,
     "decompose": decompose,
     "answer": answer,

@@ -18,6 +18,7 @@ INPUTS: dict[str, dict[str, object]] = {
     "rewrite": {"question": "Where?", "history": []},
     "keywords": {"question": "Where was Ada Lovelace born?"},
     "filter": {"question": "Where?", "hypothesis": "-", "known": [], "passages": ["[0] Here."]},
+    "choose": {"question": "Where?", "documents": ["Orla Bridge"]},
     "route": {"question": "Where?", "core_content": []},
     "structurize": {"question": "?", "structure": "table", "title": "T", "sentences": ["[1] It is 4 m."]},
     "decompose": {"question": "Where?", "knowledge": []},

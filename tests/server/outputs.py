@@ -130,6 +130,15 @@ class Routed:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """What a question is about."""
+
+    about: str
+    confidence: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Element:
     """One element of a structure."""
 
@@ -216,6 +225,7 @@ Answered = (
     | Keys
     | Judgements
     | Routed
+    | Scope
     | Structure
     | Parts
     | Answer

@@ -13,6 +13,7 @@ from tests.server.outputs import (
     Report,
     Rewriting,
     Routed,
+    Scope,
     Structure,
 )
 
@@ -131,9 +132,14 @@ def test_the_answer_is_the_sentence_that_shares_most_with_its_marker() -> None:
     assert nothing == Answer("", (), answerable=False)
 
 
+@pytest.mark.parametrize(("question", "about"), [("Which themes recur?", "whole"), ("Who built the engine?", "part")])
+def test_the_scope_goes_by_keywords(question: str, about: str) -> None:
+    assert answer_step("choose", {"question": question, "documents": []}) == Scope(about, 0.9, "by its words")
+
+
 def test_an_unknown_step_and_a_missing_field_have_no_rule() -> None:
     with pytest.raises(NoRuleError, match=r"'judge'; the steps are extract"):
         answer_step("judge", {})
     with pytest.raises(NoRuleError, match="no field 'statements'; it has name"):
         answer_step("summarize", {"name": "A"})
-    assert len(RULES) == 24
+    assert len(RULES) == 25

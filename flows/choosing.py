@@ -1,0 +1,67 @@
+"""Which mode does `auto` follow? One decision for each question, made before anything is searched.
+
+walk the triples, if there are any ─ choose ─ answer ─ (nothing found) the next mode
+"""
+
+from dataclasses import replace
+from statistics import mean
+
+from flows.asking_view import View
+from flows.traversing import traversed
+from prompts.choose import Choose
+from prompts.engine.calls import rough_tokens
+from prompts.engine.models import Models
+from storage.records import Mode, ModeDecision, Report
+from tasks.choose import SEARCH, Choice, Sizes, Walk, choose
+from tasks.route import depth
+
+SAMPLE = 200  # chunks and reports whose sizes stand for all
+
+
+async def chosen(view: View, models: Models) -> Choice:
+    """The mode for the question, and those that follow where it gives nothing.
+
+    A structure or documents that the caller names are searched: there the router decides.
+    """
+    if view.options.structure is not None or view.options.documents is not None:
+        decision = ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
+        return Choice((SEARCH,), decision)
+    walk = await _walk(view)
+    return await choose(view.taken, _titles(view), walk, _sizes(view), Choose(models))
+
+
+async def _walk(view: View) -> Walk | None:
+    """What a walk by rules alone gives; None where the question names something that texts speak of too, or nothing:
+    there the search reads both."""
+    alone = view.session.triples_alone
+    named = view.session.ground.graph.spellings.named(view.question) if alone else []
+    if not named or any(not alone.issuperset(one.entities) for one in named if not one.doubtful):
+        return None
+    found = await traversed(view, [view.question], Models.offline())
+    answers = found.reading is not None and found.reading.support != "abstained"
+    return Walk(answers, f"{found.route.reason} ({len(found.subquestions)} steps)")
+
+
+def _titles(view: View) -> list[str]:
+    return list(dict.fromkeys(chunk.title for chunk in view.session.index.chunks[:SAMPLE] if chunk.title))
+
+
+def _sizes(view: View) -> Sizes:
+    chunks, tree = view.session.index.chunks, view.session.reports
+    roots = [tree.reports[name] for name in tree.roots[:SAMPLE]]
+    return Sizes(
+        chunks=len(chunks),
+        chunk_tokens=mean(rough_tokens(chunk.text) for chunk in chunks[:SAMPLE]) if chunks else 0.0,
+        reports=len(tree.roots),
+        report_tokens=mean(map(_length, roots)) if roots else 0.0,
+        depth=depth(view.taken, view.options.k),
+    )
+
+
+def _length(report: Report) -> int:
+    return rough_tokens(" ".join([report.title, report.summary, *(finding.summary for finding in report.findings)]))
+
+
+def in_mode(view: View, mode: Mode) -> View:
+    """The question as it is asked in a mode that was chosen; the search stays that of `auto`."""
+    return view if mode == SEARCH else replace(view, options=replace(view.options, mode=mode))

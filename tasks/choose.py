@@ -1,0 +1,92 @@
+"""Which mode answers a question, which one follows if it gives nothing, and what would each of them take?
+
+One decision among the modes: a walk over a graph of triples where that answers, the reports where the question is about
+the whole collection, else the search, whose router chooses the structure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from prompts.choose import Choose, ScopeRead
+from prompts.language.asked import Ask
+from storage.records import Mode, ModeDecision, ModeForecast
+from tasks.step import step
+
+WHOLE: Mode = "drift"
+SEARCH: Mode = "struct"
+# From this share on a question that the search cannot answer is tried as one about the whole.
+PERHAPS_WHOLE = 0.25
+TITLES = 12
+# What a call takes beside the text that it reads: its instructions, and what it writes.
+CALL = 600
+# What the steps of a search read at most, in two calls; the look-ups of mode `drift`; a portion of reports or texts.
+SEARCHED, LOOK_UPS, LOOKED_UP, PORTION = 2_300, 5, 700, 3_000
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What a walk over the graph would give: whether it is an answer by triples alone, and how it would be told."""
+
+    answers: bool
+    told: str
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What there is to read: passages and reports with their mean tokens, and how many passages a search reads."""
+
+    chunks: int
+    chunk_tokens: float
+    reports: int
+    report_tokens: float
+    depth: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The modes in the order in which they are tried, and the decision for the first."""
+
+    order: tuple[Mode, ...]
+    decision: ModeDecision
+
+
+@step("choose")
+async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose) -> Choice:
+    """`walk` is None where the graph has no triples; no call is made where it answers."""
+    told = forecasts(sizes)
+    if walk is not None and walk.answers:
+        return _choice(("traverse", SEARCH), 1.0, f"the graph's triples answer it: {walk.told}", told)
+    scope = await chooser.run(ask, list(titles[:TITLES]))
+    if scope.about == "whole" and sizes.reports:
+        return _choice((WHOLE, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
+    order: tuple[Mode, ...] = (SEARCH, WHOLE) if _perhaps_whole(scope) and sizes.reports else (SEARCH,)
+    return _choice(order, scope.confidence, f"about a part of it: {scope.reason}", told)
+
+
+def _perhaps_whole(scope: ScopeRead) -> bool:
+    return scope.about == "whole" or 1 - scope.confidence >= PERHAPS_WHOLE
+
+
+def _choice(order: tuple[Mode, ...], confidence: float, reason: str, told: Sequence[ModeForecast]) -> Choice:
+    return Choice(order, ModeDecision(mode=order[0], confidence=confidence, reason=reason, forecasts=tuple(told)))
+
+
+def forecasts(sizes: Sizes) -> list[ModeForecast]:
+    """Calls and tokens of the modes that could answer, with a model for every step, the cheapest first.
+
+    From sizes alone: what a mode reads, and the instructions and answers of its calls.
+    """
+    read = round(min(sizes.depth * sizes.chunk_tokens, SEARCHED))
+    reports, texts = round(sizes.reports * sizes.report_tokens), round(sizes.chunks * sizes.chunk_tokens)
+    taken: dict[Mode, tuple[int, int]] = {
+        "traverse": (1, 0),
+        "naive": (2, read),
+        SEARCH: (2, read),
+        "ts": (1 + ceil(texts / PORTION), texts),
+    }
+    if sizes.reports:
+        taken["drift"] = (2 + LOOK_UPS, min(reports, PORTION) + LOOK_UPS * LOOKED_UP)
+        taken["global"] = (1 + ceil(reports / PORTION), reports)
+    found = [ModeForecast(mode=mode, calls=calls, tokens=read + calls * CALL) for mode, (calls, read) in taken.items()]
+    return sorted(found, key=lambda one: (one.tokens, one.calls, one.mode))

@@ -1,0 +1,96 @@
+"""Does one decision lead to the mode that fits, in both languages, and is a model asked only where the wording does not
+tell?"""
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+
+from prompts.choose import SURELY_PART, SURELY_WHOLE, Choose, ScopeRead
+from prompts.engine.models import Models
+from prompts.language.question import ask
+from prompts.routing.scope import scope_of
+from tasks.choose import Sizes, Walk, choose, forecasts
+
+SIZES = Sizes(chunks=2_000, chunk_tokens=100, reports=200, report_tokens=110, depth=12)
+WHOLE = (
+    "What do the beekeepers complain about most often across these diaries?",
+    "Are there any common misgivings among the ferrymen?",
+    "Do the interviewees share a view of the new quay?",
+    "这些日记里养蜂人反复抱怨的是什么?",
+    "受访者们对新码头普遍怎么看?",
+    "这些来信总体上流露出怎样的情绪?",
+)
+PART = (
+    "In which year did Marit Olsen take over the ferry?",
+    "Which of the four hives gave the most honey?",
+    "How do I clean the smoker?",
+    "Who was the teacher of the man who built Velin Quay?",
+    "新码头是哪一年建成的?",
+    "谁是奥拉桥的设计者?",
+    "怎样清洗喷烟器?",
+)
+UNCLEAR = "What do people in Velin think of the quay?"
+
+
+def offline() -> Choose:
+    return Choose(Models.offline())
+
+
+@pytest.mark.parametrize("question", WHOLE)
+async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(question: str) -> None:
+    choice = await choose(ask(question), (), None, SIZES, offline())
+    assert choice.order == ("drift", "struct")
+    assert choice.decision.mode == "drift"
+    assert choice.decision.reason.startswith("about the whole collection: ")
+    assert choice.decision.confidence >= 0.5
+
+
+@pytest.mark.parametrize("question", PART)
+async def test_a_question_about_a_part_is_searched(question: str) -> None:
+    choice = await choose(ask(question), (), None, SIZES, offline())
+    assert choice.order[0] == "struct"
+    assert choice.decision.reason.startswith("about a part of it: ")
+
+
+async def test_where_there_are_no_reports_everything_is_searched() -> None:
+    bare = Sizes(chunks=3, chunk_tokens=100, reports=0, report_tokens=0, depth=12)
+    assert (await choose(ask(WHOLE[0]), (), None, bare, offline())).order == ("struct",)
+    assert {one.mode for one in forecasts(bare)} == {"naive", "struct", "traverse", "ts"}
+
+
+async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> None:
+    question = ask("Who is the wife of the teacher of Marit Olsen?")
+    taken = await choose(question, (), Walk(answers=True, told="2 hops"), SIZES, offline())
+    assert taken.order == ("traverse", "struct")
+    assert taken.decision.reason == "the graph's triples answer it: 2 hops"
+    assert (await choose(question, (), Walk(answers=False, told="no path"), SIZES, offline())).order == ("struct",)
+
+
+async def test_a_model_is_asked_only_where_the_wording_does_not_tell() -> None:
+    said: list[ScopeRead] = []
+
+    class Watched(Choose):
+        async def acall(self, **inputs: object) -> dspy.Prediction:
+            said.append(ScopeRead(about="whole", confidence=0.9, reason="many speak"))
+            return dspy.Prediction(scope=said[-1])
+
+    step = Watched(Models.offline())
+    step.lm = DummyLM([])
+    for question in (WHOLE[0], PART[0]):
+        assert not SURELY_PART < scope_of(ask(question)).whole < SURELY_WHOLE
+        await choose(ask(question), (), None, SIZES, step)
+    assert said == []
+    assert SURELY_PART < scope_of(ask(UNCLEAR)).whole < SURELY_WHOLE
+    choice = await choose(ask(UNCLEAR), ("A diary",), None, SIZES, step)
+    assert (len(said), choice.order[0], choice.decision.confidence) == (1, "drift", 0.9)
+    await choose(ask(UNCLEAR), (), Walk(answers=True, told="1 hop"), SIZES, step)
+    assert len(said) == 1, "what the graph answers costs no call"
+
+
+def test_forecasts_grow_with_what_is_read() -> None:
+    known = {one.mode: one for one in forecasts(SIZES)}
+    assert known["traverse"].tokens < known["struct"].tokens < known["drift"].tokens < known["ts"].tokens
+    more = {one.mode: one for one in forecasts(Sizes(4_000, 100, 400, 110, 12))}
+    assert more["ts"].tokens > 1.9 * known["ts"].tokens
+    assert more["struct"].tokens == known["struct"].tokens
+    assert [one.tokens for one in forecasts(SIZES)] == sorted(one.tokens for one in forecasts(SIZES))
