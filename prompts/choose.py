@@ -15,6 +15,8 @@ from prompts.routing.scope import scope_of
 
 # Between these shares the wording does not tell.
 SURELY_PART, SURELY_WHOLE = 0.2, 0.8
+# A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
+LEAST_WHOLE = 0.6
 
 
 class ScopeRead(BaseModel):
@@ -55,6 +57,6 @@ class Choose(Step):
 def scope_offline(ask: Ask) -> ScopeRead:
     """By the question's wording alone."""
     found = scope_of(ask)
-    if found.whole >= 0.5:
+    if found.whole >= LEAST_WHOLE:
         return ScopeRead(about="whole", confidence=found.whole, reason=found.reason)
     return ScopeRead(about="part", confidence=round(1 - found.whole, 3), reason=found.reason)

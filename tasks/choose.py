@@ -16,7 +16,7 @@ from tasks.step import step
 WHOLE: Mode = "drift"
 SEARCH: Mode = "struct"
 # From this share on a question that the search cannot answer is tried as one about the whole.
-PERHAPS_WHOLE = 0.25
+PERHAPS_WHOLE = 0.4
 TITLES = 12
 # What a call takes beside the text that it reads: its instructions, and what it writes.
 CALL = 600

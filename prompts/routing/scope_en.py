@@ -1,4 +1,4 @@
-"""Which wordings of an English question speak for the whole collection (a positive weight), which for a part of it?
+"""Which wordings of an English question speak for the whole collection, which for a part of it?
 
 Function words, verbs of saying and nouns for what is said or for who says it; nothing about any domain.
 """
@@ -40,48 +40,48 @@ _OFTEN = (
 )
 
 ENGLISH: tuple[Mark, ...] = (
-    mark(1.3, "asks what is said often or as a rule", rf"\b{_OFTEN}\b"),
-    mark(2.3, "asks what those who speak say",
+    mark("asks what is said often or as a rule", rf"\b{_OFTEN}\b"),
+    mark("asks what those who speak say",
          rf"\b{_SAYERS}\b[^?.,]{{0,30}}?\b{_SAY}\b|\b{_SAY} (?:by|from|among) (?:\w+ ){{0,3}}?{_SAYERS}\b|"
          rf"\baccording to (?:the |most |many |our )?{_SAYERS}\b|\bwho (?:else )?{_SAY} (?:about|of|that)\b"),
-    mark(2.6, "asks about those who speak",
+    mark("asks about those who speak",
          rf"\b(?:do|did|does|have|are|were|any|among|all|most|many|by|from|which|between|how) (?:\w+[- ]){{0,3}}?"
          rf"{_SAYERS}\b"),
-    mark(2.0, "asks what is said in all of them",
+    mark("asks what is said in all of them",
          rf"\b(?:which|any|across|throughout|in|from|among|between|all|these|those|most|the|of|over|do|are) "
          rf"(?:(?:the|these|those|all|different|various|of|our) )*(?:\w+ )?{_PIECES}\b"),
-    mark(2.8, "asks for topics, views or concerns", rf"\b{_SAID}\b"),
-    mark(1.6, "asks what is said",
+    mark("asks for topics, views or concerns", rf"\b{_SAID}\b"),
+    mark("asks what is said",
          r"\b(?:discussed|mentioned|raised|expressed|highlighted|reported|voiced|cited|described|shared|addressed|"
          r"emphasi[sz]ed|predicted|portrayed|presented|brought up|talked about|come(?:s)? up|emerges?|referred to|"
          r"debated|complained about|depicted|suggested|recommended|treated|covered|revolve|"
          r"deal (?:primarily |mostly )?with|broached|point(?:s|ed)? to|seen as|considered)\b"),
-    mark(2.6, "asks whether anything of the kind is there",
+    mark("asks whether anything of the kind is there",
          r"^(?:are|were|is|was) there (?:any |some |specific )?|^(?:do|did|does|have|has) any\b|"
          r"^can (?:you|we|any|real)\b.*\bf(?:ind|ound)\b|\bcan be found\b"),
-    mark(1.8, "speaks of the whole",
+    mark("speaks of the whole",
          r"\b(?:overall|as a (?:whole|group|body|set)|on the whole|in general|taken together|collectively|"
          r"across the board|throughout|big picture|by and large|all in all|over (?:these|the) years|"
          r"into (?:a handful of |a few |broad )?(?:kinds|types|categories|groups|themes|clusters)\b(?!.*\d)|"
          r"across (?:all|the|these|those|different|various|multiple|several)|"
          r"(?:main|major|central|key|overarching|principal|dominant|chief|biggest|unifying|common|shared) "
          rf"(?:\w+ )?{_SAID})\b"),
-    mark(1.2, "asks for different views",
+    mark("asks for different views",
          r"\b(?:different|differing|contrasting|conflicting|competing|diverse|various|differ|disagree|divided|split)\b"),
-    mark(-1.5, "asks for a figure or a date",
+    mark("asks for a figure or a date",
          r"^(?:when|where|how (?:many|much|long|far|old|tall|high|deep|wide|big|large|heavy|fast))\b|"
          r"\b(?:in|since|during|for|of|by) (?:1[5-9]|20)\d\d\b|\bwhat (?:year|date|percentage|number|amount)\b"),
-    mark(-1.0, "asks for one thing",
+    mark("asks for one thing",
          r"^(?:who|whom|whose) (?:is|was|were|are|has|had|will)?\b|^(?:what|which) (?:is|was) the (?:\w+ ){1,3}of\b|"
          r"^(?:what|which) \w+ (?:is|was|has|does|did)\b|^the \w+"),
-    mark(-0.6, "asks which has the most or the least of something",
+    mark("asks which has the most or the least of something",
          r"\b(?:highest|lowest|largest|smallest|longest|shortest|oldest|youngest|tallest|heaviest|cheapest|fewest|"
          r"fastest|slowest|earliest|latest|deepest|widest|most expensive|(?:the )?most \w+s?$)\b"),
-    mark(-0.8, "asks how something is done", r"^how (?:do|can|should|must|would) (?:i|you|we|one)\b|"
+    mark("asks how something is done", r"^how (?:do|can|should|must|would) (?:i|you|we|one)\b|"
          r"\b(?:step[- ]by[- ]step|procedure|instructions?)\b"),
-    mark(-1.8, "sets figures against each other",
+    mark("sets figures against each other",
          r"\d[\d,.]{3,}|\b(?:per|totals?|fewer|the (?:two|three|four|five|six))\b"),
-    mark(-1.0, "asks about what it names", r"[\"“”«]|\b[Tt]he (?:\w+ )?(?:report|manual|memo|contract|letter|article|"
+    mark("asks about what it names", r"[\"“”«]|\b[Tt]he (?:\w+ )?(?:report|manual|memo|contract|letter|article|"
          r"handbook|guide|agreement|policy|speech|novel|film|book|interview|episode|ruling|judg(?:e)?ment|survey)\b"
          r"(?! ?(?:s\b|in this|of the collection|structure|host))", ignore_case=False),
 )  # fmt: skip

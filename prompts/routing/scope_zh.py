@@ -1,4 +1,4 @@
-"""Which wordings of a Chinese question speak for the whole collection (a positive weight), which for a part of it?"""
+"""Which wordings of a Chinese question speak for the whole collection, which for a part of it?"""
 
 from prompts.routing.scope_marks import Mark, mark
 
@@ -27,39 +27,40 @@ _ALL = (
 )
 
 CHINESE: tuple[Mark, ...] = (
-    mark(2.2, "asks what is said often or as a rule",
+    mark("asks what is said often or as a rule",
          r"反复|经常|常常|频繁|屡次|多次|普遍|通常|一般来说|往往|最常|一再|时常|不断|较多|广泛|总是|高频|多久|多大程度|"
          r"主流|占主导|一直|最集中|集中在|最受关注|老是"),
-    mark(1.8, "asks what those who speak say",
+    mark("asks what those who speak say",
          rf"{_SAYERS}[^，。？]{{0,14}}?(?:{_SAY}|怎么看|怎样看|如何看|怎么说|怎么想|讲过|持)|"
          rf"{_SAY}[^，。？]{{0,8}}{_SAYERS}|(?:谁|哪几位|哪些人)[^，。？]{{0,6}}{_SAY}"),
-    mark(1.5, "asks about those who speak",
+    mark("asks about those who speak",
          rf"(?:哪些|哪几位|有没有|是否有|多少|各位|多位){_SAYERS}|{_SAYERS}(?:们|对|普遍|之间|和)|[和与跟]{_SAYERS}"),
-    mark(1.8, "asks what is said in all of them",
+    mark("asks what is said in all of them",
          rf"{_ALL}[^，。？]{{0,6}}{_PIECES}|(?:哪些|哪几[期篇份封次]){_PIECES}|{_PIECES}(?:中|里|当中|总体|的关注|对)|"
          rf"{_PIECES}之间"),
-    mark(0.6, "asks for topics, views or concerns", _SAID),
-    mark(0.3, "asks what is said", _SAY),
-    mark(1.0, "asks whether anything of the kind is there", r"有没有(?:人|任何|哪|\w{0,2}提到)|是否有(?:人|任何|哪)|有无"),
-    mark(2.0, "speaks of the whole",
+    mark("asks for topics, views or concerns", _SAID),
+    mark("asks what is said", _SAY),
+    mark("asks whether anything of the kind is there",
+         r"有没有(?:人|任何|哪|\w{0,2}提到)|是否有(?:人|任何|哪)|有无"),
+    mark("speaks of the whole",
          rf"总体|整体|总的来说|大致|大体|综合(?:来看|起来)|通观|纵观|综观|合起来看|贯穿|共同|归纳|归类|归归类|分成几类|"
          rf"(?:主要|核心|突出|典型|最大|常见|共有|重要)的?{_SAID}|跨{_PIECES}|全局|这些年|多年来|相似之处|共通"),
-    mark(1.4, "speaks of the collection itself",
+    mark("speaks of the collection itself",
          r"(?:这些|所有|全部|整个|这批|这组|这套|本|全体|整批|上述)(?:\w{0,4})(?:文档|资料|文件|文集|材料|语料|知识库|文本|"
          r"档案|访谈|记录|报告|纪要|工单|日记|小说|来信)"),
-    mark(2.4, "asks for different views",
+    mark("asks for different views",
          r"不同(?:的)?(?:看法|观点|意见|立场|态度|声音|角度)|差异|差别|分歧|有何不同|有什么不同|相互矛盾|对立|学界"),
-    mark(2.0, "asks for a mood", r"给人什么|什么感觉|怎么看|怎样看|如何看待|正面还是负面|偏正面|转移|演变|悲观|乐观|情绪"),
-    mark(-1.5, "asks about what it names",
+    mark("asks for a mood", r"给人什么|什么感觉|怎么看|怎样看|如何看待|正面还是负面|偏正面|转移|演变|悲观|乐观|情绪"),
+    mark("asks about what it names",
          r"[《“「『\"]|(?:那|这|该|此|上)[一]?[篇份次期封本部场条]|第[一二三四五六七八九十\d]+[期章次届]|"
          r"[一二三四五六七八九十\d]+号|\d{3,}"),
-    mark(-1.1, "asks for a figure or a date",
+    mark("asks for a figure or a date",
          r"哪(?:一)?年|何时|什么时候|几月|多少(?!人)|几[个位名座条家]|(?:1[5-9]|20)\d\d年|第[一二三四五六七八九十\d]+季度|"
          r"哪一天"),
-    mark(-0.6, "asks for one thing",
+    mark("asks for one thing",
          r"谁(?!的看法|都|提|谈)|哪(?:一)?(?:位|个|座|家|条|部|艘|所|款|项)(?!嘉宾|受访)|哪里|哪儿|在哪|位于"),
-    mark(-0.6, "asks which has the most or the least of something",
+    mark("asks which has the most or the least of something",
          r"最(?:高|低|大|小|长|短|老|新|重|轻|贵|便宜|快|慢|早|晚|深|宽)(?!的(?:挑战|困难|问题|顾虑|担忧))"),
-    mark(-0.7, "asks how something is done",
+    mark("asks how something is done",
          r"(?:如何|怎样|怎么)(?!看|评价|描述|形容|理解|对待|谈|反映|变化|的)|步骤|流程"),
 )  # fmt: skip
