@@ -181,6 +181,7 @@ def bind(
         cite(one.marker, one.of(pool.places[number]), stored, one.quote, supportive=number in told)
         for number, one in shown.items()
     )
+    lines = list(dict.fromkeys(lines))  # two points may rest on one sentence
     text = "\n".join([reading.lead, *lines] if reading.lead else lines)
     if ask is None or not ask.format or reading.support == "abstained":
         return text, citations

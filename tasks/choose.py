@@ -61,7 +61,7 @@ async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Size
     if scope.about == "whole" and sizes.reports:
         return _choice((WHOLE, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
     order: tuple[Mode, ...] = (SEARCH, WHOLE) if _perhaps_whole(scope) and sizes.reports else (SEARCH,)
-    return _choice(order, scope.confidence, f"about a part of it: {scope.reason}", told)
+    return _choice(order, scope.confidence, f"about a part of the documents: {scope.reason}", told)
 
 
 def _perhaps_whole(scope: ScopeRead) -> bool:

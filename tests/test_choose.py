@@ -49,7 +49,7 @@ async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_se
 async def test_a_question_about_a_part_is_searched(question: str) -> None:
     choice = await choose(ask(question), (), None, SIZES, offline())
     assert choice.order[0] == "struct"
-    assert choice.decision.reason.startswith("about a part of it: ")
+    assert choice.decision.reason.startswith("about a part of the documents: ")
 
 
 async def test_where_there_are_no_reports_everything_is_searched() -> None:

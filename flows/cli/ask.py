@@ -60,16 +60,18 @@ def retrieve(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def show(answer: Answer, screen: Screen, *, with_structure: bool = False) -> None:
-    """The answer, its sources, the structure where it was asked for, and how it was found."""
+def show(answer: Answer, screen: Screen, *, with_structure: bool = False, most_sources: int | None = None) -> None:
+    """The answer, its sources (or the first of them), the structure where it was asked for, and how it was found."""
     if screen.as_json:
         screen.json(answer)
         return
     screen.line(answer.answer, style="bold")
     if answer.citations:
         screen.line()
-    for citation in answer.citations:
+    for citation in answer.citations[:most_sources]:
         screen.line(cited(citation))
+    if most_sources is not None and len(answer.citations) > most_sources:
+        screen.line(f"and {len(answer.citations) - most_sources} sources more", style="dim")
     for one in answer.trace.structures if with_structure else ():
         screen.line()
         screen.line(one.description, style="bold")

@@ -187,7 +187,7 @@ def _state(commands: Commands) -> None:
         "  trellis doctor\n  TRELLIS_LM=ollama/qwen3 trellis doctor --json",
     )  # fmt: skip
     _command(
-        commands, "demo", "demo:demo", "index the sample corpus and ask it three questions",
+        commands, "demo", "demo:demo", "index the sample corpus and ask it a question of each family",
         "  trellis demo\n  trellis demo --workspace kb",
     )  # fmt: skip
 

@@ -16,9 +16,17 @@ from prompts.route import ranked
 from prompts.routing.scope_en import ENGLISH
 from prompts.routing.scope_weights import WEIGHTS_EN, WEIGHTS_ZH
 from prompts.routing.scope_zh import CHINESE
+from prompts.structures.checks import StructureName
 
 BIAS, NAMED = "(bias)", "names something"
 MOST_NAMED = 2
+_ROUTED: dict[StructureName, str] = {
+    "table": "asks for figures beside each other",
+    "graph": "asks for a chain of relations",
+    "algorithm": "asks for steps",
+    "catalogue": "asks for an overview",
+    "chunk": "asks for one passage",
+}
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 
@@ -37,7 +45,7 @@ def signs_of(ask: Ask) -> dict[str, float]:
     marks = CHINESE if ask.chinese else ENGLISH
     signs = {mark.reason: 1.0 for mark in marks if mark.pattern.search(ask.text)}
     named = sum(ask.chinese or name.start > 0 for name in names_of(ask.text))
-    signs |= {NAMED: float(min(named, MOST_NAMED)), f"asks for what a {structure} tells": 1.0}
+    signs |= {NAMED: float(min(named, MOST_NAMED)), _ROUTED[structure]: 1.0}
     return {BIAS: 1.0, **signs, **dict.fromkeys(_words(ask), 1.0)}
 
 

@@ -79,7 +79,7 @@ ENGLISH: tuple[Mark, ...] = (
          r"fastest|slowest|earliest|latest|deepest|widest|most expensive|(?:the )?most \w+s?$)\b"),
     mark("asks how something is done", r"^how (?:do|can|should|must|would) (?:i|you|we|one)\b|"
          r"\b(?:step[- ]by[- ]step|procedure|instructions?)\b"),
-    mark("sets figures against each other",
+    mark("holds figures",
          r"\d[\d,.]{3,}|\b(?:per|totals?|fewer|the (?:two|three|four|five|six))\b"),
     mark("asks about what it names", r"[\"“”«]|\b[Tt]he (?:\w+ )?(?:report|manual|memo|contract|letter|article|"
          r"handbook|guide|agreement|policy|speech|novel|film|book|interview|episode|ruling|judg(?:e)?ment|survey)\b"

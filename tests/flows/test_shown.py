@@ -74,7 +74,7 @@ def answered(text: str = "Tomas Reyd [1]") -> Answer:
         route=RouteDecision(type="graph", confidence=0.81, margin=0.4, reason="a chain of 2 links"),
         structure="graph", subquestions=parts, structures=STRUCTURES,
         decision=ModeDecision(
-            mode="struct", confidence=0.93, reason="about a part of it: names something",
+            mode="struct", confidence=0.93, reason="about a part of the documents: names something",
             forecasts=(ModeForecast(mode="struct", calls=2, tokens=3100),),
             tried=(ModeTried(mode="traverse", said="No path: *none*."),),
         ),
