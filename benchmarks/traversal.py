@@ -54,6 +54,13 @@ def part_of(path: Sequence[str]) -> int:
     return int(hashlib.sha1("|".join(path).encode(), usedforsecurity=False).hexdigest(), 16) % PARTS
 
 
+def f1(values: Sequence[str], wanted: Sequence[str]) -> float:
+    """The harmonic mean of precision and recall over distinct values, 0 to 1."""
+    found, gold = set(values), set(wanted)
+    both = len(found & gold)
+    return 2 * both / (len(found) + len(gold)) if found or gold else 1.0
+
+
 @dataclass
 class Stopwatch:
     """Seconds spent in each step of the questions."""
@@ -73,6 +80,7 @@ class Outcome:
     """What answering a set of questions gave."""
 
     right: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
+    f1: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     wrong: list[tuple[str, str, str]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     tokens: Counter[str] = field(default_factory=Counter)
@@ -82,7 +90,9 @@ class Outcome:
         wanted = row["answers"] if isinstance(row["answers"], list) else []
         path = row["path"] if isinstance(row["path"], list) else []
         is_right = sorted(answer.values) == sorted(wanted)
-        self.right["tuned" if part_of(path) == 0 else "held out"].append(is_right)
+        part = "tuned" if part_of(path) == 0 else "held out"
+        self.right[part].append(is_right)
+        self.f1[part].append(f1(answer.values, wanted))
         self.seconds.append(seconds)
         if is_right:
             lines = {citation.quote for citation in answer.citations if citation.verified}
@@ -126,7 +136,8 @@ def typed(data: Path) -> None:
 def report(found: Outcome, clock: Stopwatch, show: bool) -> None:
     """Prints what was right, how long it took and which part of that the typing had."""
     for part, marks in sorted(found.right.items()):
-        print(f"exact match of values, {part}: {statistics.mean(marks):.3f} of {len(marks)}")
+        shared = statistics.mean(found.f1[part])
+        print(f"exact match of values, {part}: {statistics.mean(marks):.3f} of {len(marks)}, F1 {shared:.3f}")
     print(f"right answers whose citations are the path's own triples: {statistics.mean(found.cited):.3f}")
     p50, p95 = statistics.median(found.seconds), sorted(found.seconds)[int(len(found.seconds) * 0.95)]
     print(f"ms a question: median {p50 * 1000:.1f}, 95% within {p95 * 1000:.1f}")

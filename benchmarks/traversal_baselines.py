@@ -12,7 +12,7 @@ On the held-out questions of PathQuestion (`benchmarks.traversal`), all from the
 - plan: mode `traverse`, which plans all hops at once.
 
 Exact match and F1 of the values (an entity counts once: never above 1), whether the answer is among what was read, how
-many relations were read, and the calls that choosing by a model takes.
+many relations were read, and the calls that choosing by a model takes; at the end how often the plan wins by F1.
 """
 
 import argparse
@@ -21,13 +21,13 @@ import gzip
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
 
-from benchmarks.traversal import GRAPH, QUESTIONS, part_of, rows
+from benchmarks.traversal import GRAPH, QUESTIONS, f1, part_of, rows
 from flows.asking import AskOptions, answer_question
 from flows.graph import undirected
 from flows.indexing import IndexOptions, build_index
@@ -61,13 +61,6 @@ class Start:
 
 
 Way = Callable[[Start], Walked]
-
-
-def f1(values: Sequence[str], wanted: Sequence[str]) -> float:
-    """The harmonic mean of precision and recall over distinct values, 0 to 1."""
-    found, gold = set(values), set(wanted)
-    both = len(found & gold)
-    return 2 * both / (len(found) + len(gold)) if found or gold else 1.0
 
 
 def ways_of(session: Session, graph: nx.Graph) -> dict[str, Way]:
@@ -141,13 +134,24 @@ def compare(workspace: Path, questions: Sequence[dict[str, object]]) -> None:
         session.warm()
         asked = [(str(row["question"]), [str(one) for one in _list(row["answers"])]) for row in questions]
         starts = [start_of(text, session) for text, _ in asked]
+        scores: dict[str, list[float]] = {}
         for method, walk in ways_of(session, undirected(workspace)).items():
             began = time.perf_counter()
             found = [(walk(start), wanted) for start, (_, wanted) in zip(starts, asked, strict=True)]
             print_rows(method, found, time.perf_counter() - began)
+            scores[method] = [f1(one.values, wanted) for one, wanted in found]
         began = time.perf_counter()
         plans = [(asyncio.run(planned(text, session)), wanted) for text, wanted in asked]
         print_rows("plan", plans, time.perf_counter() - began)
+        print_wins([f1(one.values, wanted) for one, wanted in plans], scores)
+
+
+def print_wins(plan: Sequence[float], others: Mapping[str, Sequence[float]]) -> None:
+    """One line for each other way: how often a plan's values are better by F1, as good, worse."""
+    for method, scores in others.items():
+        pairs = list(zip(plan, scores, strict=True))
+        better, worse = statistics.mean(a > b for a, b in pairs), statistics.mean(a < b for a, b in pairs)
+        print(f"plan against {method:<11} better {better:.3f}  equal {1 - better - worse:.3f}  worse {worse:.3f}")
 
 
 def start_of(question: str, session: Session) -> Start:

@@ -71,7 +71,9 @@ async def levels_of(view: View, queries: Sequence[str], models: Models, k: int) 
     rewritten = any(step == "rewrite" for step, _, _ in models.meter.rows())
     keys = await find_keys(question, Keywords(models), rewritten)
     levels = view.session.levels
-    near = levels.near(question, view.session.dense([question], documents, view.embedder)[0], documents)
+    # Kept for the filter too: it compares the passages by the graph.
+    view.near[question] = view.session.dense([question], documents, view.embedder)[0]
+    near = levels.near(question, view.near[question], documents)
     links = [] if mode == "high" else levels.link(question, keys.low)
     links += linked_by_meaning(view, keys.low, links)
     found = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near)

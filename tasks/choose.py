@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from prompts.choose import Choose, ScopeRead
-from prompts.language.asked import Ask
+from prompts.language.asked import Ask, Expected
 from storage.records import Mode, ModeDecision, ModeForecast
 from tasks.step import step
 
@@ -17,6 +17,7 @@ WHOLE: Mode = "drift"
 SEARCH: Mode = "struct"
 # From this share on a question that the search cannot answer is tried as one about the whole.
 PERHAPS_WHOLE = 0.4
+_OPEN: frozenset[Expected] = frozenset({"text", "name", "yesno"})
 TITLES = 12
 # What a call takes beside the text that it reads: its instructions, and what it writes.
 CALL = 600
@@ -60,12 +61,13 @@ async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Size
     scope = await chooser.run(ask, list(titles[:TITLES]))
     if scope.about == "whole" and sizes.reports:
         return _choice((WHOLE, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
-    order: tuple[Mode, ...] = (SEARCH, WHOLE) if _perhaps_whole(scope) and sizes.reports else (SEARCH,)
+    order: tuple[Mode, ...] = (SEARCH, WHOLE) if _perhaps_whole(ask, scope) and sizes.reports else (SEARCH,)
     return _choice(order, scope.confidence, f"about a part of the documents: {scope.reason}", told)
 
 
-def _perhaps_whole(scope: ScopeRead) -> bool:
-    return scope.about == "whole" or 1 - scope.confidence >= PERHAPS_WHOLE
+def _perhaps_whole(ask: Ask, scope: ScopeRead) -> bool:
+    """Whether the reports may say what the search could not: not where one value is asked for."""
+    return ask.expects in _OPEN and (scope.about == "whole" or 1 - scope.confidence >= PERHAPS_WHOLE)
 
 
 def _choice(order: tuple[Mode, ...], confidence: float, reason: str, told: Sequence[ModeForecast]) -> Choice:

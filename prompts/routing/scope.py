@@ -44,7 +44,8 @@ def signs_of(ask: Ask) -> dict[str, float]:
     structure = ranked(ask, 1, (), tabular=False)[0].structure
     marks = CHINESE if ask.chinese else ENGLISH
     signs = {mark.reason: 1.0 for mark in marks if mark.pattern.search(ask.text)}
-    named = sum(ask.chinese or name.start > 0 for name in names_of(ask.text))
+    # An English question begins with a capital in any case.
+    named = sum(ask.chinese or name.start > 0 or " " in name.text for name in names_of(ask.text))
     signs |= {NAMED: float(min(named, MOST_NAMED)), _ROUTED[structure]: 1.0}
     return {BIAS: 1.0, **signs, **dict.fromkeys(_words(ask), 1.0)}
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.traversal_baselines import f1, start_of, ways_of
+from benchmarks.traversal import f1
+from benchmarks.traversal_baselines import start_of, ways_of
 from flows.graph import undirected
 from flows.indexing import IndexOptions, build_index
 from flows.runtime import open_runtime
