@@ -1,7 +1,7 @@
 """How do the methods answer that others are compared with?
 
 - direct: a model alone.
-- naive: passages by words and vectors (`flows.searching`); SS of GraphRAG's paper.
+- naive: the passages nearest by words and vectors, all of them; SS of GraphRAG's paper.
 - ts: map and reduce over the source texts; TS of the same paper.
 - hyde: the passages nearest to a hypothetical one (arXiv 2212.10496).
 - rq: passages for the rewritten question and its parts (RQ-RAG, arXiv 2404.00610).
@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from flows.asking_view import View
 from flows.by_reports import answered, passages_of, told
 from flows.contexts import Context
+from flows.searching import searched
 from prompts.decompose import Decompose
 from prompts.direct import Direct
 from prompts.engine.models import Models
 from prompts.hypothesize import Hypothesize
 from prompts.partial import Offered, Partial
 from prompts.reading.claims import plain
+from prompts.reading.gist import Gist
 from storage.errors import SettingsError
 from storage.records import Mode, Passage, RouteDecision
 from tasks.decompose import decompose
@@ -26,6 +28,7 @@ from tasks.evidence import Pool
 from tasks.hypothesize import hypothesize
 from tasks.partial import Shown, partial_answers, text_of, with_sentences
 from tasks.retrieve.search import retrieve
+from tasks.route import depth
 from tasks.structurize.step import Structured
 
 
@@ -35,6 +38,14 @@ async def directly(view: View, queries: Sequence[str], models: Models) -> Contex
     reading = await answer_directly(view.taken, Direct(models))
     empty = Structured("chunk", (), (), Pool((), ()))
     return Context((), empty, _by_mode("direct"), reading=reading)
+
+
+async def plainly(view: View, queries: Sequence[str], models: Models) -> Context:
+    """The nearest passages as they are found: no graph, no filter. A structure that the caller asks for is made."""
+    passages = await view.search(queries, depth(view.taken, view.options.k))
+    if view.options.structure is not None:
+        return await searched(view, passages, models)
+    return _of_passages(view, passages, "naive")
 
 
 async def hypothetically(view: View, queries: Sequence[str], models: Models) -> Context:
@@ -80,12 +91,13 @@ async def by_texts(view: View, queries: Sequence[str], models: Models) -> Contex
         if chunk.id in of_chunk
     }
     shown = Shown(offered, pool)
-    points = await partial_answers(shown, f"{view.question}\n{view.session.number}", view.relevance, Partial(models))
+    gist = Gist(view.relevance)
+    points = await partial_answers(shown, f"{view.question}\n{view.session.number}", gist, Partial(models))
     return Context(
         passages=passages_of(points, shown, view),
         structured=Structured("catalogue", (), (f"{len(chunks)} passages read",), pool),
         route=_by_mode("ts"),
-        reading=await answered(points, shown, view, models),
+        reading=await answered(points, shown, view, models, gist),
         subquestions=tuple(told(point, shown) for point in points),
     )
 

@@ -79,7 +79,7 @@ def _reports(view: View, named: Sequence[str]) -> list[Report]:
 def _findings(view: View, reports: Sequence[Report], pool: Pool) -> tuple[Pool, list[Evidence]]:
     """The findings of reports, as far as their share goes, under the titles of the reports."""
     library = view.library({finding.document for report in reports for finding in report.findings})
-    offered = shown_of(reports, library, quotes_only=view.options.documents is not None)
+    offered = shown_of(reports, library, {}, quotes_only=view.options.documents is not None)
     shown = [
         (
             replace(piece, label=report.title, attribute="finding", value=text_of(piece)),

@@ -7,7 +7,7 @@ To add one: a function of the type `Bring` in a file of its own, a row here and 
 from collections.abc import Mapping, Sequence
 
 from flows.asking_view import View
-from flows.baselines import by_parts, by_texts, directly, hypothetically
+from flows.baselines import by_parts, by_texts, directly, hypothetically, plainly
 from flows.by_levels import LEVELS, by_levels, passages_by_levels
 from flows.by_reports import by_reports
 from flows.contexts import Bring
@@ -24,6 +24,7 @@ CONTEXTS: Mapping[Mode, Bring] = {
     "global": by_reports,
     "drift": drifted,
     "direct": directly,
+    "naive": plainly,
     "hyde": hypothetically,
     "rq": by_parts,
     "ts": by_texts,

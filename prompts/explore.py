@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
 from prompts.partial import MOST, Offered, PointWritten, partial_offline, shown_by
+from prompts.reading.gist import Gist
 from prompts.reading.pick import names_of
-from prompts.reading.relevance import Relevance
 
 MOST_FOLLOW_UPS = 3
 
@@ -44,24 +44,24 @@ class Explore(Step):
     role = "answer"
     task = ExploreReports
 
-    async def run(self, focus: str, texts: Sequence[Offered], relevance: Relevance) -> Explored:
+    async def run(self, focus: str, texts: Sequence[Offered], gist: Gist) -> Explored:
         """A point that names no statement that it was given is left out; follow-ups are bounded, the best first."""
         if self.is_offline:
-            return explore_offline(texts, relevance)
+            return explore_offline(texts, gist)
         shown = [text.written() for text in texts]
-        found: Explored = (await self.acall(question=relevance.ask.text, focus=focus, reports=shown)).explored
+        found: Explored = (await self.acall(question=gist.relevance.ask.text, focus=focus, reports=shown)).explored
         best = sorted(found.follow_ups, key=lambda one: -one.score)[:MOST_FOLLOW_UPS]
         follow_ups = [one for one in best if one.score > 0]
         return Explored(points=shown_by(texts, found.points), follow_ups=follow_ups)
 
 
-def explore_offline(texts: Sequence[Offered], relevance: Relevance) -> Explored:
+def explore_offline(texts: Sequence[Offered], gist: Gist) -> Explored:
     """The statements as points; what to look up next are the names that the best of them bring in.
 
     A name that the question has is known; one counts as much as the best statement that names it.
     """
-    points = partial_offline(texts, relevance)
-    asked = {name.text.lower() for name in names_of(relevance.ask.text)}
+    points = partial_offline(texts, gist)
+    asked = {name.text.lower() for name in names_of(gist.relevance.ask.text)}
     scores: dict[str, int] = {}
     for point in sorted(points, key=lambda one: -one.score):
         for name in names_of(point.text):

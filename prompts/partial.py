@@ -7,27 +7,22 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.words import is_han
-from prompts.rate import WEIGHT, speaks_of_all, specific_coverage
 from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
+from prompts.reading.gist import Gist
 
 MOST = 100
-FAINT = 0.12
-SHORTEST = 25  # signs: what is shorter is a label or an aside
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
     """A report as a model reads it: its title, its summary, and its findings with the sentences that show them.
 
-    The numbers of the findings are those of the evidence; `weight` (0-1) is what the report counts in the collection.
+    The numbers of the findings are those of the evidence, whose `prior` says how near their passage is (0-1).
     """
 
     title: str
     summary: str
     findings: Sequence[tuple[str, Evidence]]
-    weight: float = 0.0
 
     def written(self) -> str:
         """The report as text, each finding with its number."""
@@ -64,12 +59,12 @@ class Partial(Step):
     role = "answer"
     task = AnswerPartly
 
-    async def run(self, reports: Sequence[Offered], relevance: Relevance) -> list[PointWritten]:
+    async def run(self, reports: Sequence[Offered], gist: Gist) -> list[PointWritten]:
         """Points in the model's order; one that names no finding that it was given is left out."""
         if self.is_offline:
-            return partial_offline(reports, relevance)
+            return partial_offline(reports, gist)
         shown = [report.written() for report in reports]
-        written: PointsWritten = (await self.acall(question=relevance.ask.text, reports=shown)).partial
+        written: PointsWritten = (await self.acall(question=gist.relevance.ask.text, reports=shown)).partial
         return shown_by(reports, written.points)
 
 
@@ -83,16 +78,11 @@ def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list
     ]
 
 
-def partial_offline(reports: Sequence[Offered], relevance: Relevance) -> list[PointWritten]:
-    """Each finding's own sentence; it helps as much as it has of the question's words, and a little as its report
-    weighs. What has next to nothing of a question that asks for something helps nothing."""
+def partial_offline(reports: Sequence[Offered], gist: Gist) -> list[PointWritten]:
+    """Each finding's own sentence; it helps as much as it says about what is asked (`Gist.worth`)."""
     points = []
-    least = 0.0 if speaks_of_all(relevance) else FAINT
     for report in reports:
         for _, piece in report.findings:
             said = " ".join(piece.text.split())
-            covered = specific_coverage(piece, relevance)
-            helps = covered >= least and not said.startswith("#") and (len(said) >= SHORTEST or is_han(said))
-            score = round(MOST * ((1 - WEIGHT) * covered + WEIGHT * report.weight)) if helps else 0
-            points.append(PointWritten(text=said, score=score, findings=[piece.number]))
+            points.append(PointWritten(text=said, score=round(MOST * gist.worth(piece)), findings=[piece.number]))
     return points

@@ -7,22 +7,12 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
-from prompts.language.concepts import concept_terms
 from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
+from prompts.reading.gist import Gist
 
 MOST = 10
-# How much of an offline rating is the report's own weight in the collection.
-WEIGHT = 0.2
-_OF_ALL = frozenset(
-    term
-    for word in (
-        "main major key central overall common general important theme topic subject issue idea point document text "
-        "corpus collection data set file source content report discuss cover talk speak about appear across summary "
-        "summarise overview 主题 话题 内容 文档 文件 资料 主要 总体 整体 概述 总结 讨论 涉及 重要"
-    ).split()
-    for term in concept_terms(word)
-)
+# What the report's own words count offline beside what lies near to the question in its community.
+OWN_WORDS = 0.35
 
 
 class Rating(BaseModel):
@@ -42,23 +32,24 @@ class RateReports(dspy.Signature):
     """Rate how much each report would help to answer the question: 0 not at all, 5 touches it, 10 is about it."""
 
     question: str = dspy.InputField()
-    reports: list[str] = dspy.InputField(desc="Numbered titles and summaries.")
+    reports: list[str] = dspy.InputField(desc="Numbered titles and openings.")
     rated: Ratings = dspy.OutputField()
 
 
 class Rate(Step):
-    """A question and reports (title and summary) → the relevance of each, 0-1, in one call."""
+    """A question and reports (title and opening) → the relevance of each, 0-1, in one call."""
 
     step = "rate"
     role = "filter"
     task = RateReports
 
-    async def run(self, reports: Sequence[Evidence], relevance: Relevance) -> list[float]:
-        """In the order of the reports, whose text is the summary; `relevance` judges for the question."""
+    async def run(self, reports: Sequence[Evidence], gist: Gist) -> list[float]:
+        """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the
+        question stands in the report's community."""
         if self.is_offline:
-            return [rate_offline(report, relevance) for report in reports]
+            return [rate_offline(report, gist) for report in reports]
         shown = [f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)]
-        rated: Ratings = (await self.acall(question=relevance.ask.text, reports=shown)).rated
+        rated: Ratings = (await self.acall(question=gist.relevance.ask.text, reports=shown)).rated
         given = {one.report: one.rating for one in rated.ratings}
         return [given[number] / MOST for number in range(len(reports))]
 
@@ -71,16 +62,6 @@ class Rate(Step):
             raise NotAsAsked(f"no rating for the reports {', '.join(map(str, missing))}")
 
 
-def rate_offline(report: Evidence, relevance: Relevance) -> float:
-    """The share of the question's words, by their rarity, that the report has, and a fifth of its own weight (0-1)."""
-    return (1 - WEIGHT) * specific_coverage(report, relevance) + WEIGHT * report.prior
-
-
-def specific_coverage(piece: Evidence, relevance: Relevance) -> float:
-    """Coverage of the question's words; 0 where they speak of nothing but a collection ("the main themes")."""
-    return 0.0 if speaks_of_all(relevance) else relevance.judge(piece).coverage
-
-
-def speaks_of_all(relevance: Relevance) -> bool:
-    """Whether a question asks about the collection as such, and names nothing in it."""
-    return not relevance.names and not set(relevance.cues) - _OF_ALL
+def rate_offline(report: Evidence, gist: Gist) -> float:
+    """What lies near to the question in the report's community, and the question's words in the report (0-1)."""
+    return (1 - OWN_WORDS) * report.prior + OWN_WORDS * gist.covered(f"{report.title} {report.text}")

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from prompts.explore import Explore, FollowUp
 from prompts.language.words import fold
 from prompts.partial import Offered
-from prompts.reading.relevance import Relevance
+from prompts.reading.gist import Gist
 from tasks.reports.pack import Point
 from tasks.step import step
 
@@ -42,10 +42,10 @@ class Agenda:
 
 @step("explore")
 async def explore(
-    focus: str, texts: Sequence[tuple[str, Offered]], relevance: Relevance, explorer: Explore
+    focus: str, texts: Sequence[tuple[str, Offered]], gist: Gist, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
     """The points of these texts (name, text), and what to look up next."""
-    found = await explorer.run(focus, [text for _, text in texts], relevance)
-    of = {piece.number: (name, piece.document) for name, text in texts for _, piece in text.findings}
+    found = await explorer.run(focus, [text for _, text in texts], gist)
+    of = {piece.number: (name, piece.title or piece.document) for name, text in texts for _, piece in text.findings}
     points = [Point(one.text, one.score, tuple(one.findings), *of[one.findings[0]]) for one in found.points]
     return points, found.follow_ups

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from prompts.engine.calls import rough_tokens
 from prompts.partial import Offered, Partial
 from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
+from prompts.reading.gist import Gist
 from storage.records import Chunk, Document, Report
 from tasks.evidence import Place, Pool, pool_of
+from tasks.reports.near import Grounds, Sentence
 from tasks.reports.pack import Point, filled, packed, shuffled
 from tasks.step import step
 from tasks.together import together
@@ -38,15 +39,16 @@ class Library:
         return Place(document=document, title=title, chunk=held.id, start=start, end=end)
 
 
-def shown_of(reports: Sequence[Report], library: Library, *, quotes_only: bool) -> Shown:
+def shown_of(reports: Sequence[Report], library: Library, near: Mapping[str, float], *, quotes_only: bool) -> Shown:
     """The reports with their findings as evidence; a finding whose document is not in the library is left out.
 
-    `quotes_only` leaves out titles and summaries, which are made of all documents.
+    `near` says how near chunks are to the question. `quotes_only` leaves out titles and summaries, which are made of
+    all documents. A report that quotes its statements has them once, as findings.
     """
     pool, offered = Pool((), ()), {}
     numbers: dict[tuple[str, int, int], Evidence] = {}
     for report in reports:
-        findings = []
+        findings, quoted = [], quotes(report)
         for finding in report.findings:
             if finding.document not in library.documents:
                 continue
@@ -55,14 +57,48 @@ def shown_of(reports: Sequence[Report], library: Library, *, quotes_only: bool) 
             if piece is None:
                 place = library.place(*key)
                 text = library.documents[finding.document].text[finding.start : finding.end]
-                piece = numbers[key] = Evidence(len(pool.places), finding.document, place.title, text)
+                prior = near.get(place.chunk, 0.0)
+                piece = numbers[key] = Evidence(len(pool.places), finding.document, place.title, text, prior=prior)
                 pool = Pool((*pool.evidence, piece), (*pool.places, place))
-            said = text_of(piece) if quotes_only else finding.summary
-            findings.append((said, piece))
+            findings.append((text_of(piece) if quotes_only or quoted else finding.summary, piece))
         if findings:
-            title, summary = ("", "") if quotes_only else (report.title, report.summary)
-            offered[report.community] = Offered(title, summary, tuple(findings), report.rating / 10)
+            title = "" if quotes_only else report.title
+            offered[report.community] = Offered(title, "" if quotes_only or quoted else report.summary, tuple(findings))
     return Shown(offered, pool)
+
+
+def quotes(report: Report) -> bool:
+    """Whether a report is made of its statements: its summary then says what its findings say."""
+    return bool(report.findings) and report.findings[0].explanation in report.summary
+
+
+def read_tokens(report: Report) -> int:
+    """About how many tokens a report is when it is read (`shown_of`)."""
+    if quotes(report):
+        return rough_tokens(" ".join([report.title, *(finding.explanation for finding in report.findings)]))
+    said = " ".join(finding.summary for finding in report.findings)
+    return rough_tokens(f"{report.title} {report.summary} {said}")
+
+
+def joined(shown: Shown, sentences: Sequence[Sentence], grounds: Grounds) -> Shown:
+    """With the sentences near to the question among the findings of the report whose community they speak of; those of
+    no such report, and those that stand there already, are left out."""
+    known = {(place.document, place.start, place.end) for place in shown.pool.places}
+    added: dict[str, list[tuple[str, Evidence]]] = {}
+    evidence, places = list(shown.pool.evidence), list(shown.pool.places)
+    for piece, place in sentences:
+        name = grounds.of(place.chunk, shown.offered)
+        if name is None or (place.document, place.start, place.end) in known:
+            continue
+        numbered = replace(piece, number=len(places))
+        evidence.append(numbered)
+        places.append(place)
+        added.setdefault(name, []).append((text_of(numbered), numbered))
+    offered = {
+        name: replace(report, findings=(*report.findings, *added.get(name, ())))
+        for name, report in shown.offered.items()
+    }
+    return Shown(offered, Pool(tuple(evidence), tuple(places)))
 
 
 def with_sentences(pool: Pool, chunks: Sequence[Chunk]) -> tuple[Pool, list[Evidence]]:
@@ -84,18 +120,16 @@ def text_of(piece: Evidence) -> str:
 
 
 @step("partial")
-async def partial_answers(shown: Shown, seed: str, relevance: Relevance, answerer: Partial) -> list[Point]:
+async def partial_answers(shown: Shown, seed: str, gist: Gist, answerer: Partial) -> list[Point]:
     """The points that go into the answer, most helpful first (`tasks.reports.pack.filled`)."""
     names = shuffled(sorted(shown.offered), seed)
     portions = packed([shown.offered[name].written() for name in names])
     of_portions = [[names[place] for place in portion] for portion in portions]
-    written = await together(
-        answerer.run([shown.offered[name] for name in portion], relevance) for portion in of_portions
-    )
+    written = await together(answerer.run([shown.offered[name] for name in portion], gist) for portion in of_portions)
     report_of = {piece.number: name for name, offered in sorted(shown.offered.items()) for _, piece in offered.findings}
-    document_of = {piece.number: piece.document for piece in shown.pool.evidence}
+    source_of = {piece.number: piece.title or piece.document for piece in shown.pool.evidence}
     points = [
-        Point(one.text, one.score, tuple(one.findings), report_of[one.findings[0]], document_of[one.findings[0]])
+        Point(one.text, one.score, tuple(one.findings), report_of[one.findings[0]], source_of[one.findings[0]])
         for portion in written
         for one in portion
     ]

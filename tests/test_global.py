@@ -13,14 +13,26 @@ from prompts.engine.models import Models
 from prompts.explore import FollowUp
 from prompts.language.question import ask
 from prompts.partial import Offered, Partial, partial_offline
-from prompts.rate import Rate, speaks_of_all
+from prompts.rate import Rate
 from prompts.reading.evidence import Evidence
+from prompts.reading.gist import Gist
 from prompts.reading.relevance import Relevance
 from storage.records import Community, Report
 from tasks.explore import MOST_LOOK_UPS, Agenda
 from tasks.reports.pack import MOST_POINTS, PACK_TOKENS, Point, filled, packed, shuffled
+from tasks.reports.themes import themed, topic_of
+from tasks.reports.tree import (
+    LEAST_ROOTS,
+    RATED_ROOTS,
+    READ_MOST,
+    Selected,
+    Tree,
+    at_level,
+    descend,
+    tree_of,
+    weightiest,
+)
 from tasks.reports.tree import Rate as RateReports
-from tasks.reports.tree import Selected, Tree, at_level, descend, tree_of
 
 
 def report(name: str, level: int = 0) -> Report:
@@ -73,27 +85,54 @@ def rating(scores: Mapping[str, float], seen: list[str] | None = None) -> RateRe
     return rate
 
 
+def free_of(grown: Tree, scores: Mapping[str, float]) -> dict[str, float]:
+    return {name: scores.get(name, 0.0) for name in grown.reports}
+
+
+def small(_report: Report) -> int:
+    return 100
+
+
 async def test_a_branch_is_followed_where_it_becomes_more_relevant() -> None:
     scores = {"a": 0.5, "b": 0.9, "c1": 0.6, "a1": 0.7, "a2": 0.1, "a11": 0.2, "b11": 0.3}
-    found = await descend(tree(FAMILY), rating(scores))
-    assert names(found) == ["a1", "b", "c1"]
-    assert found.pruned == 0
+    grown = tree(FAMILY)
+    for found in (await descend(grown, free_of(grown, scores), small),
+                  await descend(grown, free_of(grown, {}), small, rating(scores))):  # fmt: skip
+        assert [one.community for one in found.reports] == ["b", "a1", "c1"], "the best first"
+        assert found.pruned == 0
 
 
-async def test_what_no_one_follows_is_not_rated() -> None:
-    many: dict[str, str | None] = {f"r{number}": None for number in range(40)}
-    many |= {f"u{number}": f"r{number}" for number in range(40)}
+def wide(many: int) -> Tree:
+    """Roots with one report under each."""
+    grown: dict[str, str | None] = {f"r{number}": None for number in range(many)}
+    return tree(grown | {f"u{number}": f"r{number}" for number in range(many)})
+
+
+async def test_a_model_is_asked_about_the_likeliest_alone() -> None:
+    grown = wide(4 * RATED_ROOTS)
     seen: list[str] = []
-    found = await descend(tree(many), rating({"r3": 0.9, "u3": 0.95}, seen))
-    assert "u3" in names(found)
-    assert "r3" not in names(found)
-    assert found.pruned == 28  # below the roots that were left
-    assert len(seen) == 52
+    likely = {f"u{number}": 0.9 for number in range(90, 100)} | {"r3": 0.8}
+    found = await descend(grown, free_of(grown, likely), small, rating({"r95": 0.9, "u95": 0.95}, seen))
+    assert found.reports[0].community == "u95", "what lies below makes a root likely"
+    assert len([name for name in seen if name.startswith("r")]) == RATED_ROOTS
+    assert {"r3", *(f"r{number}" for number in range(90, 100))} <= set(seen)
+    assert len(found.reports) == LEAST_ROOTS
+    assert found.pruned == 8 * RATED_ROOTS - len(seen)
+
+
+async def test_no_more_is_read_than_fits() -> None:
+    grown = wide(3 * READ_MOST)
+    free = dict.fromkeys(grown.reports, 0.5)
+    for found in (await descend(grown, free, small), weightiest(grown, free, small)):
+        assert len(found.reports) == READ_MOST
+    for found in (await descend(grown, free, lambda _: 5_000), weightiest(grown, free, lambda _: 5_000)):
+        assert len(found.reports) == 2
+    assert len(weightiest(grown, free, lambda _: 50_000).reports) == 1, "one at least"
 
 
 async def test_a_question_that_fits_no_report_reads_roots_alone() -> None:
-    found = await descend(tree(FAMILY), rating({}))
-    assert names(found) == ["a", "b", "c1"]
+    grown = tree(FAMILY)
+    assert names(await descend(grown, free_of(grown, {}), small)) == ["a", "b", "c1"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,7 +144,8 @@ def test_no_branch_is_read_twice(data: st.DataObject) -> None:
         parents[f"n{number}"] = above
     scores = {name: data.draw(st.floats(0, 1)) for name in parents}
     grown = tree(parents)
-    chosen = [asyncio.run(descend(grown, rating(scores)))]
+    chosen = [asyncio.run(descend(grown, scores, small)), weightiest(grown, scores, small)]
+    chosen += [asyncio.run(descend(grown, scores, small, rating({name: 1 - scores[name] for name in scores})))]
     chosen += [at_level(grown, level) for level in range(4)]
     for selected in chosen:
         read = {one.community for one in selected.reports}
@@ -133,8 +173,8 @@ def test_portions_hold_all_within_their_tokens() -> None:
     assert max(map(len, portions)) == 3
 
 
-def point(text: str, score: int, document: str = "d", report: str = "r") -> Point:
-    return Point(text, score, (score,), report, document)
+def point(text: str, score: int, source: str = "d", report: str = "r") -> Point:
+    return Point(text, score, (score,), report, source)
 
 
 def test_points_are_filled_in_by_how_much_they_help() -> None:
@@ -148,12 +188,42 @@ def test_points_that_repeat_one_another_are_taken_once() -> None:
     assert [one.score for one in filled(points, 1_000, lambda one: 1)] == [90, 70]
 
 
-def test_documents_that_have_said_less_come_first_among_alike() -> None:
+def test_sources_that_have_said_less_come_first_among_alike() -> None:
     words = "salt rust wind ice fog snow rain heat".split()
     points = [point(word, 80, "a") for word in words] + [point("dust", 70, "b"), point("mud", 60, "c")]
-    assert {one.document for one in filled(points, 1_000, lambda one: 1)[:3]} == {"a", "b", "c"}
+    assert {one.source for one in filled(points, 1_000, lambda one: 1)[:3]} == {"a", "b", "c"}
     many = [point(f"{word}{number}", 80, f"d{number}") for number in range(9) for word in words[:3]]
     assert len(filled(many, 10_000, lambda one: 1)) == MOST_POINTS
+
+
+def test_themes_are_what_points_share_each_over_its_group_once() -> None:
+    gist = Gist(Relevance(ask("What do they say about flooding?"), {}), {"harbour": 0.6, "ferri": 0.4})
+    said = ["The harbour floods.", "Ferries sink.", "Nothing else.", "Every harbour closes.", "A ferry is a danger."]
+    points = [point(text, 90 - number, f"d{number}") for number, text in enumerate(said)]
+    claims = list(themed(points, gist))
+    assert [claim.text for claim in claims] == [
+        "Harbour:\nThe harbour floods.", "Every harbour closes.", "Ferries:\nFerries sink.", "A ferry is a danger.",
+        "Also:\nNothing else.",
+    ]  # fmt: skip
+    assert [claim.evidence for claim in claims] == [(90,), (87,), (89,), (86,), (88,)]
+
+
+def test_points_that_share_nothing_have_no_heading() -> None:
+    gist = Gist(Relevance(ask("What do they say about flooding?"), {}))
+    assert [claim.text for claim in themed([point("Salt.", 9), point("Rust.", 8)], gist)] == ["Salt.", "Rust."]
+
+
+@pytest.mark.parametrize(
+    ("title", "topic"),
+    [
+        ("Mae Jemison, EP-28_Behind_the_Tech, STEM", "Mae Jemison, STEM"),
+        ("notes.txt", "notes.txt"),
+        ("奥拉桥、雷德", "奥拉桥、雷德"),
+        ("The harbour and its walls", "The harbour and its walls"),
+    ],
+)
+def test_the_topic_of_a_report_names_no_file(title: str, topic: str) -> None:
+    assert topic_of(title) == topic
 
 
 def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:
@@ -170,29 +240,18 @@ def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:
     assert sum(agenda.next() is not None for _ in range(20)) == MOST_LOOK_UPS - 3
 
 
-@pytest.mark.parametrize(
-    ("question", "so"),
-    [
-        ("What are the main themes of these documents?", True),
-        ("这些文档的主要主题是什么?", True),
-        ("What are the main problems with salt?", False),
-        ("Which topics does the Kestrel Bridge survey discuss?", False),
-    ],
-)
-def test_a_question_about_everything_is_told_from_one_about_something(question: str, so: bool) -> None:
-    known = {"Kestrel Bridge": ()} if "Kestrel" in question else {}
-    assert speaks_of_all(Relevance(ask(question), {}, known)) is so
-
-
 SALT = Evidence(3, "wells", "Wells", "Salt has reached the wells of the brewery this year.")
 WIND = Evidence(4, "ships", "Ships", "Wind kept the ferries in the harbour for nine days.")
 
 
+def gist_of(question: str) -> Gist:
+    return Gist(Relevance(ask(question), {}))
+
+
 def test_offline_points_are_the_sentences_themselves() -> None:
-    relevance = Relevance(ask("What harm does salt do to wells?"), {})
     assert Partial(Models.offline()).is_offline
     offered = [Offered("Water", "About water.", [("Salt.", SALT), ("Wind.", WIND)])]
-    found = partial_offline(offered, relevance)
+    found = partial_offline(offered, gist_of("What harm does salt do to wells?"))
     assert [(one.text, one.findings) for one in found if one.score] == [(SALT.text, [3])]
 
 
@@ -204,7 +263,7 @@ async def test_a_point_without_a_finding_that_was_given_is_left_out() -> None:
         {"text": "From nowhere.", "score": 80, "findings": []},
     ]
     step.lm = DummyLM([{"partial": {"points": points}}], adapter=dspy.JSONAdapter())
-    found = await step.run([Offered("Water", "", [("Salt.", SALT)])], Relevance(ask("Why?"), {}))
+    found = await step.run([Offered("Water", "", [("Salt.", SALT)])], gist_of("Why?"))
     assert [(one.text, one.findings) for one in found] == [("Salt.", [3])]
 
 
@@ -213,4 +272,4 @@ async def test_a_report_without_a_rating_makes_the_model_answer_again() -> None:
     answers = [{"rated": {"ratings": [{"report": 0, "rating": 10}]}}] * 3
     step.lm = DummyLM(answers, adapter=dspy.JSONAdapter())
     with pytest.raises(Exception, match="no rating for the reports 1"):
-        await step.run([SALT, WIND], Relevance(ask("Why?"), {}))
+        await step.run([SALT, WIND], gist_of("Why?"))

@@ -163,6 +163,7 @@ def _best(
     """The best valued sentence about one option and not rather about another, with a figure in these units."""
     own = set(concept_terms(option)) or {fold(option)}
     theirs = {term for other in others for term in concept_terms(other)}
+    rivals = [set(concept_terms(other)) - own for other in others]
     # What all of them are called ("… Bridge") tells none of them from the others.
     own, strange = own - theirs or own, theirs - own
     best: tuple[float, int, Scored] | None = None
@@ -173,6 +174,8 @@ def _best(
         dated = relevance.ask.expects == "date" and _opens_with(option, piece) and not _LIVES.search(relevance.ask.text)
         if units and scored.value and not units.search(scored.value):
             continue
+        if share < 1 and any(rival and rival <= here for rival in rivals):
+            continue  # it is about the other one
         if not scored.value or share < 0.5 or (scored.cues < _SHARED and not dated):
             continue
         fit = scored.score + share - 0.3 * len(strange & here) / max(len(strange), 1)

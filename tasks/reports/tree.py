@@ -5,30 +5,37 @@ is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selecti
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from storage.records import Community, Report
 
 # (reports) → how relevant each is to the question, 0-1.
 Rate = Callable[[Sequence[Report]], Awaitable[list[float]]]
-# A report is read or followed from this share of the best root's rating on.
-KEPT_SHARE = 0.5
-# So many of the best roots are followed in any case: a question about everything shares few words with any report.
-LEAST_ROOTS = 12
+# How many tokens a report is when it is read.
+Size = Callable[[Report], int]
+# A report is read or followed from this share of the best root's rating on; the best roots are in any case.
+KEPT_SHARE = 0.25
+LEAST_ROOTS = 16
+# How many reports are looked at: roots, and under them level by level.
+RATED_ROOTS, RATED_BELOW = 40, 24
+READ_MOST, READ_TOKENS = 36, 12_000
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Reports by community; `below` leads to the nearest reports under each, `roots` have none above."""
+    """Reports by community; `below` leads to the nearest reports under each, `roots` have none above; `members` are
+    the entities of each."""
 
     reports: Mapping[str, Report]
     below: Mapping[str, tuple[str, ...]]
     roots: tuple[str, ...]
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Selected:
-    """The reports to read, the ratings given on the way (by community), and how many reports no one looked at."""
+    """The reports to read, best first, the ratings given on the way (by community), and how many reports were left
+    without a look."""
 
     reports: tuple[Report, ...]
     ratings: Mapping[str, float]
@@ -49,7 +56,8 @@ def tree_of(communities: Sequence[Community], reports: Sequence[Report]) -> Tree
             roots.append(report.community)
         else:
             below.setdefault(above, []).append(report.community)
-    return Tree(known, {name: tuple(sorted(under)) for name, under in below.items()}, tuple(sorted(roots)))
+    members = {community.id: community.members for community in communities if community.id in known}
+    return Tree(known, {name: tuple(sorted(under)) for name, under in below.items()}, tuple(sorted(roots)), members)
 
 
 def at_level(tree: Tree, level: int) -> Selected:
@@ -66,25 +74,65 @@ def at_level(tree: Tree, level: int) -> Selected:
     return Selected(tuple(taken), {}, 0)
 
 
-async def descend(tree: Tree, rate: Rate) -> Selected:
+async def descend(tree: Tree, free: Mapping[str, float], size: Size, rate: Rate | None = None) -> Selected:
     """From the roots down, level by level: what is not relevant is left with all that is under it.
 
-    A report gives way to those under it that are relevant too; where none is, it is read itself.
+    `free` are ratings that cost nothing, by community: they choose what `rate` (None: nobody) is asked about. A report
+    gives way to those under it that are at least as relevant; where none is, it is read itself. What is read, best
+    first, fits into READ_TOKENS, and is READ_MOST reports at most.
     """
-    ratings = dict(zip(tree.roots, await rate([tree.reports[name] for name in tree.roots]), strict=True))
+    branch: dict[str, float] = {}
+    for name in reversed(_downwards(tree)):
+        branch[name] = max([free[name], *(branch[under] for under in tree.below.get(name, ()))])
+    roots = sorted(tree.roots, key=lambda name: (-branch[name], name))[:RATED_ROOTS]
+    ratings = await _rated(tree, roots, free, rate)
     floor = KEPT_SHARE * max(ratings.values(), default=0.0)
-    best = set(sorted(tree.roots, key=lambda name: (-ratings[name], name))[:LEAST_ROOTS])
-    front = [name for name in tree.roots if ratings[name] >= floor or name in best]
+    best = set(sorted(roots, key=lambda name: (-ratings[name], name))[:LEAST_ROOTS])
+    front = [name for name in roots if ratings[name] >= floor or name in best]
     read: list[str] = []
     while front:
-        under = [name for above in front for name in tree.below.get(above, ())] if floor > 0 else []
-        ratings |= zip(under, await rate([tree.reports[name] for name in under]), strict=True) if under else ()
+        under = [name for above in front for name in tree.below.get(above, ())]
+        asked = sorted(under, key=lambda name: (-branch[name], name))[:RATED_BELOW] if floor > 0 else []
+        ratings |= await _rated(tree, asked, free, rate)
         following: list[str] = []
         for above in front:
             least = max(floor, ratings[above])
-            kept = [name for name in tree.below.get(above, ()) if name in ratings and ratings[name] >= least]
+            kept = [name for name in tree.below.get(above, ()) if name in asked and ratings[name] >= least]
             following += kept
             if not kept:
                 read.append(above)
         front = following
-    return Selected(tuple(tree.reports[name] for name in read), ratings, len(tree.reports) - len(ratings))
+    chosen = _fitting(sorted(read, key=lambda name: (-ratings[name], -free[name], name)), tree, size)
+    return Selected(tuple(tree.reports[name] for name in chosen), ratings, len(tree.reports) - len(ratings))
+
+
+def weightiest(tree: Tree, free: Mapping[str, float], size: Size) -> Selected:
+    """The roots that count most, for a question about everything: none of them is more to the point than another."""
+    roots = sorted(tree.roots, key=lambda name: (-free[name], name))
+    chosen = _fitting(roots, tree, size)
+    return Selected(tuple(tree.reports[name] for name in chosen), {}, len(tree.reports) - len(chosen))
+
+
+def _downwards(tree: Tree) -> list[str]:
+    """All reports, each before those under it."""
+    found = list(tree.roots)
+    for name in found:
+        found += tree.below.get(name, ())
+    return found
+
+
+async def _rated(tree: Tree, names: Sequence[str], free: Mapping[str, float], rate: Rate | None) -> dict[str, float]:
+    if rate is None or not names:
+        return {name: free[name] for name in names}
+    return dict(zip(names, await rate([tree.reports[name] for name in names]), strict=True))
+
+
+def _fitting(names: Sequence[str], tree: Tree, size: Size) -> list[str]:
+    """The first of these that fit; one at least."""
+    room, chosen = READ_TOKENS, list[str]()
+    for name in names[:READ_MOST]:
+        room -= size(tree.reports[name])
+        if chosen and room < 0:
+            break
+        chosen.append(name)
+    return chosen
