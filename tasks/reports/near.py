@@ -1,0 +1,217 @@
+"""Which passages and sentences below the reports are nearest to a question, and to which reports do they belong?
+
+Free of charge: words, meaning, and the communities of what a passage names. No model is asked.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from prompts.language.concepts import concept_terms, members
+from prompts.language.words import content_terms, is_han
+from prompts.reading.evidence import Evidence
+from prompts.reading.gist import Gist
+from prompts.reading.relevance import Relevance, term_set
+from storage.graph import EntityChunkPairs
+from storage.records import Chunk
+from tasks.evidence import Place, pool_of
+from tasks.reports.themes import PLAIN
+from tasks.reports.tree import Tree
+from tasks.retrieve.search import SearchIndex
+
+Scores = NDArray[np.float64]
+NEAR_CHUNKS = 48
+FEEDBACK_CHUNKS, FEEDBACK_LEAST = 20, 6  # a tenth of all, within these
+NEAR_TERMS = 24
+LEAST_HOLDERS = 3  # passages: what fewer of the best say is their own
+# Of a word that a collection is about: the least share of its sources, and what one counts that is spread evenly.
+LEAST_SOURCES, EVENLY = 0.25, 0.02
+MOST_OF_A_DOCUMENT = 3  # sentences
+# Shares of the greatest rarity: a word below the first is in every passage or its title ("tech" of a tech podcast).
+EVERYWHERE, COMMONPLACE = 0.03, 0.35
+
+
+@dataclass(frozen=True)
+class Near:
+    """What stands near to a question: its gist with the words of the best passages, and these passages (0-1)."""
+
+    gist: Gist
+    chunks: Mapping[str, float]
+
+
+class Sentence(NamedTuple):
+    """A sentence near to the question, with how near its passage is (`prior`), and where it stands."""
+
+    piece: Evidence
+    place: Place
+
+
+class Grounds:
+    """Which chunks does each community stand in? The share of what a chunk names, rare names counting more."""
+
+    def __init__(self, tree: Tree, pairs: EntityChunkPairs) -> None:
+        """Both of one generation."""
+        self.communities = sorted(tree.reports)
+        self._row = {name: row for row, name in enumerate(self.communities)}
+        self._column = {name: column for column, name in enumerate(pairs.chunks)}
+        where = {name: place for place, name in enumerate(pairs.entities)}
+        ends = [
+            (row, where[entity])
+            for row, name in enumerate(self.communities)
+            for entity in tree.members.get(name, ())
+            if entity in where
+        ]
+        rows, columns = np.array(ends, np.int64).reshape(-1, 2).T
+        held = sparse.csr_matrix((np.ones(len(ends)), (rows, columns)), shape=(len(self.communities), len(where)))
+        spread = np.bincount(pairs.entity_index, minlength=len(where))
+        weights = 1 / (1 + np.log1p(spread[pairs.entity_index]))
+        totals = np.bincount(pairs.chunk_index, weights=weights, minlength=len(self._column))
+        shape = (len(where), len(self._column))
+        named = sparse.csr_matrix((weights / totals[pairs.chunk_index], (pairs.entity_index, pairs.chunk_index)), shape)
+        self._shares = (held @ named).tocsc()
+        self._sizes = np.asarray(self._shares.sum(axis=1)).ravel()
+
+    def held(self, near: Mapping[str, float]) -> dict[str, float]:
+        """How much of the near passages each community holds for its size; the best 1."""
+        vector = np.zeros(len(self._column))
+        for name, score in near.items():
+            if name in self._column:
+                vector[self._column[name]] = score
+        raw = (self._shares @ vector) / np.sqrt(1 + self._sizes)
+        best = raw.max() if raw.size else 0.0
+        return dict(zip(self.communities, (raw / best if best > 0 else raw).tolist(), strict=True))
+
+    def of(self, chunk: str, communities: Collection[str]) -> str | None:
+        """Which of these communities names most of a chunk; None where none names anything in it."""
+        column = self._column.get(chunk)
+        if column is None:
+            return None
+        start, end = self._shares.indptr[column], self._shares.indptr[column + 1]
+        shares = zip(self._shares.indices[start:end].tolist(), self._shares.data[start:end].tolist(), strict=True)
+        found = [(-share, self.communities[row]) for row, share in shares if self.communities[row] in communities]
+        return min(found)[1] if found else None
+
+
+def near_of(
+    relevance: Relevance, index: SearchIndex, cosines: Mapping[str, float], documents: Collection[str] | None
+) -> Near:
+    """The passages nearest to the question by words and meaning, and the words that they share."""
+    absent = frozenset(term for term in relevance.weights if not _is_held(term, index))
+    gist = Gist(
+        relevance,
+        everywhere=_commoner(EVERYWHERE, relevance, index),
+        common=_commoner(COMMONPLACE, relevance, index),
+        absent=absent,
+    )
+    if gist.missing == 1.0 and not relevance.names:
+        return Near(gist, {})  # nothing in the collection has a word of it
+    named = [term for forms in relevance.aliases.values() for form in forms for term in content_terms(form)]
+    lexical = index.lexicon.scores_of(dict.fromkeys([*gist.words, *named]))
+    meaning = np.zeros(len(index.chunks))
+    for name, cosine in cosines.items():
+        meaning[index.position[name]] = max(cosine, 0.0)
+    # Where the question says nothing that sets passages apart, they are those about what the collection is about.
+    keys = {} if set(gist.asked) - gist.common else _key_terms(gist, index)
+    scores = _scaled(lexical) + _scaled(meaning) if gist.asked else _holding(keys, index)
+    scores[~index.allowed(documents)] = 0.0
+    best = [int(place) for place in np.argsort(-scores, kind="stable")[:NEAR_CHUNKS] if scores[place] > 0]
+    few = min(FEEDBACK_CHUNKS, max(FEEDBACK_LEAST, len(index.chunks) // 10))
+    near = keys or _shared_terms([index.chunks[place] for place in best[:few]], gist, index)
+    chunks = {index.chunks[place].id: float(scores[place] / scores[best[0]]) for place in best}
+    return Near(replace(gist, near=near), chunks)
+
+
+def _scaled(scores: Scores) -> Scores:
+    best = scores.max() if scores.size else 0.0
+    return scores / best if best > 0 else scores
+
+
+def _is_held(term: str, index: SearchIndex) -> bool:
+    """Whether any passage has the term, or a word of the concept that it stands for."""
+    return any(one in index.lexicon.column for one in members(term) or (term,))
+
+
+def _commoner(share: float, relevance: Relevance, index: SearchIndex) -> frozenset[str]:
+    """The question's words whose rarity is below this share of that of a word that nothing has."""
+    rarest = index.lexicon.idf_of("")
+    return frozenset(term for term, weight in relevance.weights.items() if weight < share * rarest)
+
+
+def _key_terms(gist: Gist, index: SearchIndex) -> dict[str, float]:
+    """The words that a collection is about, with their weights (together 1): many passages hold them, but those of
+    fewer sources than chance would have it (residual IDF: Church and Gale 1995)."""
+    lexicon = index.lexicon
+    held = np.diff(lexicon.matrix.indptr)
+    names = {name: row for row, name in enumerate(dict.fromkeys(_source(chunk) for chunk in index.chunks))}
+    rows = [names[_source(chunk)] for chunk in index.chunks]
+    of = sparse.csr_matrix((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(names), len(rows)))
+    spread = np.diff((of @ lexicon.matrix).tocsc().indptr)
+    expected = len(names) * -np.expm1(-held / len(names))
+    bursts = np.log(np.maximum(1.0, expected / np.maximum(spread, 1)))
+    worth = np.where(spread >= max(2, LEAST_SOURCES * len(names)), held * (EVENLY + bursts) * lexicon.idf, 0.0)
+    plain = {term for word in PLAIN for term in concept_terms(word)}
+    terms = list(lexicon.column)
+    found: dict[str, float] = {}
+    for column in np.argsort(-worth, kind="stable"):
+        term = terms[column]
+        if len(found) == NEAR_TERMS or worth[column] <= 0:
+            break
+        if term.isalpha() and (len(term) > 3 or is_han(term)) and term not in plain and not gist.of_collection(term):
+            found[term] = float(worth[column])
+    total = sum(found.values())
+    return {term: weight / total for term, weight in found.items()}
+
+
+def _source(chunk: Chunk) -> str:
+    return chunk.title or chunk.document
+
+
+def _holding(terms: Mapping[str, float], index: SearchIndex) -> Scores:
+    """The weight of the terms that each chunk holds."""
+    scores = np.zeros(len(index.chunks))
+    for term, weight in terms.items():
+        scores[index.lexicon.holding(term)] += weight
+    return scores
+
+
+def _shared_terms(chunks: Sequence[Chunk], gist: Gist, index: SearchIndex) -> dict[str, float]:
+    """The words that the best passages share and others lack, with their weights (together 1)."""
+    holders = Counter(term for chunk in chunks for term in term_set(chunk.text))
+    left_out = set(gist.relevance.weights) | gist.relevance.name_terms
+    size = index.lexicon.size
+    worth: dict[str, float] = {}
+    for term, count in holders.items():
+        if count < LEAST_HOLDERS or term in left_out or not term.isalpha() or gist.of_collection(term):
+            continue
+        lift = float(np.log((count / len(chunks)) / (max(1, len(index.lexicon.holding(term))) / size)))
+        if lift > 0:
+            worth[term] = count / len(chunks) * lift
+    best = sorted(worth, key=lambda term: (-worth[term], term))[:NEAR_TERMS]
+    total = sum(worth[term] for term in best)
+    return {term: worth[term] / total for term in best}
+
+
+def sentences_near(near: Near, index: SearchIndex, most: int) -> list[Sentence]:
+    """The sentences of the near passages that say most about the question, best first, few of each document; what
+    several passages repeat is taken once."""
+    pool = pool_of([index.chunk(name) for name in near.chunks])
+    found = []
+    for piece in pool.evidence:
+        place = pool.places[piece.number]
+        known = replace(piece, prior=near.chunks[place.chunk])
+        if not piece.label and (worth := near.gist.worth(known)):
+            found.append((worth, Sentence(known, place)))
+    found.sort(key=lambda one: (-one[0], one[1].place.document, one[1].place.start))
+    said: Counter[str] = Counter()
+    kept: dict[frozenset[str], Sentence] = {}
+    for _, one in found:
+        key = term_set(one.piece.text)
+        if len(kept) < most and key not in kept and said[one.place.title] < MOST_OF_A_DOCUMENT:
+            said[one.place.title] += 1
+            kept[key] = one
+    return list(kept.values())

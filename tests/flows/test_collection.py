@@ -1,0 +1,269 @@
+"""Questions about a whole collection: cited, read once, the same twice, few calls, and honest where nothing is."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flows.asking import AskOptions, answer_question
+from flows.asking_view import View
+from flows.history import index_run
+from flows.indexing import IndexOptions
+from flows.locally import local
+from flows.runtime import Runtime, open_runtime
+from flows.session import open_session
+from flows.settings import load_settings
+from prompts.engine.errors import ModelRefused
+from storage.records import Answer, Mode
+from tasks.reports.near import near_of, sentences_near
+from tests.copying import copy_of
+from tests.server.client import Server
+
+QUESTION = "What do the speakers say about flooding of the harbour?"
+ALL = "What are the main themes of these documents?"
+ROWS = (
+    ("marl", "Flooding threatens the harbour of Marl each spring, said Ada Korb. Marl Council raised the quay."),
+    ("velin", "Ivo Lamm of Velin Ferry fears that flooding closes the harbour for weeks. Velin Ferry has nine boats."),
+    ("quay", "Marl Council spends two million against flooding. Ada Korb called the walls of the harbour too low."),
+    ("gauge", "The gauge at Orla Bridge warns of flooding in time. Tomas Reyd built the gauge for Marl Council."),
+    ("wells", "After the flooding of 1953 salt stood in the wells of Brant Brewery. Brant Brewery dug deeper ones."),
+    ("pilots", "Pilots of Velin Ferry moor in the upper harbour when flooding is near. Ivo Lamm trains them in Velin."),
+    ("museum", "Orla Museum shows paintings by Nora Vint. Nora Vint left her letters to Orla Museum in 1920."),
+    ("choir", "The choir of Saint Ansgar sings in Orla Museum at Easter. Nora Vint wrote two songs for Saint Ansgar."),
+)  # fmt: skip
+HAN_ROWS = (
+    ("马尔", "托马斯·雷德担心洪水威胁马尔港。托马斯·雷德为马尔市议会加高了码头。"),
+    ("费林", "费林轮渡公司认为洪水会使马尔港关闭数周。费林轮渡公司由艾达·科布领导。"),
+    ("博物馆", "奥拉博物馆展出诺拉·温特的画作。诺拉·温特把信件留给了奥拉博物馆。"),
+)
+NAMED = "What do Ada Korb and Ivo Lamm say about flooding in the harbour?"
+BY_MODEL: tuple[Mode, ...] = ("direct", "hyde", "rq", "ts", "local", "global", "drift")
+
+
+def written(folder: Path, rows: tuple[tuple[str, str], ...]) -> str:
+    path = folder / "rows.jsonl"
+    lines = [json.dumps({"id": name, "title": name.capitalize(), "text": text}) for name, text in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+async def made(folder: Path, rows: tuple[tuple[str, str], ...]) -> Path:
+    """A workspace with these documents, indexed offline."""
+    runtime = open_runtime(load_settings({"workspace": folder / "ws", "embedding": "none"}))
+    await index_run([written(folder, rows)], IndexOptions(allow_removals=True), runtime)
+    return folder / "ws"
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return asyncio.run(made(tmp_path_factory.mktemp("collection"), ROWS))
+
+
+@pytest.fixture
+def offline(collection: Path) -> Runtime:
+    return open_runtime(load_settings({"workspace": collection, "embedding": "none", "memory": "off"}))
+
+
+@pytest.fixture
+async def served(collection: Path, model_server: Server, tmp_path: Path) -> AsyncIterator[Runtime]:
+    """The same workspace with the scripted model in every role."""
+    named = {"lm": "openai/scripted", "lm_base_url": model_server.base_url, "lm_api_key": "a key"}
+    workspace = copy_of(collection, tmp_path / "ws")
+    runtime = open_runtime(load_settings({"workspace": workspace, "embedding": "none", "memory": "off", **named}))
+    yield runtime
+    await runtime.models.aclose()
+
+
+async def asked(runtime: Runtime, question: str = QUESTION, *, mode: Mode, level: int | None = None) -> Answer:
+    with open_session(runtime) as session:
+        return await answer_question(question, AskOptions(mode=mode, level=level), session)
+
+
+def branches(runtime: Runtime, answer: Answer) -> list[list[str]]:
+    """The communities above each report that was read."""
+    with open_session(runtime) as session:
+        parents = {one.id: one.parent for one in session.generation.communities.communities()}
+    found = []
+    for read in answer.trace.reports:
+        above, line = parents[read.community], list[str]()
+        while above is not None:
+            line.append(above)
+            above = parents[above]
+        found.append(line)
+    return found
+
+
+@pytest.mark.parametrize(("mode", "level"), [("global", None), ("global", 0), ("global", 1), ("drift", None)])
+async def test_many_sources_speak_each_with_its_place(mode: Mode, level: int | None, offline: Runtime) -> None:
+    answer = await asked(offline, mode=mode, level=level)
+    assert answer.fallback == "none"
+    assert all(citation.verified and citation.quote in answer.answer for citation in answer.citations)
+    assert len({citation.document for citation in answer.citations}) >= 5
+    assert "museum" not in {citation.document for citation in answer.citations}
+    read = {report.community for report in answer.trace.reports}
+    assert read
+    assert not any(read & set(above) for above in branches(offline, answer)), "no branch is read twice"
+    told = [part.answer for part in answer.trace.subquestions]
+    assert told
+    assert all(text in answer.answer for text in told)
+    assert (await asked(offline, mode=mode, level=level)).answer == answer.answer
+
+
+async def test_claims_stand_under_what_they_share_and_not_under_files(offline: Runtime) -> None:
+    lines = (await asked(offline, mode="global")).answer.split("\n")
+    heads = [line for line in lines if not re.search(r"\[\d+\]$", line)]
+    assert heads
+    assert all(line.endswith(":") for line in heads)
+    assert len(set(heads)) == len(heads)
+
+
+async def test_a_question_about_everything_reads_what_counts_most(offline: Runtime) -> None:
+    answer = await asked(offline, ALL, mode="global")
+    assert {report.rating for report in answer.trace.reports} == {None}, "no report is more to the point"
+    assert len({citation.document for citation in answer.citations}) >= 3
+
+
+@pytest.mark.parametrize("mode", ["global", "drift"])
+async def test_what_no_document_speaks_of_is_not_answered(mode: Mode, offline: Runtime) -> None:
+    answer = await asked(offline, "What do the speakers say about cryptocurrency?", mode=mode)
+    assert (answer.fallback, answer.citations) == ("abstained", ())
+
+
+@pytest.mark.parametrize(
+    ("about", "fallback"),
+    [
+        ("flooding of the harbour", "none"),
+        ("hail, flooding and ferries", "partial"),
+        ("hail and drought at the harbour", "abstained"),
+    ],
+)
+async def test_what_the_documents_have_few_words_of_is_answered_in_part(
+    about: str, fallback: str, offline: Runtime
+) -> None:
+    answer = await asked(offline, f"What do the speakers say about {about}?", mode="global")
+    assert answer.fallback == fallback
+    assert bool(answer.citations) == (fallback != "abstained")
+
+
+async def test_a_changed_document_is_told_as_it_is_now(tmp_path: Path) -> None:
+    workspace = await made(tmp_path, ROWS[:3])
+    runtime = open_runtime(load_settings({"workspace": workspace, "embedding": "none", "memory": "off"}))
+    assert "two million" in (await asked(runtime, mode="global")).answer
+    changed = tuple((name, text.replace("two million", "nine million")) for name, text in ROWS[:3])
+    await made(tmp_path, changed)
+    answer = (await asked(runtime, mode="global")).answer
+    assert "nine million" in answer
+    assert "two million" not in answer
+
+
+async def test_chinese_documents_answer_in_chinese(tmp_path: Path) -> None:
+    workspace = await made(tmp_path, HAN_ROWS)
+    runtime = open_runtime(load_settings({"workspace": workspace, "embedding": "none", "memory": "off"}))
+    answer = await asked(runtime, "关于洪水对港口的威胁,文档中有哪些说法?", mode="global")
+    assert {citation.document for citation in answer.citations} == {"马尔", "费林"}
+    assert all(citation.verified for citation in answer.citations)
+
+
+async def test_without_reports_nothing_is_said(tmp_path: Path) -> None:
+    workspace = await made(tmp_path, (("note", "it rained on the harbour all day and nobody knew of any flooding."),))
+    runtime = open_runtime(load_settings({"workspace": workspace, "embedding": "none", "memory": "off"}))
+    for answer in (await asked(runtime, mode="global"), await asked(runtime, mode="drift")):
+        assert (answer.fallback, answer.trace.reports) == ("abstained", ())
+
+
+async def test_a_passage_belongs_to_the_reports_whose_members_it_names(offline: Runtime) -> None:
+    with open_session(offline) as session:
+        tree, grounds = session.reports, session.grounds
+        names = {entity.id: entity.name for entity in session.index.entities}
+        told = 0
+        for chunk in session.index.chunks:
+            found = grounds.of(chunk.id, tree.reports)
+            if found is not None:
+                told += 1
+                assert any(names[member] in chunk.text for member in tree.members[found])
+        assert told >= 5
+        assert grounds.of("chk_of_nothing", tree.reports) is None
+        assert grounds.of(session.index.chunks[0].id, {}) is None
+        museum = next(chunk.id for chunk in session.index.chunks if chunk.document == "museum")
+        held = grounds.held({museum: 1.0})
+        best = max(held, key=lambda name: held[name])
+        assert held[best] == 1.0
+        assert "Orla Museum" in tree.reports[best].title
+
+
+async def test_what_is_near_is_of_the_documents_that_the_question_may_look_into(offline: Runtime) -> None:
+    with open_session(offline) as session:
+        relevance = View(session, AskOptions(), QUESTION, offline.embedder).relevance
+        near = near_of(relevance, session.index, {}, None)
+        spoken = {one.place.document for one in sentences_near(near, session.index, 20)}
+        assert {"marl", "velin", "quay", "pilots"} <= spoken
+        assert not spoken & {"museum", "choir"}
+        only = near_of(relevance, session.index, {}, ["velin", "choir"])
+        assert {one.place.document for one in sentences_near(only, session.index, 20)} == {"velin"}
+        assert len(sentences_near(near, session.index, 2)) == 2
+
+
+async def test_local_brings_findings_from_around_what_is_named(offline: Runtime) -> None:
+    question = "What is known of Orla Museum?"
+    with open_session(offline) as session:
+        options = AskOptions(mode="local", k=1)
+        found = await local(View(session, options, question, offline.embedder), [question], offline.models)
+    findings = [piece for piece in found.structured.elements if piece.attribute == "finding"]
+    assert {piece.document for piece in findings} == {"museum", "choir"}
+    assert all(found.structured.pool.evidence[piece.number].text == piece.text for piece in findings)
+    assert [report.title for report in found.reports] == [piece.label for piece in findings[:1]]
+
+
+@pytest.mark.parametrize("mode", BY_MODEL)
+async def test_a_model_answers_in_each_mode_with_few_calls(mode: Mode, served: Runtime, model_server: Server) -> None:
+    answer = await asked(served, NAMED, mode=mode)
+    if mode == "direct":
+        assert (answer.fallback, answer.citations) == ("ungrounded", ())
+    else:
+        assert answer.citations
+        assert all(citation.verified for citation in answer.citations)
+    assert 1 <= answer.usage.calls == model_server.stats()["calls"] <= 9
+    if mode in {"ts", "global", "drift"}:
+        assert all(part.answer and part.evidence for part in answer.trace.subquestions)
+        assert answer.trace.subquestions
+    assert (await asked(served, NAMED, mode=mode)).answer == answer.answer
+
+
+async def test_a_model_reads_short_reports_without_rating_them(served: Runtime) -> None:
+    used = (await asked(served, mode="global")).usage.by_step
+    assert used["partial"].calls == 1
+    assert "rate" not in used
+
+
+async def test_a_model_rates_long_reports_and_reads_the_best(served: Runtime) -> None:
+    with open_session(served) as session:
+        tree = session.reports
+        told = {
+            name: report.model_copy(update={"summary": f"{report.title} is told of." + " It is told at length." * 100})
+            for name, report in tree.reports.items()
+        }
+        session.reports = replace(tree, reports=told)
+        options = AskOptions(mode="global")
+        answer, again = [await answer_question(QUESTION, options, session) for _ in range(2)]
+    used = answer.usage.by_step
+    assert used["rate"].calls == 1
+    assert used["rate"].input_tokens < used["partial"].input_tokens / 3
+    assert all(report.rating is not None for report in answer.trace.reports)
+    assert answer.answer == again.answer
+
+
+async def test_an_answer_that_cannot_be_read_is_asked_for_again(served: Runtime, model_server: Server) -> None:
+    model_server.misbehave({"kind": "malformed", "step": "partial", "nth": 1})
+    answer = await asked(served, mode="global")
+    assert answer.citations
+    assert answer.usage.by_step["partial"].calls == 2
+
+
+async def test_a_model_that_never_answers_as_asked_is_an_error(served: Runtime, model_server: Server) -> None:
+    model_server.misbehave({"kind": "malformed", "step": "partial"})
+    with pytest.raises(ModelRefused):
+        await asked(served, mode="global")
