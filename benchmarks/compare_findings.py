@@ -7,6 +7,7 @@ from benchmarks.compare_sets import CLAIMS
 
 NEAR = 0.02
 SAVED = 0.5
+ALIKE_COST = 1.1
 BASELINES = ("naive", "hyde", "rq")
 # LightRAG's paper on what GraphRAG reads for a question about the whole (arXiv 2410.05779, analysis of costs).
 GRAPHRAG_REPORTS, GRAPHRAG_REPORT_TOKENS = 610, 1_000
@@ -16,7 +17,7 @@ def findings(found: Comparison) -> list[Finding]:
     """Every statement that the sets can speak to."""
     stated: list[Finding] = []
     for one in found.sets:
-        stated += [*_near_best(one), *_above_baselines(one), *_levels(one), *_whole(one)]
+        stated += [*_near_best(one), *_above_baselines(one), *_cost_of_auto(one), *_levels(one), *_whole(one)]
     return stated
 
 
@@ -47,6 +48,28 @@ def _above_baselines(found: SetFigures) -> Iterator[Finding]:
             if value is None
             else f"{found.main.name}: auto {ours:.3f}, {name} {value:.3f}",
         )
+
+
+def _cost_of_auto(found: SetFigures) -> Iterator[Finding]:
+    """Beside the way that answers best, and the cheapest that is within reach of it."""
+    ours, best = found.of("auto"), found.best(besides=["auto"])
+    if ours is None or ours.served is None or best is None:
+        return
+    within = [
+        one for one in found.ways
+        if one.way.name != "auto" and one.served is not None and found.is_whole(one)
+        and one.quality.get(found.main.name, -1.0) >= best[1] - NEAR - 1e-9
+    ]  # fmt: skip
+    if not within:
+        return
+    cheapest = min(within, key=lambda one: one.served.tokens if one.served else 0.0)
+    allowed = ALIKE_COST * (cheapest.served.tokens if cheapest.served else 0.0)
+    yield Finding(
+        statement=f"{found.name}: auto takes at most {ALIKE_COST - 1:.0%} more tokens than the cheapest way that is "
+        "within reach of the best",
+        verdict=_verdict(ours.served.tokens <= allowed),
+        figures=f"auto: {_cost(ours)}; {cheapest.way.name}: {_cost(cheapest)}",
+    )
 
 
 def _levels(found: SetFigures) -> Iterator[Finding]:

@@ -158,6 +158,16 @@ def test_auto_is_held_against_the_best_other_mode(naive: float | None, verdict: 
     assert above.verdict == ("does not hold" if naive else "not measured")
 
 
+@pytest.mark.parametrize(("tokens", "verdict"), [(1_100, "holds"), (1_101, "does not hold")])
+def test_what_auto_costs_is_held_against_the_cheapest_good_way(tokens: float, verdict: str) -> None:
+    def told(mode: Mode, value: float, tokens: float) -> Figures:
+        return figures(mode, value).model_copy(update={"served": cost(tokens)})
+
+    ways = (told("auto", 0.7, tokens), told("mix", 0.71, 1_000), told("naive", 0.5, 10), told("ts", 0.72, 9_000))
+    (found,) = [one for one in findings(Comparison(sets=(small(*ways),))) if "more tokens" in one.statement]
+    assert (found.verdict, "mix" in found.figures) == (verdict, True)
+
+
 def test_selection_is_held_against_each_level() -> None:
     def told(level: int | None, tokens: float, covered: float) -> Figures:
         quality = {"covered": covered, "claims": 6.0, "documents": 5.0}

@@ -182,6 +182,8 @@ _NOUN_OF = re.compile(
 )
 _NOUN_LISTED = re.compile(r"(?:please )?(?:list|name|enumerate)\s+(?:all\s+)?(?:the\s+)?([\w-]+)", re.I)
 _NOUN_LAST = re.compile(r"\b(?:which|what)\s+(?:(?:[\w'’-]+\s+){0,2})([\w-]+)\W*$", re.I)
+# "Which person Aurel Vint taught": what begins with a capital is not the noun.
+_NOUN_BEFORE_NAME = re.compile(r"^(?i:which|what)\s+([a-z][\w-]+)\s+(?:the\s+)?(?=[A-Z])")
 _NO_NOUN = frozenset("is was are were did does do the has had have".split())
 
 
@@ -190,6 +192,9 @@ def _noun(text: str) -> tuple[str, bool]:
     many = re.search(r"\bhow many\s+((?:[\w-]+\s+)??)([\w-]+)", text, re.I)
     if many:
         return many.group(2).lower(), False
+    before = _NOUN_BEFORE_NAME.match(text)
+    if before and before.group(1) not in _NO_NOUN:
+        return before.group(1), is_plural(before.group(1))
     match = _NOUN_AFTER.search(text)
     if match and match.group(2).lower() not in _NO_NOUN:
         noun = match.group(2).lower()
