@@ -55,6 +55,8 @@ def _sizes(view: View) -> Sizes:
         reports=len(tree.roots),
         report_tokens=mean(map(_length, roots)) if roots else 0.0,
         depth=depth(view.taken, view.options.k),
+        documents=len(view.session.index.documents),
+        reported=view.session.reported,
     )
 
 

@@ -123,6 +123,11 @@ class Session:
         return Grounds(self.reports, self.generation.graph.entity_chunk_pairs())
 
     @cached_property
+    def reported(self) -> int:
+        """On how many documents the community reports rest."""
+        return len({finding.document for report in self.reports.reports.values() for finding in report.findings})
+
+    @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:
         found: dict[str, list[Chunk]] = {}
         for chunk in self.index.chunks:

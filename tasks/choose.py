@@ -11,18 +11,22 @@ from math import ceil
 from prompts.choose import Choose, ScopeRead
 from prompts.language.asked import Ask, Expected
 from storage.records import Mode, ModeDecision, ModeForecast
+from tasks.reports.tree import READ_MOST, READ_TOKENS
 from tasks.step import step
 
-WHOLE: Mode = "drift"
 SEARCH: Mode = "struct"
+# Reports speak for a collection where they rest on most of its documents, or on so many.
+SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
 # From this share on a question that the search cannot answer is tried as one about the whole.
 PERHAPS_WHOLE = 0.4
 _OPEN: frozenset[Expected] = frozenset({"text", "name", "yesno"})
 TITLES = 12
 # What a call takes beside the text that it reads: its instructions, and what it writes.
 CALL = 600
-# What the steps of a search read at most, in two calls; the look-ups of mode `drift`; a portion of reports or texts.
-SEARCHED, LOOK_UPS, LOOKED_UP, PORTION = 2_300, 5, 700, 3_000
+# What the steps of a search read at most, in two calls; a portion of reports or texts; the answer's points.
+SEARCHED, PORTION, POINTS = 2_300, 3_000, 1_200
+# `drift` reads so many reports and sentences near the question, then looks up so much.
+PRIMER, SENTENCES, LOOK_UPS, LOOKED_UP = 5, 1_000, 5, 400
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,16 @@ class Walk:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What there is to read: passages and reports with their mean tokens, and how many passages a search reads."""
+    """What there is to read: passages and reports with their mean tokens, how many passages a search reads, documents,
+    and on how many of them the reports rest."""
 
     chunks: int
     chunk_tokens: float
     reports: int
     report_tokens: float
     depth: int
+    documents: int
+    reported: int
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,17 @@ async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Size
     if walk is not None and walk.answers:
         return _choice(("traverse", SEARCH), 1.0, f"the graph's triples answer it: {walk.told}", told)
     scope = await chooser.run(ask, list(titles[:TITLES]))
+    whole = whole_mode(sizes)
     if scope.about == "whole" and sizes.reports:
-        return _choice((WHOLE, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
-    order: tuple[Mode, ...] = (SEARCH, WHOLE) if _perhaps_whole(ask, scope) and sizes.reports else (SEARCH,)
+        return _choice((whole, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
+    order: tuple[Mode, ...] = (SEARCH, whole) if _perhaps_whole(ask, scope) and sizes.reports else (SEARCH,)
     return _choice(order, scope.confidence, f"about a part of the documents: {scope.reason}", told)
+
+
+def whole_mode(sizes: Sizes) -> Mode:
+    """Reports alone where they speak for the collection, else what they lead to as well."""
+    enough = sizes.reported >= min(MANY_DOCUMENTS, SPEAK_FOR * sizes.documents)
+    return "global" if enough else "drift"
 
 
 def _perhaps_whole(ask: Ask, scope: ScopeRead) -> bool:
@@ -80,7 +94,9 @@ def forecasts(sizes: Sizes) -> list[ModeForecast]:
     From sizes alone: what a mode reads, and the instructions and answers of its calls.
     """
     read = round(min(sizes.depth * sizes.chunk_tokens, SEARCHED))
-    reports, texts = round(sizes.reports * sizes.report_tokens), round(sizes.chunks * sizes.chunk_tokens)
+    texts = round(sizes.chunks * sizes.chunk_tokens)
+    reports = round(min(sizes.reports, READ_MOST) * sizes.report_tokens)
+    reports, first = min(reports, READ_TOKENS), round(PRIMER * sizes.report_tokens) + SENTENCES
     taken: dict[Mode, tuple[int, int]] = {
         "traverse": (1, 0),
         "naive": (2, read),
@@ -88,7 +104,7 @@ def forecasts(sizes: Sizes) -> list[ModeForecast]:
         "ts": (1 + ceil(texts / PORTION), texts),
     }
     if sizes.reports:
-        taken["drift"] = (2 + LOOK_UPS, min(reports, PORTION) + LOOK_UPS * LOOKED_UP)
-        taken["global"] = (1 + ceil(reports / PORTION), reports)
+        taken["drift"] = (2 + LOOK_UPS, first + LOOK_UPS * LOOKED_UP)
+        taken["global"] = (1 + ceil(reports / PORTION), reports + POINTS)
     found = [ModeForecast(mode=mode, calls=calls, tokens=read + calls * CALL) for mode, (calls, read) in taken.items()]
     return sorted(found, key=lambda one: (one.tokens, one.calls, one.mode))

@@ -1,6 +1,8 @@
 """Does one decision lead to the mode that fits, in both languages, and is a model asked only where the wording does not
 tell?"""
 
+from dataclasses import replace
+
 import dspy
 import pytest
 from dspy.utils import DummyLM
@@ -9,9 +11,12 @@ from prompts.choose import SURELY_PART, SURELY_WHOLE, Choose, ScopeRead
 from prompts.engine.models import Models
 from prompts.language.question import ask
 from prompts.routing.scope import scope_of
-from tasks.choose import Sizes, Walk, choose, forecasts
+from storage.records import Mode
+from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
 
-SIZES = Sizes(chunks=2_000, chunk_tokens=100, reports=200, report_tokens=110, depth=12)
+SIZES = Sizes(
+    chunks=2_000, chunk_tokens=100, reports=200, report_tokens=110, depth=12, documents=900, reported=300
+)  # fmt: skip
 WHOLE = (
     "What do the beekeepers complain about most often across these diaries?",
     "Are there any common misgivings among the ferrymen?",
@@ -39,8 +44,8 @@ def offline() -> Choose:
 @pytest.mark.parametrize("question", WHOLE)
 async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(question: str) -> None:
     choice = await choose(ask(question), (), None, SIZES, offline())
-    assert choice.order == ("drift", "struct")
-    assert choice.decision.mode == "drift"
+    assert choice.order == ("global", "struct")
+    assert choice.decision.mode == "global"
     assert choice.decision.reason.startswith("about the whole collection: ")
     assert choice.decision.confidence >= 0.5
 
@@ -53,9 +58,16 @@ async def test_a_question_about_a_part_is_searched(question: str) -> None:
 
 
 async def test_where_there_are_no_reports_everything_is_searched() -> None:
-    bare = Sizes(chunks=3, chunk_tokens=100, reports=0, report_tokens=0, depth=12)
+    bare = replace(SIZES, reports=0, reported=0)
     assert (await choose(ask(WHOLE[0]), (), None, bare, offline())).order == ("struct",)
     assert {one.mode for one in forecasts(bare)} == {"naive", "struct", "traverse", "ts"}
+
+
+@pytest.mark.parametrize(
+    ("documents", "reported", "mode"), [(900, 20, "global"), (900, 19, "drift"), (6, 5, "global"), (6, 4, "drift")]
+)
+def test_reports_are_read_alone_where_they_speak_for_the_collection(documents: int, reported: int, mode: Mode) -> None:
+    assert whole_mode(replace(SIZES, documents=documents, reported=reported)) == mode
 
 
 async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> None:
@@ -82,7 +94,7 @@ async def test_a_model_is_asked_only_where_the_wording_does_not_tell() -> None:
     assert said == []
     assert SURELY_PART < scope_of(ask(UNCLEAR)).whole < SURELY_WHOLE
     choice = await choose(ask(UNCLEAR), ("A diary",), None, SIZES, step)
-    assert (len(said), choice.order[0], choice.decision.confidence) == (1, "drift", 0.9)
+    assert (len(said), choice.order[0], choice.decision.confidence) == (1, "global", 0.9)
     await choose(ask(UNCLEAR), (), Walk(answers=True, told="1 hop"), SIZES, step)
     assert len(said) == 1, "what the graph answers costs no call"
 
@@ -90,7 +102,7 @@ async def test_a_model_is_asked_only_where_the_wording_does_not_tell() -> None:
 def test_forecasts_grow_with_what_is_read() -> None:
     known = {one.mode: one for one in forecasts(SIZES)}
     assert known["traverse"].tokens < known["struct"].tokens < known["drift"].tokens < known["ts"].tokens
-    more = {one.mode: one for one in forecasts(Sizes(4_000, 100, 400, 110, 12))}
+    more = {one.mode: one for one in forecasts(replace(SIZES, chunks=4_000, reports=400))}
     assert more["ts"].tokens > 1.9 * known["ts"].tokens
     assert more["struct"].tokens == known["struct"].tokens
     assert [one.tokens for one in forecasts(SIZES)] == sorted(one.tokens for one in forecasts(SIZES))

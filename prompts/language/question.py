@@ -192,13 +192,10 @@ def _noun(text: str) -> tuple[str, bool]:
     many = re.search(r"\bhow many\s+((?:[\w-]+\s+)??)([\w-]+)", text, re.I)
     if many:
         return many.group(2).lower(), False
-    before = _NOUN_BEFORE_NAME.match(text)
-    if before and before.group(1) not in _NO_NOUN:
-        return before.group(1), is_plural(before.group(1))
-    match = _NOUN_AFTER.search(text)
-    if match and match.group(2).lower() not in _NO_NOUN:
-        noun = match.group(2).lower()
-        return noun, is_plural(noun)
+    before, after = _NOUN_BEFORE_NAME.match(text), _NOUN_AFTER.search(text)
+    for noun in (match.group(match.lastindex or 0).lower() for match in (before, after) if match):
+        if noun not in _NO_NOUN:
+            return noun, is_plural(noun)
     named = _NOUN_OF.search(text)
     if named:
         return named.group(1).lower(), re.search(r"\b(?:are|were)\b", named.group()) is not None

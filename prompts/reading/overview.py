@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from prompts.language.concepts import concept_terms
 from prompts.language.words import STOPWORDS, WORD, fold, is_han
@@ -203,7 +204,7 @@ def _spread(pieces: Sequence[Evidence], asked: set[str]) -> list[str]:
 
 def connect(desk: Desk) -> Reading:
     """How two things are tied: the chain of relations between them, a quoted statement for each link."""
-    if not desk.elements:
+    if not _is_chain(desk.elements):
         return best_sentences(desk, 3, floor=0.5)
     links = [f"{piece.label} -[{piece.attribute}]-> {piece.value}" for piece in desk.elements]
     numbers = dict.fromkeys(piece.number for piece in desk.elements)
@@ -213,6 +214,12 @@ def connect(desk: Desk) -> Reading:
     return Reading(
         claims=tuple(claim(by_number[n]) for n in numbers), values=inner, lead="; ".join(dict.fromkeys(links)) + "."
     )
+
+
+def _is_chain(elements: Sequence[Evidence]) -> bool:
+    """Whether each relation goes on where the one before it ends; passages and tables are none."""
+    whole = bool(elements) and all(piece.label and piece.attribute and piece.value for piece in elements)
+    return whole and all({a.label, a.value} & {b.label, b.value} for a, b in pairwise(elements))
 
 
 def _sentences(evidence: Sequence[Evidence]) -> list[Evidence]:

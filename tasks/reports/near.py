@@ -31,6 +31,7 @@ NEAR_TERMS = 24
 LEAST_HOLDERS = 3  # passages: what fewer of the best say is their own
 # Of a word that a collection is about: the least share of its sources, and what one counts that is spread evenly.
 LEAST_SOURCES, EVENLY = 0.25, 0.02
+COMMON_WORDS = 500  # the most widespread, from which its words are chosen at any rate
 MOST_OF_A_DOCUMENT = 3  # sentences
 # Shares of the greatest rarity: a word below the first is in every passage or its title ("tech" of a tech podcast).
 EVERYWHERE, COMMONPLACE = 0.03, 0.35
@@ -153,7 +154,10 @@ def _key_terms(gist: Gist, index: SearchIndex) -> dict[str, float]:
     spread = np.diff((of @ lexicon.matrix).tocsc().indptr)
     expected = len(names) * -np.expm1(-held / len(names))
     bursts = np.log(np.maximum(1.0, expected / np.maximum(spread, 1)))
-    worth = np.where(spread >= max(2, LEAST_SOURCES * len(names)), held * (EVENLY + bursts) * lexicon.idf, 0.0)
+    # Where every passage is a source of its own, no word of content is in a quarter of them.
+    common = np.sort(spread)[::-1][:COMMON_WORDS][-1] if spread.size else 0
+    least = max(2, min(LEAST_SOURCES * len(names), common))
+    worth = np.where(spread >= least, held * (EVENLY + bursts) * lexicon.idf, 0.0)
     plain = {term for word in PLAIN for term in concept_terms(word)}
     terms = list(lexicon.column)
     found: dict[str, float] = {}

@@ -322,7 +322,13 @@ def test_the_demo_shows_answers_with_their_sources(
     assert main(["demo"]) == 0
     said = capsys.readouterr().out
     assert "23 added" in said
-    families = ("one fact", "steps to follow", "the whole collection", "the graph alone", "what the documents do not say")
+    families = (
+        "one fact",
+        "steps to follow",
+        "the whole collection",
+        "the graph alone",
+        "what the documents do not say",
+    )
     assert all(f"\n{family}" in said for family in families)
     assert said.count("\n[1] ") == 10
     assert "mode chosen: about the whole collection" in said
