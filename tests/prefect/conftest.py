@@ -54,7 +54,13 @@ class Api:
         return {**os.environ, "PREFECT_API_URL": self.url, "TRELLIS_EMBEDDING": "none", "PYTHONPATH": str(ROOT), **more}
 
     def post(self, path: str, body: object) -> httpx.Response:
-        return httpx.post(f"{self.url}/{path}", json=body, timeout=30, trust_env=False)
+        """As Prefect's own clients do, again where the server is busy (503: its database is locked)."""
+        for pause in (0.5, 1, 2, 4):
+            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=30, trust_env=False)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                return answer
+            time.sleep(pause)
+        return answer
 
     def get(self, path: str) -> Any:
         return httpx.get(f"{self.url}/{path}", timeout=30, trust_env=False).raise_for_status().json()
