@@ -6,7 +6,7 @@ from functools import partial
 
 from flows.answer_shelf import AnswerShelf
 from flows.asking_view import View
-from flows.choosing import chosen, in_mode
+from flows.choosing import chosen, in_mode, speaks_to
 from flows.contexts import Context
 from flows.modes import CONTEXTS, look_up
 from flows.parted import parted, parts_of, passages_of
@@ -18,6 +18,7 @@ from prompts.engine.drafts import Withdrawn
 from prompts.engine.models import Models
 from storage.records import Answer, ModeDecision, ModeTried, Passage
 from tasks.answer import Answered, answer, settled
+from tasks.choose import SEARCH
 from tasks.decompose import decompose
 from tasks.filter import with_disagreements
 from tasks.trigger import Recall
@@ -59,7 +60,9 @@ async def respond(view: View, queries: Sequence[str], models: Models) -> Respons
         one = await respond_in(in_mode(view, mode), queries, models)
         if isinstance(one, Answer):
             return one
-        if one.answered.reading.support != "abstained":
+        if one.answered.reading.support != "abstained" and (
+            not tried or mode == SEARCH or speaks_to(view, one.answered.citations)
+        ):
             return replace(one, decision=choice.decision.model_copy(update={"mode": mode, "tried": tuple(tried)}))
         said.append(one)
         tried.append(ModeTried(mode=mode, said=one.answered.text[:SAID]))

@@ -3,6 +3,7 @@
 walk the triples, if there are any ─ choose ─ answer ─ (nothing found) the next mode
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import mean
 
@@ -11,10 +12,12 @@ from flows.traversing import traversed
 from prompts.choose import Choose
 from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
-from storage.records import Mode, ModeDecision, Report
+from prompts.reading.evidence import Evidence
+from storage.records import Citation, Mode, ModeDecision, Report
 from tasks.choose import SEARCH, Choice, Sizes, Walk, choose
 from tasks.route import depth
 
+HALF = 0.5
 SAMPLE = 200  # chunks and reports whose sizes stand for all
 
 
@@ -27,7 +30,7 @@ async def chosen(view: View, models: Models) -> Choice:
         decision = ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
         return Choice((SEARCH,), decision)
     walk = await _walk(view)
-    return await choose(view.taken, _titles(view), walk, _sizes(view), Choose(models))
+    return await choose(view.taken, _titles(view), walk, _sizes(view), Choose(models), len(view.links))
 
 
 async def _walk(view: View) -> Walk | None:
@@ -62,6 +65,12 @@ def _sizes(view: View) -> Sizes:
 
 def _length(report: Report) -> int:
     return rough_tokens(" ".join([report.title, report.summary, *(finding.summary for finding in report.findings)]))
+
+
+def speaks_to(view: View, citations: Sequence[Citation]) -> bool:
+    """Whether what a second mode cites is about the question: one quote has half of what it asks for."""
+    quoted = (Evidence(place, one.document, one.title, one.quote) for place, one in enumerate(citations))
+    return any(view.relevance.judge(piece).coverage >= HALF for piece in quoted)
 
 
 def in_mode(view: View, mode: Mode) -> View:

@@ -18,7 +18,7 @@ SEARCH: Mode = "struct"
 # Reports speak for a collection where they rest on most of its documents, or on so many.
 SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
 # From this share on a question that the search cannot answer is tried as one about the whole.
-PERHAPS_WHOLE = 0.4
+PERHAPS_WHOLE = 0.5
 _OPEN: frozenset[Expected] = frozenset({"text", "name", "yesno"})
 TITLES = 12
 # What a call takes beside the text that it reads: its instructions, and what it writes.
@@ -60,8 +60,11 @@ class Choice:
 
 
 @step("choose")
-async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose) -> Choice:
-    """`walk` is None where the graph has no triples; no call is made where it answers."""
+async def choose(
+    ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose, names: int = 0
+) -> Choice:
+    """`walk` is None where the graph has no triples; no call is made where it answers. `names` counts the things in the
+    question that the graph knows."""
     told = forecasts(sizes)
     if walk is not None and walk.answers:
         return _choice(("traverse", SEARCH), 1.0, f"the graph's triples answer it: {walk.told}", told)
@@ -69,7 +72,9 @@ async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Size
     whole = whole_mode(sizes)
     if scope.about == "whole" and sizes.reports:
         return _choice((whole, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
-    order: tuple[Mode, ...] = (SEARCH, whole) if _perhaps_whole(ask, scope) and sizes.reports else (SEARCH,)
+    order: tuple[Mode, ...] = (
+        (SEARCH, whole) if sizes.reports and not names and _perhaps_whole(ask, scope) else (SEARCH,)
+    )
     return _choice(order, scope.confidence, f"about a part of the documents: {scope.reason}", told)
 
 
