@@ -14,7 +14,7 @@ from prompts.language.asked import Ask
 from prompts.routing.scope import scope_of
 
 # Between these shares the wording does not tell.
-SURELY_PART, SURELY_WHOLE = 0.2, 0.8
+SURELY_PART, SURELY_WHOLE = 0.2, 0.7
 # A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
 LEAST_WHOLE = 0.6
 
