@@ -78,6 +78,8 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
         raise
     said = in_words(answer)
     logger.info(said)
+    if answer.trace.decision is not None:
+        logger.info("Mode %s: %s.", answer.trace.mode, answer.trace.decision.reason)
     models: dict[str, str] = {role: choice.name for role, choice in settings.model_choices().items() if choice}
     shown = page(answer, way, rows_of(answer.usage, models))
     await put(Page(key="answer", markdown=shown, description=plain(question)))

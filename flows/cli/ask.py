@@ -66,12 +66,7 @@ def show(answer: Answer, screen: Screen, *, with_structure: bool = False, most_s
         screen.json(answer)
         return
     screen.line(answer.answer, style="bold")
-    if answer.citations:
-        screen.line()
-    for citation in answer.citations[:most_sources]:
-        screen.line(cited(citation))
-    if most_sources is not None and len(answer.citations) > most_sources:
-        screen.line(f"and {len(answer.citations) - most_sources} sources more", style="dim")
+    _show_sources(answer, screen, most_sources)
     for one in answer.trace.structures if with_structure else ():
         screen.line()
         screen.line(one.description, style="bold")
@@ -91,6 +86,21 @@ def show(answer: Answer, screen: Screen, *, with_structure: bool = False, most_s
         screen.line(decided(answer.trace.decision), style="dim")
     if used := in_short(answer.usage):
         screen.line(used, style="dim")
+
+
+def _show_sources(answer: Answer, screen: Screen, most: int | None) -> None:
+    """The cited places, and the community reports that gave something."""
+    if answer.citations:
+        screen.line()
+    for citation in answer.citations[:most]:
+        screen.line(cited(citation))
+    if most is not None and len(answer.citations) > most:
+        screen.line(f"and {len(answer.citations) - most} sources more", style="dim")
+    if told := [one for one in answer.trace.reports if one.points]:
+        screen.line()
+        screen.line("from the reports", style="bold")
+    for report in told[:most]:
+        screen.line(f"{report.community} {report.title} (level {report.level})")
 
 
 def decided(decision: ModeDecision) -> str:

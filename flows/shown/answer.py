@@ -6,7 +6,7 @@ from flows.shown.picture import Walked, picture
 from flows.shown.text import plain
 from flows.usage import ledger
 from storage.meta import UsageRow
-from storage.records import Answer, ModeDecision, Trace
+from storage.records import Answer, ModeDecision, ReportRead, Trace
 
 SHOWN_DOCUMENTS = 6
 
@@ -58,6 +58,11 @@ def _structure(trace: Trace) -> list[str]:
     return parts
 
 
+def _telling(trace: Trace) -> list[ReportRead]:
+    """The community reports that gave something to the answer."""
+    return [one for one in trace.reports if one.points][:SHOWN_DOCUMENTS]
+
+
 def _chosen(decision: ModeDecision) -> list[str]:
     """Why this mode, what gave nothing, and what each mode would take with a model."""
     costs = ", ".join(f"{one.mode} {one.tokens:,} in {one.calls} calls" for one in decision.forecasts)
@@ -86,6 +91,7 @@ def _decisions(trace: Trace) -> str:
         f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
         *([f"both were tried: {plain(route.kept)}"] if route.kept else []),
         f"structure used: {plain(trace.structure)}",
+        *(f"report {plain(one.title)} (level {one.level}): {one.points} points" for one in _telling(trace)),
         *(
             f"{plain(part.question)} → {plain(part.answer)}{f' ({part.route.type})' if part.route else ''}"
             for part in trace.subquestions

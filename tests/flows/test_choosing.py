@@ -73,6 +73,20 @@ async def test_a_question_about_all_of_them_is_answered_from_many(session: Sessi
     assert (await asked(WHOLE, session))[0].answer == answer.answer
 
 
+async def test_after_a_change_the_answer_is_another(tmp_path: Path) -> None:
+    rows = [{"id": name, "title": title, "text": text} for name, title, text in DIARIES]
+    answers = []
+    for price in ("coal", "herring"):
+        changed = [{**row, "text": row["text"].replace("price of coal", f"price of {price}")} for row in rows]
+        write_rows(tmp_path / "rows.jsonl", changed)
+        assert main(["index", str(tmp_path / "rows.jsonl"), "--workspace", str(tmp_path / "ws"), "--json"]) == 0
+        with open_session(open_runtime(load_settings({"workspace": tmp_path / "ws"}))) as opened:
+            answers.append((await asked(WHOLE, opened))[0].answer)
+    assert "price of coal" in answers[0]
+    assert "price of herring" in answers[1]
+    assert "coal" not in answers[1]
+
+
 async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Session) -> None:
     shown: list[object] = []
     answer, decision = await asked(
