@@ -1,5 +1,6 @@
 """Does `auto` take the mode that answers, tell why, and fall back where its choice gives nothing?"""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +74,7 @@ async def test_a_question_about_all_of_them_is_answered_from_many(session: Sessi
     assert (await asked(WHOLE, session))[0].answer == answer.answer
 
 
-async def test_after_a_change_the_answer_is_another(tmp_path: Path) -> None:
+def test_after_a_change_the_answer_is_another(tmp_path: Path) -> None:
     rows = [{"id": name, "title": title, "text": text} for name, title, text in DIARIES]
     answers = []
     for price in ("coal", "herring"):
@@ -81,7 +82,7 @@ async def test_after_a_change_the_answer_is_another(tmp_path: Path) -> None:
         write_rows(tmp_path / "rows.jsonl", changed)
         assert main(["index", str(tmp_path / "rows.jsonl"), "--workspace", str(tmp_path / "ws"), "--json"]) == 0
         with open_session(open_runtime(load_settings({"workspace": tmp_path / "ws"}))) as opened:
-            answers.append((await asked(WHOLE, opened))[0].answer)
+            answers.append(asyncio.run(asked(WHOLE, opened))[0].answer)
     assert "price of coal" in answers[0]
     assert "price of herring" in answers[1]
     assert "coal" not in answers[1]
