@@ -10,13 +10,14 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.asked import Ask
+from prompts.language.asked import Ask, Expected
 from prompts.routing.scope import scope_of
 
 # Between these shares the wording does not tell.
 SURELY_PART, SURELY_WHOLE = 0.2, 0.7
 # A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
 LEAST_WHOLE = 0.6
+_VALUES: frozenset[Expected] = frozenset({"person", "place", "date", "money", "number"})
 
 
 class ScopeRead(BaseModel):
@@ -48,10 +49,15 @@ class Choose(Step):
     async def run(self, ask: Ask, titles: list[str]) -> ScopeRead:
         by_rule = scope_offline(ask)
         whole = by_rule.confidence if by_rule.about == "whole" else 1 - by_rule.confidence
-        if self.is_offline or not SURELY_PART < whole < SURELY_WHOLE:
+        if self.is_offline or not SURELY_PART < whole < SURELY_WHOLE or asks_one_value(ask):
             return by_rule
         scope: ScopeRead = (await self.acall(question=ask.text, documents=titles)).scope
         return scope
+
+
+def asks_one_value(ask: Ask) -> bool:
+    """Whether one person, place, date or figure is asked for: no model is asked about the scope of that."""
+    return ask.form == "fact" and ask.expects in _VALUES
 
 
 def scope_offline(ask: Ask) -> ScopeRead:

@@ -88,6 +88,9 @@ async def test_a_model_is_asked_only_where_the_wording_does_not_tell() -> None:
 
     step = Watched(Models.offline())
     step.lm = DummyLM([])
+    value = ask("谁是木桥的设计者?")
+    assert SURELY_PART < scope_of(value).whole < SURELY_WHOLE
+    await choose(value, (), None, SIZES, step)
     for question in (WHOLE[0], PART[0]):
         assert not SURELY_PART < scope_of(ask(question)).whole < SURELY_WHOLE
         await choose(ask(question), (), None, SIZES, step)
