@@ -195,7 +195,10 @@ def by_values(asked: Asked, answer: Answer, session: Session) -> tuple[float, ..
 
 
 def by_sample(asked: Asked, answer: Answer, session: Session) -> tuple[float, ...]:
-    """As examples/README.md says; a question that the documents do not answer wants abstention."""
+    """As examples/README.md says; a question that the documents do not answer wants abstention, and one about the whole
+    collection enough of the documents that speak of it."""
+    if asked.covers:
+        return (float(len({one.document for one in answer.citations} & set(asked.covers)) >= asked.least),)
     if asked.abstains:
         return (float(answer.fallback == "abstained"),)
     said = f"{answer.answer} {answer.citations[0].quote if answer.citations else ''}"

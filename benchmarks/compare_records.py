@@ -26,12 +26,14 @@ class Way(Record):
 
 class Asked(Record):
     """A question with what is known of its answer: ways to write it, passages, values; `abstains` where the documents
-    do not say."""
+    do not say. One about the whole collection has documents that a good answer cites, and how many of them at least."""
 
     text: str
     answers: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
     abstains: bool = False
+    covers: tuple[str, ...] = ()
+    least: int = 0
 
 
 class Measure(Record):

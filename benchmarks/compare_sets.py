@@ -20,7 +20,9 @@ ANSWER = Measure(name="answer", meaning="the gold answer stands in the values or
 PASSAGES = Measure(name="passages", meaning="all gold passages are among the eight of the answer")
 EXACT = Measure(name="exact", meaning="the values are the gold values, none more, none less")
 EXPECTED = Measure(
-    name="expected", meaning="an expected string stands in the answer or its first quote; abstains where it should"
+    name="expected",
+    meaning="an expected string stands in the answer or its first quote; abstains where it should; about the whole: "
+    "cites enough of the documents that speak of it",
 )
 COVERED = Measure(name="covered", meaning=f"{CLAIMS} or more distinct supported claims from {CLAIMS} or more documents")
 COUNTED = Measure(name="claims", meaning="distinct claims, each supported by its citation", share=False)
@@ -107,11 +109,15 @@ def _write_samples(data: Path, folder: Path) -> Sequence[Path]:
 
 
 def _ask_samples(data: Path, limit: int | None) -> list[Asked]:
-    every = [row for name in ("questions", "questions_extra") for row in rows(EXAMPLES / f"{name}.jsonl")]
+    files = ("questions", "questions_extra", "questions_global")
+    every = [row for name in files for row in rows(EXAMPLES / f"{name}.jsonl")]
     return [
-        Asked(text=row["question"], answers=tuple(row["expected"]), abstains=row["fallback"] == "abstained")
+        Asked(
+            text=row["question"], answers=tuple(row["expected"]), abstains=row["fallback"] == "abstained",
+            covers=tuple(row.get("covers", ())), least=row["min_documents"],
+        )
         for row in every[:limit]
-    ]
+    ]  # fmt: skip
 
 
 def _write_podcast(data: Path, folder: Path) -> Sequence[Path]:
@@ -142,7 +148,7 @@ COMPARED = (
         multihop=True, embedding="none",
     ),
     CompareSet(
-        name="samples", told="the sample corpus, both question files (one to develop with, one held out)",
+        name="samples", told="the sample corpus: 12 questions to develop with, 12 held out, 8 about the whole of it",
         judged="sample", measures=(EXPECTED,), files=(), write=_write_samples, ask=_ask_samples,
     ),
     CompareSet(

@@ -16,7 +16,6 @@ near a router comes to the best fixed choice.
   "chunk for all", no router is "random".
 """
 
-import argparse
 import asyncio
 import random
 import sys
@@ -28,6 +27,7 @@ from statistics import mean
 
 from benchmarks.compare import absent
 from benchmarks.router_effect_sets import KNOWN, Case, cases_of, indexed
+from benchmarks.set_options import set_parser
 from benchmarks.variants_steps import Steps, stepwise
 from flows.asking import answer_question
 from flows.session import Session, open_session
@@ -70,7 +70,7 @@ class Line:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the sets asked for; 2 where the folder or a file of theirs is absent."""
-    options = _parser().parse_args(arguments)
+    options = set_parser("router_effect", "Compare routers.", list(KNOWN), list(KNOWN)).parse_args(arguments)
     chosen = [KNOWN[name] for name in options.sets]
     problem = absent(options.data, chosen)
     if problem:
@@ -173,22 +173,6 @@ def _hits(types: Sequence[StructureType], right: Sequence[Sequence[StructureType
 
 def _others(types: Sequence[StructureType]) -> list[StructureType]:
     return [one for one in STRUCTURES if one not in types]
-
-
-def _names(text: str) -> list[str]:
-    unknown = [name for name in text.split(",") if name not in KNOWN]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(KNOWN)}")
-    return text.split(",")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.router_effect", description="Compare routers.")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the sets")
-    parser.add_argument("--sets", type=_names, default=list(KNOWN), metavar="A,B", help=", ".join(KNOWN))
-    parser.add_argument("--limit", type=int, metavar="N", help="ask the first N questions of each set only")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again")
-    return parser
 
 
 if __name__ == "__main__":

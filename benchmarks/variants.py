@@ -30,6 +30,7 @@ from benchmarks.compare_measure import Room, ask_all, by_answer, cost_of
 from benchmarks.compare_records import Asked, Way
 from benchmarks.compare_sets import ANSWER, COMPARED, PASSAGES, CompareSet, of_question_set
 from benchmarks.overhead_client import cpu_seconds
+from benchmarks.set_options import set_parser
 from benchmarks.variants_steps import Outcome, Steps, stepwise
 from flows.asking_view import AskOptions
 from flows.runtime import Runtime
@@ -154,21 +155,10 @@ def line(name: str, given: Sequence[Timed], paid: Sequence[Timed], answers: bool
     return f"  {name:18}{right}{gold:10.3f}{read:7.1f}{cpu:8.0f}{calls:7.1f}{tokens:8.0f}{told}"
 
 
-def _names(text: str) -> list[str]:
-    unknown = [name for name in text.split(",") if name not in SETS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(SETS)}")
-    return text.split(",")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.variants", description="Measure the four modules.")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the sets")
-    parser.add_argument("--sets", type=_names, default=list(DEFAULT), metavar="A,B", help=", ".join(SETS))
+    parser = set_parser("variants", "Measure the four modules.", list(SETS), DEFAULT)
     parser.add_argument("--half", choices=["even", "odd"], help="rows of even or odd places only")
-    parser.add_argument("--limit", type=int, metavar="N", help="the first N questions of each set only")
     parser.add_argument("--served", type=int, default=20, metavar="N", help="so many on the scripted server (20)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again")
     return parser
 
 

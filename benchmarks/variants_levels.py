@@ -9,7 +9,6 @@ answer, expected, passages: as in `benchmarks.compare`. context: the answer stan
 step (`benchmarks.ablations`), of the questions that do not name it themselves.
 """
 
-import argparse
 import asyncio
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from benchmarks.compare_measure import Room, ask_all, quality_of
 from benchmarks.compare_records import Asked, Way
 from benchmarks.compare_sets import COMPARED, CompareSet
 from benchmarks.questions import Question
+from benchmarks.set_options import set_parser
 from benchmarks.variants import SETS
 from flows.session import Session, open_session
 from prompts.answer import EVIDENCE_TOKENS
@@ -33,7 +33,7 @@ ROWS = "hybrid", "-High", "-Low", "-Origin"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the sets asked for; 2 where the folder or a file of theirs is absent."""
-    options = _parser().parse_args(arguments)
+    options = set_parser("variants_levels", "Ablate the levels.", list(KNOWN), list(DEFAULT)).parse_args(arguments)
     chosen = [KNOWN[name] for name in options.sets]
     problem = absent(options.data, chosen)
     if problem:
@@ -70,22 +70,6 @@ def report(room: Room, questions: Sequence[Asked], session: Session) -> list[str
 
 def _shown(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _names(text: str) -> list[str]:
-    unknown = [name for name in text.split(",") if name not in KNOWN]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(KNOWN)}")
-    return text.split(",")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.variants_levels", description="Ablate the levels.")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the sets")
-    parser.add_argument("--sets", type=_names, default=list(DEFAULT), metavar="A,B", help=", ".join(KNOWN))
-    parser.add_argument("--limit", type=int, metavar="N", help="ask the first N questions of each set only")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again")
-    return parser
 
 
 if __name__ == "__main__":
