@@ -5,7 +5,6 @@ walk the triples, if there are any ─ choose ─ answer ─ (nothing found) the
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import mean
 
 from flows.asking_view import View
 from flows.traversing import traversed
@@ -13,7 +12,7 @@ from prompts.choose import Choose
 from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
 from prompts.reading.evidence import Evidence
-from storage.records import Citation, Mode, ModeDecision, Report
+from storage.records import Citation, Mode, ModeDecision
 from tasks.choose import SEARCH, Choice, Sizes, Walk, choose
 from tasks.route import depth
 
@@ -50,21 +49,17 @@ def _titles(view: View) -> list[str]:
 
 
 def _sizes(view: View) -> Sizes:
-    chunks, tree = view.session.index.chunks, view.session.reports
-    roots = [tree.reports[name] for name in tree.roots[:SAMPLE]]
+    chunks, reports = view.session.index.chunks[:SAMPLE], view.session.report_sizes
+    tokens, signs = sum(rough_tokens(chunk.text) for chunk in chunks), sum(len(chunk.text) for chunk in chunks)
     return Sizes(
-        chunks=len(chunks),
-        chunk_tokens=mean(rough_tokens(chunk.text) for chunk in chunks[:SAMPLE]) if chunks else 0.0,
-        reports=len(tree.roots),
-        report_tokens=mean(map(_length, roots)) if roots else 0.0,
+        chunks=len(view.session.index.chunks),
+        chunk_tokens=tokens / max(len(chunks), 1),
+        reports=reports.reports,
+        report_tokens=reports.signs * tokens / max(signs, 1),
         depth=depth(view.taken, view.options.k),
         documents=len(view.session.index.documents),
-        reported=view.session.reported,
+        reported=reports.documents,
     )
-
-
-def _length(report: Report) -> int:
-    return rough_tokens(" ".join([report.title, report.summary, *(finding.summary for finding in report.findings)]))
 
 
 def speaks_to(view: View, citations: Sequence[Citation]) -> bool:

@@ -12,6 +12,7 @@ from flows.runtime import Runtime
 from prompts.engine.embedder import Embedder
 from prompts.language.names_zh import tagged
 from prompts.language.words import is_han
+from storage.communities import ReportSizes
 from storage.records import Chunk, Document, Relation
 from storage.rooms import Generation
 from storage.structure_cache import StructureCache
@@ -123,9 +124,9 @@ class Session:
         return Grounds(self.reports, self.generation.graph.entity_chunk_pairs())
 
     @cached_property
-    def reported(self) -> int:
-        """On how many documents the community reports rest."""
-        return len({finding.document for report in self.reports.reports.values() for finding in report.findings})
+    def report_sizes(self) -> ReportSizes:
+        """How much there is to read in community reports; loads none of them."""
+        return self.generation.communities.report_sizes()
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:

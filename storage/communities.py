@@ -25,6 +25,25 @@ class _StoredFinding(Finding):
     community: str
 
 
+class ReportSizes(Record):
+    """What there is to read without reading it: reports of the broadest level, their mean length in signs, and on how
+    many documents all reports rest."""
+
+    reports: int
+    signs: float
+    documents: int
+
+
+_SIZES = """
+    WITH roots AS (SELECT community, length(title) + length(summary) AS signs FROM reports
+                   WHERE level = (SELECT min(level) FROM reports)),
+         said AS (SELECT community, sum(length(summary)) AS signs FROM findings GROUP BY community)
+    SELECT count(*) AS reports, coalesce(avg(roots.signs + coalesce(said.signs, 0)), 0) AS signs,
+           (SELECT count(DISTINCT document) FROM findings) AS documents
+    FROM roots LEFT JOIN said USING (community)
+"""
+
+
 class CommunityReader:
     """Communities and their reports."""
 
@@ -60,6 +79,10 @@ class CommunityReader:
     def levels(self) -> int:
         """How many levels there are."""
         return self._db.number("SELECT coalesce(max(level) + 1, 0) FROM communities")
+
+    def report_sizes(self) -> ReportSizes:
+        """How much there is to read in reports."""
+        return self._db.records(ReportSizes, _SIZES, [])[0]
 
     def reports_of(self, communities: Collection[str]) -> list[Report]:
         """The reports of these communities, by level and community."""

@@ -104,7 +104,7 @@ def forecasts(sizes: Sizes) -> list[ModeForecast]:
     reports, first = min(reports, READ_TOKENS), round(PRIMER * sizes.report_tokens) + SENTENCES
     taken: dict[Mode, tuple[int, int]] = {
         "traverse": (1, 0),
-        "naive": (2, read),
+        "naive": (1, read),
         SEARCH: (2, read),
         "ts": (1 + ceil(texts / PORTION), texts),
     }
