@@ -12,6 +12,7 @@ from prompts.choose import Choose
 from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
 from prompts.reading.evidence import Evidence
+from prompts.reading.gist import Gist
 from storage.records import Citation, Mode, ModeDecision
 from tasks.choose import SEARCH, Choice, Sizes, Walk, choose
 from tasks.route import depth
@@ -63,7 +64,10 @@ def _sizes(view: View) -> Sizes:
 
 
 def speaks_to(view: View, citations: Sequence[Citation]) -> bool:
-    """Whether what a second mode cites is about the question: one quote has half of what it asks for."""
+    """Whether what a second mode cites is about the question: one quote has half of what it asks for, if it asks for
+    anything but what there is."""
+    if Gist(view.relevance).of_all:
+        return True
     quoted = (Evidence(place, one.document, one.title, one.quote) for place, one in enumerate(citations))
     return any(view.relevance.judge(piece).coverage >= HALF for piece in quoted)
 

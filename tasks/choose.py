@@ -72,9 +72,11 @@ async def choose(
     whole = whole_mode(sizes)
     if scope.about == "whole" and sizes.reports:
         return _choice((whole, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
-    order: tuple[Mode, ...] = (
-        (SEARCH, whole) if sizes.reports and not names and _perhaps_whole(ask, scope) else (SEARCH,)
-    )
+    order: tuple[Mode, ...] = (SEARCH,)
+    if sizes.reports and not names and _perhaps_whole(ask, scope):
+        order = (SEARCH, whole)
+    elif names and ask.expects == "number":  # no text may give the number of what the graph holds one by one
+        order = (SEARCH, "traverse")
     return _choice(order, scope.confidence, f"about a part of the documents: {scope.reason}", told)
 
 

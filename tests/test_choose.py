@@ -22,6 +22,7 @@ WHOLE = (
     "Are there any common misgivings among the ferrymen?",
     "Do the interviewees share a view of the new quay?",
     "这些日记里养蜂人反复抱怨的是什么?",
+    "这些日记中反复出现的主题是什么?",
     "受访者们对新码头普遍怎么看?",
     "这些来信总体上流露出怎样的情绪?",
 )
@@ -61,6 +62,12 @@ async def test_where_there_are_no_reports_everything_is_searched() -> None:
     bare = replace(SIZES, reports=0, reported=0)
     assert (await choose(ask(WHOLE[0]), (), None, bare, offline())).order == ("struct",)
     assert {one.mode for one in forecasts(bare)} == {"naive", "struct", "traverse", "ts"}
+
+
+async def test_a_number_that_no_text_gives_is_counted_in_the_graph() -> None:
+    counted = ask("How many bridges did Ana Korb design?")
+    assert (await choose(counted, (), None, SIZES, offline(), names=1)).order == ("struct", "traverse")
+    assert (await choose(counted, (), None, SIZES, offline(), names=0)).order == ("struct",)
 
 
 @pytest.mark.parametrize(

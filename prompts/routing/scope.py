@@ -19,6 +19,8 @@ from prompts.routing.scope_zh import CHINESE
 from prompts.structures.checks import StructureName
 
 BIAS, NAMED = "(bias)", "names something"
+# A Chinese question of this form ("反复出现的主题是什么") says so itself; the lists that were fitted to have none.
+GLOBAL_ZH = 1.0
 MOST_NAMED = 2
 _ROUTED: dict[StructureName, str] = {
     "table": "asks for figures beside each other",
@@ -61,7 +63,7 @@ def scope_of(ask: Ask) -> Scope:
     """By the question's wording."""
     weights = WEIGHTS_ZH if ask.chinese else WEIGHTS_EN
     given = {sign: weights[sign] * value for sign, value in signs_of(ask).items() if value and sign in weights}
-    total = sum(given.values())
+    total = sum(given.values()) + GLOBAL_ZH * (ask.chinese and ask.form == "global" and NAMED not in given)
     # The bias stands for what no sign tells; words alone are told of only where nothing else speaks.
     side = 1 if total >= 0 else -1
     told = [sign for sign in given if " " in sign and given[sign] * side > 0]
