@@ -36,7 +36,7 @@ feature present address deal explore raise broach suggest consider perceive see 
 quote primarily across about appear arise revolve summary summarise summarize overview compare list identify standout
 主题 话题 内容 文档 文件 资料 文章 材料 主要 总体 整体 概述 总结 讨论 涉及 重要 常见 经常 哪些 提到 谈到 介绍 说明 描述
 嘉宾 作者 节目 采访 观点 看法 说法 方面 例子 关于 有关 对于
-反复 出现 普遍 共同 所有 全部 整个 整体 各篇 各份 各期 最常 频繁 屡次 反映 大家 人们 访谈 受访者 贯穿 归纳 常常
+反复 出现 贯穿
 """
 
 
