@@ -9,7 +9,6 @@ from dataclasses import replace
 from flows.asking_view import View
 from flows.traversing import traversed
 from prompts.choose import Choose
-from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
@@ -18,7 +17,6 @@ from tasks.choose import SEARCH, Choice, Sizes, Walk, choose
 from tasks.route import depth
 
 HALF = 0.5
-SAMPLE = 200  # chunks and reports whose sizes stand for all
 
 
 async def chosen(view: View, models: Models) -> Choice:
@@ -46,19 +44,18 @@ async def _walk(view: View) -> Walk | None:
 
 
 def _titles(view: View) -> list[str]:
-    return list(dict.fromkeys(chunk.title for chunk in view.session.index.chunks[:SAMPLE] if chunk.title))
+    return list(dict.fromkeys(chunk.title for chunk in view.session.sample if chunk.title))
 
 
 def _sizes(view: View) -> Sizes:
-    chunks, reports = view.session.index.chunks[:SAMPLE], view.session.report_sizes
-    tokens, signs = sum(rough_tokens(chunk.text) for chunk in chunks), sum(len(chunk.text) for chunk in chunks)
+    session, reports = view.session, view.session.report_sizes
     return Sizes(
-        chunks=len(view.session.index.chunks),
-        chunk_tokens=tokens / max(len(chunks), 1),
+        chunks=len(session.index.chunks),
+        chunk_tokens=session.passage_tokens,
         reports=reports.reports,
-        report_tokens=reports.signs * tokens / max(signs, 1),
+        report_tokens=reports.signs * session.tokens_a_sign,
         depth=depth(view.taken, view.options.k),
-        documents=len(view.session.index.documents),
+        documents=len(session.index.documents),
         reported=reports.documents,
     )
 

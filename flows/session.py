@@ -9,6 +9,7 @@ from types import TracebackType
 from flows.naming import hashes_of
 from flows.notes import Notes
 from flows.runtime import Runtime
+from prompts.engine.calls import rough_tokens
 from prompts.engine.embedder import Embedder
 from prompts.language.names_zh import tagged
 from prompts.language.words import is_han
@@ -31,6 +32,7 @@ from tasks.traverse.vocabulary import Vocabulary
 
 DENSE_DEPTH = 50
 MOST_KEPT = 32  # documents
+SAMPLE = 200  # chunks
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,22 @@ class Session:
     def report_sizes(self) -> ReportSizes:
         """How much there is to read in community reports; loads none of them."""
         return self.generation.communities.report_sizes()
+
+    @property
+    def sample(self) -> Sequence[Chunk]:
+        """The first chunks: their titles and sizes stand for all."""
+        return self.index.chunks[:SAMPLE]
+
+    @cached_property
+    def passage_tokens(self) -> float:
+        """The mean tokens of a passage, roughly."""
+        return sum(rough_tokens(chunk.text) for chunk in self.sample) / max(len(self.sample), 1)
+
+    @cached_property
+    def tokens_a_sign(self) -> float:
+        """How many tokens a sign of these texts is, roughly: languages differ."""
+        signs = sum(len(chunk.text) for chunk in self.sample)
+        return self.passage_tokens * len(self.sample) / max(signs, 1)
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:
