@@ -1,6 +1,7 @@
 """What does Prefect's server know of a run? It learns of most things a moment later, so these ask until it does."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -8,8 +9,9 @@ WAIT = 15.0  # seconds
 PAUSE = 0.2
 
 
-async def task_runs(flow_run: str, expected: int) -> list[str]:
-    """The names of a flow run's task runs, in the order in which they started."""
+async def task_runs(flow_run: str, expected: Collection[str], count: int = 0) -> list[str]:
+    """The names of a flow run's task runs, in the order in which they started, as soon as these, and so many, are
+    there."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
 
@@ -17,7 +19,8 @@ async def task_runs(flow_run: str, expected: int) -> list[str]:
     async with get_client() as client:
         for _ in range(int(WAIT / PAUSE)):
             found = await client.read_task_runs(flow_run_filter=wanted)
-            if len(found) >= expected and all(run.start_time for run in found):
+            known = {run.name for run in found}
+            if known.issuperset(expected) and len(found) >= count and all(run.start_time for run in found):
                 break
             await asyncio.sleep(PAUSE)
     return [run.name for run in sorted(found, key=lambda run: str(run.start_time))]
