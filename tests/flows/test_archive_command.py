@@ -70,6 +70,7 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
     cleaned = copied("clean", "--keep", "1", "--json").json
     assert (cleaned["removed"], cleaned["freed_bytes"] > 100_000) == ([1], True)
     assert copied("ask", QUESTION, "--json").json["generation"] == 3
+    assert copied("clean").out.startswith("Removed no generation")  # what the question wrote may be packed
     assert copied("clean").out.startswith("Removed no generation; freed 0.0 MB")
 
 
