@@ -1,113 +1,82 @@
-"""How is a question answered once it is rewritten? In the mode that fits it, from memory where that does."""
+"""How a question is answered once it is understood: in its mode, or in the first of those that fit it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
-from flows.answer_shelf import AnswerShelf
-from flows.asking_view import View
-from flows.choosing import chosen, in_mode, speaks_to
-from flows.contexts import Context
-from flows.modes import CONTEXTS, look_up
-from flows.parted import parted, parts_of, passages_of
-from flows.recalling import keep, recalled
-from flows.searching import searched
-from prompts.answer import AnswerStep
-from prompts.decompose import Decompose
+from flows.choosing import chosen
+from flows.memory import keep, passages_of, recalled
+from flows.modes.registry import RUN_MODE
+from flows.modes.result import ModeResult
+from flows.modes.structured_search import structured_search
+from flows.question import QuestionContext
 from prompts.engine.drafts import Withdrawn
-from prompts.engine.models import Models
-from storage.records import Answer, ModeDecision, ModeTried, Passage
-from tasks.answer import Answered, answer, settled
-from tasks.choose import SEARCH
-from tasks.decompose import decompose
-from tasks.filter import with_disagreements
+from storage.records import Mode, ModeDecision, ModeTried
+from tasks.answer import Answered, answer
 from tasks.trigger import Recall
 
-SAID = 160  # signs that are kept of what a mode said that gave no answer
+SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer
+NOT_RECALLED = Recall(decisions=(), chunks=())
 
 
 @dataclass(frozen=True)
 class Response:
-    """What the trigger decided, what was laid before the answer, and what was said; `remembered` is what memory has of
-    it from now on, `decision` why this mode was followed, where the caller left that open."""
+    """What a mode brought and what was answered from it; `decision` says why this mode, where `auto` chose it."""
 
-    recall: Recall
-    found: Context
+    mode: Mode
+    result: ModeResult
     answered: Answered
-    shelf: AnswerShelf
-    remembered: tuple[Passage, ...] = ()
+    recall: Recall = NOT_RECALLED
     decision: ModeDecision | None = None
 
-    def shelve(self, whole: Answer) -> None:
-        """Keep the answer for the same question over the same evidence."""
-        bound = self.found.reading is not None or len(whole.trace.subquestions) > 1
-        self.shelf.put(whole, self.found.passages, self.remembered, bound)
 
-
-async def respond(view: View, queries: Sequence[str], models: Models) -> Response | Answer:
-    """The answer in the mode asked for, or in the first of those that fit the question that gives any.
-
-    Where none does, what the first one said.
-    """
-    if view.options.mode != "auto":
-        return await respond_in(view, queries, models)
-    choice = await chosen(view, models)
-    said: list[Response] = []
+async def respond(question: QuestionContext) -> Response:
+    """The answer in the mode asked for, or in the first of those that fit the question that gives any."""
+    if question.options.mode != "auto":
+        return await respond_in(question, question.options.mode)
+    choice = await chosen(question)
+    first: Response | None = None
     tried: list[ModeTried] = []
     for mode in choice.order:
-        if tried and view.options.on_text is not None:
-            view.options.on_text(Withdrawn())
-        one = await respond_in(in_mode(view, mode), queries, models)
-        if isinstance(one, Answer):
-            return one
-        if one.answered.reading.support != "abstained" and (
-            not tried or mode == SEARCH or speaks_to(view, one.answered.citations)
-        ):
-            return replace(one, decision=choice.decision.model_copy(update={"mode": mode, "tried": tuple(tried)}))
-        said.append(one)
-        tried.append(ModeTried(mode=mode, said=one.answered.text[:SAID]))
-    return replace(said[0], decision=choice.decision.model_copy(update={"tried": tuple(tried[1:])}))
+        if tried:
+            _withdraw(question)
+        response = await respond_in(question, mode)
+        if response.answered.fallback != "abstained":
+            decision = choice.decision.model_copy(update={"mode": mode, "tried": tuple(tried)})
+            return replace(response, decision=decision)
+        first = first or response
+        tried.append(ModeTried(mode=mode, said=response.answered.text[:SHOWN_OF_TRIED]))
+    assert first is not None  # noqa: S101 -- the order holds one mode at least
+    return replace(first, decision=choice.decision.model_copy(update={"tried": tuple(tried[1:])}))
 
 
-async def respond_in(view: View, queries: Sequence[str], models: Models) -> Response | Answer:
-    """The answer that was written before from the same evidence, or a new one, in the view's mode."""
-    shelf = AnswerShelf(view, models)
-    bring = CONTEXTS.get(view.options.mode)
-    recall = await recalled(view, queries, searches=bring is None)
-    if bring is not None:
-        found = await bring(view, queries, models)
-        return Response(recall, found, await _answered(view, found, recall, models), shelf)
-    parts = await parts_of(view)
-    recall = recall.passed_over() if parts else recall
-    while True:
-        passages = passages_of(parts) or await view.passages(queries, recall)
-        stored = shelf.get(passages)
-        if stored is not None:
-            if view.options.on_text is not None:
-                view.options.on_text(stored.answer)
-            return stored
-        if parts:
-            return Response(recall, *await parted(parts, models, _answered), shelf)
-        found = await searched(view, passages, models)
-        answered = await _answered(view, found, recall, models)
-        if not recall.used:
-            return Response(recall, found, answered, shelf, await keep(view, found, answered))
-        if recall.does(answered.reading.support):
-            return Response(recall, found, answered, shelf)
+async def respond_in(question: QuestionContext, mode: Mode) -> Response:
+    """The answer in one mode; the search first looks into memory."""
+    run = RUN_MODE.get(mode)
+    if run is not None:
+        asked = replace(question, options=replace(question.options, mode=mode))
+        result = await run(asked)
+        return Response(mode, result, await _answered(asked, result))
+    recall = await recalled(question)
+    if recall.used:
+        result = await structured_search(question, passages_of(question, recall))
+        answered = await _answered(question, result)
+        if recall.does(answered.fallback):
+            return Response(mode, result, answered, recall)
         # What memory has does not do for the question in these words: the documents are searched after all.
         recall = recall.passed_over()
-        if view.options.on_text is not None:
-            view.options.on_text(Withdrawn())
+        _withdraw(question)
+    passages = await question.search(question.queries, question.depth)
+    result = await structured_search(question, passages)
+    answered = await _answered(question, result)
+    await keep(question, result, answered)
+    return Response(mode, result, answered, recall)
 
 
-async def _answered(view: View, found: Context, recall: Recall, models: Models) -> Answered:
-    """decompose ─ answer, or what was read already"""
-    if found.reading is not None:
-        return settled(found.reading, found.structured, view.documents)
-    parts = await decompose(view.taken, found.structured.descriptions, Decompose(models))
-    writer = AnswerStep(models, view.options.on_text, view.session.runtime.settings.tailoring.language)
-    reach = view.reach(partial(look_up, view), recall)
-    answered = await answer(parts, found.structured, view.relevance, writer, reach)
-    cited = {citation.chunk for citation in answered.citations}
-    told = with_disagreements(answered.text, found.kept.counts, cited, view.taken.chinese)
-    return replace(answered, text=told)
+async def _answered(question: QuestionContext, result: ModeResult) -> Answered:
+    writer = question.writer(result.writer)
+    return await answer(question.text, result.context, writer, question.answer_options, result.stated)
+
+
+def _withdraw(question: QuestionContext) -> None:
+    """Tell whoever reads the draft that it does not hold."""
+    if question.options.on_text is not None:
+        question.options.on_text(Withdrawn())

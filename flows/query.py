@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.asking import AskOptions, answer_question
-from flows.asking_view import MODES
+from flows.question import MODES
 from flows.recording import begin, done, failed, flow, flow_run
 from flows.sessions import SESSIONS
 from flows.settings import load_settings
@@ -21,7 +21,7 @@ from flows.shown.text import plain, short
 from flows.usage import rows_of
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
-from storage.records import Answer, Mode, StructureType
+from storage.records import Answer, Effort, Mode, StructureType
 from tasks.redact import redact
 from tasks.retrieve.pages import FolderRetriever, Retriever
 
@@ -46,6 +46,8 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     where: str | None = None,
     as_of: Annotated[int, Field(ge=1)] | None = None,
     pages: str | None = None,
+    effort: Effort | None = None,
+    response: str = "",
 ) -> Answer:
     """Answer one question from the current generation, with a record of how.
 
@@ -59,6 +61,8 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
         where: Look only into the documents that meet this filter, for example: year >= 2020 and title like '%bridge%'.
         as_of: The number of an older generation to ask; without it the current one.
         pages: A folder whose files are read beside the index.
+        effort: How much is given to models: low, medium or high; without it what the settings say.
+        response: The form that the answer shall have, in words: a list, one paragraph, in German.
     """
     only = None if documents is None else tuple(documents)
     try:
@@ -67,8 +71,9 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
         async with SESSIONS.use(workspace, as_of) as session:
             retriever = FolderRetriever(pages) if pages else None
             options = AskOptions(
-                mode=mode, structure=structure, k=k, documents=only, where=_filters(where), retriever=retriever
-            )
+                mode=mode, structure=structure, k=k, documents=only, where=_filters(where), retriever=retriever,
+                effort=effort, response=response,
+            )  # fmt: skip
             answer = await answer_question(question, options, session)
             way = walked(answer, session)
     except (TrellisError, EngineError) as error:
@@ -93,18 +98,18 @@ def _filters(where: str | None) -> tuple[str, ...]:
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
     question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
     k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
-    as_of: int | None = None, retriever: Retriever | None = None,
+    as_of: int | None = None, retriever: Retriever | None = None, effort: Effort | None = None, response: str = "",
 ) -> Answer:  # fmt: skip
     """Answer one question from the current generation of a workspace (None: the one that the settings name).
 
     `documents` restricts the evidence to those ids, `where` to the documents that meet a filter; `history` holds the
-    earlier turns, oldest first; `as_of` asks an older generation; `retriever` brings pages from outside the index. The
-    workspace stays open between questions. Raises NoGeneration, UnknownGeneration, UnknownDocument, FilterError,
+    earlier turns, oldest first; `as_of` asks an older generation; `retriever` brings pages from outside the index;
+    `effort` says how much is given to models, `response` in words what form the answer shall have. The workspace stays open between questions. Raises NoGeneration, UnknownGeneration, UnknownDocument, FilterError,
     NothingMatches, SettingsError; EngineError where a model fails.
     """
     options = AskOptions(
         mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
-        where=_filters(where), retriever=retriever, history=tuple(history),
+        where=_filters(where), retriever=retriever, history=tuple(history), effort=effort, response=response,
     )  # fmt: skip
     async with SESSIONS.use(workspace, as_of) as session:
         return await answer_question(question, options, session)
@@ -113,12 +118,12 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
 def ask(  # noqa: PLR0913 -- as above
     question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
     k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
-    as_of: int | None = None, retriever: Retriever | None = None,
+    as_of: int | None = None, retriever: Retriever | None = None, effort: Effort | None = None, response: str = "",
 ) -> Answer:  # fmt: skip
     """The same as `aask`, waiting for the answer. Works from any thread, also where an event loop is running."""
     answering = aask(
         question, workspace=workspace, mode=mode, structure=structure, k=k, documents=documents, history=history,
-        where=where, as_of=as_of, retriever=retriever,
+        where=where, as_of=as_of, retriever=retriever, effort=effort, response=response,
     )  # fmt: skip
     asked = asyncio.run_coroutine_threadsafe(answering, _LOOP.get())
     try:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
 from prompts.engine.models import OFFLINE, CallSettings, ModelChoice
 from prompts.engine.roles import ROLES, Role
 from prompts.tailoring.toml import from_toml
@@ -77,8 +78,23 @@ class Settings(BaseModel):
     theta: int = Field(default=1, ge=1)
     # `published`: as in the paper, by closeness alone (tau .6 and theta 3 unless given), one entry a title.
     memory: Literal["on", "published", "off"] = "on"
-    # Whether answers that a model wrote are kept by the evidence that they were written from.
+    # Whether a question's steps may get an answer that a model has given to the same prompt before.
     answer_cache: bool = True
+    # How much of a question is given to models, and how much their prompts hold (docs/models.md).
+    effort: Effort = "medium"
+    # Whether sentences of an answer that nothing supports are withheld, instead of being flagged.
+    strict: bool = False
+    # The most tokens of a prompt's input, each with a default by effort (prompts/engine/effort.py).
+    answer_tokens: int | None = Field(default=None, ge=200)
+    part_tokens: int | None = Field(default=None, ge=200)
+    filter_tokens: int | None = Field(default=None, ge=200)
+    structure_tokens: int | None = Field(default=None, ge=200)
+    structures_tokens: int | None = Field(default=None, ge=200)
+    map_tokens: int | None = Field(default=None, ge=200)
+    points_tokens: int | None = Field(default=None, ge=200)
+    rate_tokens: int | None = Field(default=None, ge=200)
+    # Tokens that the models can read at once, where that is known: limits grow and shrink with it.
+    context_window: int | None = Field(default=None, ge=2000)
     community_size: int = Field(default=12, ge=2)
     report_tokens: int = Field(default=3000, ge=200)
     # Shares of the graph, and of a community, that may change before communities, or its report, are made anew.
@@ -108,6 +124,11 @@ class Settings(BaseModel):
         base_url = own.base_url or (self.lm_base_url if shared else None)
         key = own.api_key or (self.lm_api_key if shared and base_url == self.lm_base_url else None)
         return ModelChoice(name, base_url, key.get_secret_value() if key else None)
+
+    def policy(self, effort: Effort | None = None) -> Policy:
+        """The effort of a question (None: the one that is set) and the token limits of its prompts."""
+        given = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
+        return Policy.of(effort or self.effort, self.context_window, given)
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the common models' key only where both are one server."""

@@ -1,13 +1,13 @@
-"""What is the answer, and which evidence shows each part of it?
+"""Answer: what the evidence says to a question, each statement with the numbers of its evidence.
 
-On a model: written from numbered evidence, each sentence with its markers. Offline: read from the evidence by the
-question's form, in the words of the source; nothing is added.
+The last step of every mode: StructRAG's `infer` (section 2.4), and the final step of GraphRAG's local, global and drift
+search (section 2.6). On a model the answer is the model's own words; without one it is the best excerpts.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import dspy
 from pydantic import BaseModel, Field
@@ -15,49 +15,158 @@ from pydantic import BaseModel, Field
 from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.models import Models
 from prompts.engine.step import Step
-from prompts.language.asked import Ask, Form
-from prompts.reading.affirm import affirm
-from prompts.reading.claims import Claim, Desk, Reading, abstain
-from prompts.reading.compare import compare
-from prompts.reading.evidence import Evidence
-from prompts.reading.lookup import is_grounded, look_up, look_up_all, nearest_to
-from prompts.reading.overview import about, connect, steps, summarise, themes
-from prompts.reading.support import MOSTLY, adds, as_written, supports, unshown_figures, value_shown
-from prompts.reading.sure import nearest
+from prompts.offline.answer import OfferedPassage, best_excerpts, quoted
 from prompts.tailoring.step import instructed
 
-MAX_ELEMENTS = 6  # of one piece of evidence
-EVIDENCE_TOKENS = 1400  # what a model reads of the evidence
-
-_MARKER = re.compile(r"\s*\[(\d+(?:\s*,\s*\d+)*)\]")
-_NUMBER = re.compile(r"\d+")
-_SENTENCE_END = re.compile(r"^[\s.。;；]+|[\s.。]+$")
+# At the beginning of a line in a passage it would look like the number of another piece of evidence.
+_LIKE_A_NUMBER = re.compile(r"^\[(\d+)\](?= )", re.M)
+NOTHING = "(none)"
 
 
 class AnswerWritten(BaseModel):
-    """An answer with markers, its bare values, and whether the evidence supports it."""
+    """An answer with its markers, its bare values, and whether the evidence answers the question at all."""
 
-    answer: str = Field(
-        description="Each sentence ends with the numbers of its evidence, as [1] or [1, 2]. Empty if not answerable."
+    reasoning: str = Field(
+        default="",
+        description="First, in a few sentences: which pieces bear on the question, what follows from them together.",
     )
+    answer: str = Field(default="", description="For the user, with markers [1]. Empty if not answerable.")
     values: list[str] = Field(
-        default_factory=list, description="The bare answers when entities, figures, dates or yes/no are asked."
+        default_factory=list,
+        description="The bare answers (names, figures, dates, yes or no) if such are asked for, else none.",
     )
-    answerable: bool = Field(description="False when the evidence does not say.")
+    answerable: bool = Field(default=True, description="False only if the evidence says nothing towards an answer.")
 
 
 class AnswerQuestion(dspy.Signature):
-    """Answer from the numbered evidence alone, in the question's language, figures exactly as written. If it does not
-    say, do not answer."""
+    """Answer a user's question from numbered evidence, so that every statement can be looked up in its source.
+
+    The evidence was searched for and comes best first. Some of it may be beside the point: leave that out. Pieces belong
+    together where one names what another tells of, so follow a chain of them to its end before you decide that
+    something is not said. The notes, if there are any, were made from the same documents by earlier steps: tables,
+    triples, steps, answers to parts of the question. Use them as a map; where a note and a piece of evidence disagree,
+    the evidence holds.
+
+    Think first, in the field reasoning: which pieces bear on the question, what each of them gives, what follows from
+    them together. Do the arithmetic there: differences, sums, ages, counts, which is earlier or larger.
+
+    Then write the answer. Begin with what was asked for; a plain question gets one or two sentences, a wide one as many
+    paragraphs, list items or table rows as it needs, in Markdown. Write in the language of the question, whatever
+    language the evidence is in. Take names and figures over as they are written in the evidence; a figure that you
+    worked out is given with the figures that it comes from. Follow the wish for the form of the response, if one is
+    given.
+
+    Put a marker after each statement, with the number of the piece that shows it: [2]. Where it takes several pieces:
+    [2][5]. A conclusion has the markers of what it rests on. Never use a number that was not given, and put no marker
+    into code.
+
+    If pieces contradict each other, say what each side says, with its marker, and which is better supported if that can
+    be told (the newer, the more direct, the one that others agree with). If only a part of the question is answered by
+    the evidence, answer that part and say what is missing. If the question rests on something that the evidence denies,
+    say so. Nothing may come from your own memory. Only if the evidence says nothing towards an answer, set answerable
+    to false and leave the answer empty.
+
+    Values are the answer without a sentence around it, each by itself: a name, a figure with its unit, a date, yes or
+    no. A question for an explanation, a summary or instructions has none.
+
+    Example. Question: Which of the two mills is older? Evidence: [1] Tarn Mill: Tarn Mill has stood by the weir since
+    1794. [2] Holm Mill: Built in 1811, Holm Mill ground oats until 1950. A good answer: reasoning "Tarn Mill 1794 [1],
+    Holm Mill 1811 [2]; 1794 is earlier, by 17 years." answer "Tarn Mill is the older one: it has stood since 1794 [1],
+    17 years longer than Holm Mill, which was built in 1811 [2]." values "Tarn Mill".
+
+    例：问题“青石渡口现在由谁管理？”，证据“[1] 青石渡口：渡口原由梁家经营，2006年移交县航运站。[2] 县航运站：站长是沈望。”
+    好的回答：reasoning“渡口2006年移交县航运站[1]；问的是管理者，即县航运站。”answer“青石渡口自2006年起由县航运站管理[1]，
+    站长是沈望[2]。”values“县航运站”。"""
 
     question: str = dspy.InputField()
-    found: list[str] = dspy.InputField(desc="Answers to the sub-questions.")
-    evidence: list[str] = dspy.InputField(desc="Some end with what was read out of them, in braces.")
+    response: str = dspy.InputField(desc="The user's wish for the form of the answer.")
+    notes: str = dspy.InputField(desc="What earlier steps made of the documents.")
+    evidence: str = dspy.InputField(desc="Pieces as [number] title: text, best first.")
     written: AnswerWritten = dspy.OutputField()
 
 
+class AnswerFromPoints(dspy.Signature):
+    """Write one answer to a question about a whole collection of documents, from points that several readers found.
+
+    Each reader has read a part of the collection and noted points that help, each with how much it helps (0 to 100) and
+    the numbers of the statements that show it. The points come best first, in the notes; the numbered statements are
+    the evidence. Points of different readers may say the same or disagree.
+
+    Think first, in the field reasoning: which themes run through the points, which points belong to each, where they
+    disagree, what is left out because it does not help.
+
+    Then write the answer for somebody who has not read the documents. Open with the whole picture in one or two
+    sentences. Go through the themes, the weightiest first, each in a paragraph or under a heading of its own: what is
+    said, by whom or where, with the telling details and figures of the points, and how sources differ. Say of a
+    tendency how widely it is shared as far as the points tell ("three of the interviews"). Keep every point that adds
+    something, merge those that repeat one another, drop what is beside the question. Add nothing that no point says.
+    Write in the language of the question. Follow the wish for the form of the response, if one is given.
+
+    Put a marker after each statement, with the numbers of the statements that show it: [4][9]. Never use a number that
+    was not given. Where pieces contradict each other, give both sides with their markers.
+
+    Values are bare names, figures, dates or yes and no, if the question asks for such; mostly there are none. Set
+    answerable to false, with an empty answer, only if no point says anything towards an answer."""
+
+    question: str = dspy.InputField()
+    response: str = dspy.InputField(desc="The user's wish for the form of the answer.")
+    notes: str = dspy.InputField(desc="Points as (helpfulness) text [numbers], best first.")
+    evidence: str = dspy.InputField(desc="Statements as [number] title: text.")
+    written: AnswerWritten = dspy.OutputField()
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedText:
+    """A piece of evidence as a model reads it; `heading` is the path of headings above it."""
+
+    number: int
+    title: str
+    text: str
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedSpan:
+    """Code points [start, end) of the text of a piece of evidence."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An answer before its markers are bound to documents.
+
+    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n.
+    `supported` says of excerpts whether they answer the question; None where a model wrote.
+    """
+
+    text: str
+    values: tuple[str, ...] = ()
+    answerable: bool = True
+    reasoning: str = ""
+    quotes: Mapping[int, QuotedSpan] = field(default_factory=dict)
+    supported: bool | None = None
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """What an answer is written from.
+
+    `notes` are (label, text) of what earlier steps made of the documents, `response` is the user's wish for the form.
+    `rarity` gives the inverse document frequency of a term, by which excerpts are chosen where there is no model.
+    """
+
+    question: str
+    evidence: Sequence[NumberedText]
+    notes: Sequence[tuple[str, str]] = ()
+    response: str = ""
+    rarity: Callable[[str], float] = lambda _: 1.0
+
+
 class AnswerStep(Step):
-    """A question and its evidence → an answer whose claims name their evidence.
+    """A question and numbered evidence → an answer with markers.
 
     `on_text` gets the draft in pieces while a model writes it, and Withdrawn where another one begins. A draft is for
     the screen: what it cites is unchecked. `language` is another one than the question's.
@@ -70,23 +179,22 @@ class AnswerStep(Step):
 
     def __init__(self, models: Models, on_text: Show | None = None, language: str = "") -> None:
         super().__init__(models)
-        self.signature = instructed(self.task, "the question's language", "", language)
+        self.signature = instructed(self.task, "the language of the question", "", language)
         self.on_text = on_text
 
-    async def run(self, desk: Desk, found: Sequence[tuple[str, str]]) -> Reading:
-        """`found` are (sub-question, answer) pairs."""
+    async def run(self, request: AnswerRequest) -> Draft:
+        """The model's own words, or the best excerpts of the evidence."""
         if self.is_offline:
-            return answer_offline(desk)
-        offered, structure = _offered(desk), _structure(desk.elements)
+            return excerpts(request)
         written = await self._written(
-            question=desk.ask.text,
-            found=[f"{question} {answer}" for question, answer in found],
-            evidence=[
-                f"[{number}] {piece.title}: {piece.text}{structure.get(number, '')}"
-                for number, piece in sorted(offered.items())
-            ],
+            question=request.question,
+            response=request.response or NOTHING,
+            notes=notes_text(request.notes) or NOTHING,
+            evidence=evidence_text(request.evidence),
         )
-        return checked(read_written(written, set(offered), desk.ask), offered, desk.ask)
+        values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
+        answerable = written.answerable and bool(written.answer.strip())
+        return Draft(written.answer.strip(), values, answerable, written.reasoning.strip())
 
     async def _written(self, **inputs: object) -> AnswerWritten:
         """The whole answer; its draft goes to `on_text` where somebody watches."""
@@ -102,108 +210,35 @@ class AnswerStep(Step):
         return written
 
 
-def _offered(desk: Desk) -> dict[int, Evidence]:
-    """What a model answers from, by number: the evidence nearest to the question and what the structure rests on."""
-    pieces = {piece.number: piece for piece in [*desk.elements, *desk.evidence]}
-    return {piece.number: piece for piece in nearest(list(pieces.values()), desk.relevance, EVIDENCE_TOKENS)}
+class ReduceStep(AnswerStep):
+    """Scored points of many readers → one answer (GraphRAG 2.6, reduce)."""
+
+    step = "reduce"
+    task = AnswerFromPoints
 
 
-def _structure(elements: Sequence[Evidence]) -> dict[int, str]:
-    """What the structure makes of each piece of evidence: " {head -[relation]-> tail; row: cell}", by its number.
-
-    Rows and steps say themselves what they are; only what was read out of prose is added.
-    """
-    found: dict[int, list[str]] = {}
-    for element in elements:
-        if element.cells or not element.label or not element.value or element.value == element.text:
-            continue
-        relation = f" -[{element.attribute}]-> " if element.attribute and element.attribute != element.text else ": "
-        found.setdefault(element.number, []).append(f"{element.label}{relation}{element.value}")
-    return {number: f" {{{'; '.join(made[:MAX_ELEMENTS])}}}" for number, made in found.items()}
+def evidence_text(evidence: Sequence[NumberedText]) -> str:
+    """The evidence as a model reads it: `[n] title: text`, a blank line between pieces."""
+    return "\n\n".join(map(_piece, evidence))
 
 
-def read_written(written: AnswerWritten, offered: set[int], ask: Ask) -> Reading:
-    """Claims from a written answer; a number that names no offered evidence is dropped.
-
-    Where a sentence is left without evidence the answer is supported only in part; where all are, nothing supports it.
-    """
-    if not written.answerable or not written.answer.strip():
-        return abstain(ask)
-    claims, at = [], 0
-    for match in _MARKER.finditer(written.answer):
-        numbers = tuple(dict.fromkeys(n for n in map(int, _NUMBER.findall(match.group(1))) if n in offered))
-        text = _SENTENCE_END.sub("", written.answer[at : match.start()]).strip()
-        at = match.end()
-        if text:
-            claims.append(Claim(text, numbers))
-        elif claims:  # "[1][2]": further evidence of the same sentence
-            claims[-1] = Claim(claims[-1].text, tuple(dict.fromkeys((*claims[-1].evidence, *numbers))))
-    rest = _SENTENCE_END.sub("", written.answer[at:]).strip()
-    if rest:
-        claims.append(Claim(rest, ()))
-    cited = [bool(said.evidence) for said in claims]
-    if not any(cited):
-        return abstain(ask)
-    values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
-    return Reading(claims=tuple(claims), values=values, support="none" if all(cited) else "partial")
+def _piece(piece: NumberedText) -> str:
+    text = _LIKE_A_NUMBER.sub(r"(\1)", piece.text.strip())
+    return f"[{piece.number}] {' '.join(piece.title.split())}: {text}"
 
 
-def checked(reading: Reading, offered: Mapping[int, Evidence], ask: Ask) -> Reading:
-    """A written answer of which each sentence keeps only evidence that supports it.
-
-    A sentence that cites the wrong piece gets the one that supports it, if any; one with a figure that no evidence has
-    is taken out, and any other that nothing supports stays without a marker. Either way the answer is partly supported.
-    """
-    if reading.support == "abstained":
-        return reading
-    shown = "\n".join(f"{piece.title} {piece.text}" for piece in offered.values())
-    written = [replace(said, text=as_written(said.text, shown)) for said in reading.claims]
-    claims = [_supported(said, offered, ask.text) for said in written]
-    kept = [said for said in claims if said.evidence or not unshown_figures(said.text, f"{shown}\n{ask.text}")]
-    if not any(said.evidence for said in kept):
-        return abstain(ask)
-    values = tuple(as_written(value, shown) for value in reading.values)
-    values = tuple(value for value in values if value_shown(value, shown, ask.text))
-    whole = len(kept) == len(claims) and all(said.evidence for said in kept) and len(values) == len(reading.values)
-    return replace(reading, claims=tuple(kept), values=values, support=reading.support if whole else "partial")
+def notes_text(notes: Sequence[tuple[str, str]]) -> str:
+    """What earlier steps found, each under its label."""
+    return "\n\n".join(f"{label}:\n{text}" if label else text for label, text in notes)
 
 
-def _supported(said: Claim, offered: Mapping[int, Evidence], question: str) -> Claim:
-    """The sentence with those of its pieces of evidence that support it, alone or together; else with another piece."""
-    cited = [offered[number] for number in said.evidence if number in offered]
-    if not cited:
-        return replace(said, evidence=())
-    if supports(said.text, cited, question):
-        kept = [piece for piece in cited if len(cited) == 1 or adds(said.text, piece, question)]
-        return replace(said, evidence=tuple(piece.number for piece in kept or cited))
-    others = (piece for piece in offered.values() if supports(said.text, [piece], question, MOSTLY))
-    return replace(said, evidence=tuple(piece.number for piece in others)[:1])
-
-
-def answer_offline(desk: Desk) -> Reading:
-    """The reading that the question's form calls for; what asks for one thing is answered only from evidence about
-    it."""
-    if desk.ask.form not in POINTED:
-        return _READERS[desk.ask.form](desk)
-    if not is_grounded(desk):
-        return abstain(desk.ask)
-    reading = _READERS[desk.ask.form](desk)
-    fails = reading.support == "abstained" and desk.ask.form != "fact"
-    return nearest_to(desk) if fails else reading
-
-
-# Questions for one thing, or for things of one kind.
-POINTED: frozenset[Form] = frozenset({"fact", "list", "yesno", "compare"})
-
-
-_READERS: dict[Form, Callable[[Desk], Reading]] = {
-    "fact": look_up,
-    "list": look_up_all,
-    "yesno": affirm,
-    "compare": compare,
-    "connect": connect,
-    "howto": steps,
-    "summary": summarise,
-    "global": themes,
-    "about": about,
-}
+def excerpts(request: AnswerRequest) -> Draft:
+    """The best excerpts of the evidence under a label, in reading order; marker 1 stands for the best of them."""
+    offered = [OfferedPassage(piece.number, piece.title, piece.heading, piece.text) for piece in request.evidence]
+    found = best_excerpts(request.question, offered, request.rarity)
+    if found.support == "abstained" or not found.excerpts:
+        return Draft("", answerable=False, supported=False)
+    numbered = sorted(enumerate(found.excerpts, 1), key=lambda pair: (pair[1].number, pair[1].start))
+    quotes = {marker: QuotedSpan(one.number, *one.best) for marker, one in numbered}
+    text = "\n\n".join([found.label, *(quoted(one, marker) for marker, one in numbered)])
+    return Draft(text, quotes=quotes, supported=found.support == "none")

@@ -45,7 +45,7 @@ class Explore(Step):
     task = ExploreReports
 
     async def run(self, focus: str, texts: Sequence[Offered], gist: Gist) -> Explored:
-        """A point that names no statement that it was given is left out; follow-ups are bounded, the best first."""
+        """Points as the model wrote them; follow-ups are bounded, the best first."""
         if self.is_offline:
             return explore_offline(texts, gist)
         shown = [text.written() for text in texts]

@@ -60,7 +60,7 @@ class Partial(Step):
     task = AnswerPartly
 
     async def run(self, reports: Sequence[Offered], gist: Gist) -> list[PointWritten]:
-        """Points in the model's order; one that names no finding that it was given is left out."""
+        """Points in the model's order, as it wrote them."""
         if self.is_offline:
             return partial_offline(reports, gist)
         shown = [report.written() for report in reports]
@@ -69,12 +69,11 @@ class Partial(Step):
 
 
 def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list[PointWritten]:
-    """The points that name findings of these reports, each with those alone."""
+    """The points with those of their numbers that findings of these reports have."""
     known = {piece.number for report in reports for _, piece in report.findings}
     return [
-        point.model_copy(update={"findings": given})
+        point.model_copy(update={"findings": [one for one in dict.fromkeys(point.findings) if one in known]})
         for point in points
-        if (given := [number for number in dict.fromkeys(point.findings) if number in known])
     ]
 
 

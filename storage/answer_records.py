@@ -10,6 +10,8 @@ from storage.record import Record
 StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
+Effort = Literal["low", "medium", "high"]
+AnsweredBy = Literal["model", "excerpts", "traversal", "table"]
 Mode = Literal[
     "auto", "direct", "naive", "ts", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix",
     "traverse", "struct",
@@ -107,15 +109,15 @@ class SubQuestion(Record):
 class DocumentStructure(Record):
     """What one document gave to the structure: its form as text (markdown, triples, steps, numbered lines), bounded.
 
-    `refused` counts the elements that do not say what their sentences say. Where `elements` is 0 the description says
-    that nothing was found.
+    `unverified` counts the elements whose figures or names do not stand in the sentences that they name: told, not
+    refused. Where `elements` is 0 the description says that nothing was found.
     """
 
     document: str
     title: str
     description: str
     elements: int
-    refused: int = 0
+    unverified: int = 0
     text: str = ""
 
 
@@ -141,10 +143,33 @@ class Ambiguity(Record):
     taken: str = ""
 
 
+class SparedCall(Record):
+    """A model that was not asked though its role has one, and why that is harmless."""
+
+    step: str
+    reason: str
+
+
+class Grounding(Record):
+    """Whether the evidence supports one sentence of an answer: `answer[start:end]`, in code points.
+
+    `supported` is None where that cannot be checked: headings, code, what only leads over. `markers` are those of its
+    citations.
+    """
+
+    start: int
+    end: int
+    supported: bool | None
+    markers: tuple[str, ...] = ()
+
+
 class Trace(Record):
     """The decisions behind an answer; `unlinked` are the names in the question that the graph does not know.
 
-    `mode` is the one that answered; `decision` says why where the caller left it to `auto`.
+    `mode` is the one that answered; `decision` says why where the caller left it to `auto`. `answered_by` tells a
+    model's words from excerpts, a walk over the graph and cells of tables. `reasoning` is what the model noted before
+    it answered, `removed_markers` are those of its markers that named no evidence, `spared` the calls that the effort
+    left out.
     """
 
     mode: Mode
@@ -161,6 +186,11 @@ class Trace(Record):
     unlinked: tuple[str, ...] = ()
     ambiguity: tuple[Ambiguity, ...] = ()
     decision: ModeDecision | None = None
+    effort: Effort = "medium"
+    answered_by: AnsweredBy = "excerpts"
+    reasoning: str = ""
+    removed_markers: tuple[str, ...] = ()
+    spared: tuple[SparedCall, ...] = ()
 
 
 class StepUsage(Record):
@@ -192,6 +222,7 @@ class Answer(Record):
     trace: Trace
     usage: Usage
     generation: int
+    grounding: tuple[Grounding, ...] = ()
 
 
 class Retrieval(Record):

@@ -21,18 +21,12 @@ class JudgedPassage(Record):
 
 
 class Disagreement(Record):
-    """Two passages that exclude each other on what is asked, with what each says.
-
-    Where it is `settled`, `chunk` contradicts and `against_chunk` is better supported; else neither is.
-    """
+    """A passage that denies what another one says on the question's matter, and how."""
 
     chunk: str
     document: str
-    says: str
     against_chunk: str
     against_document: str
-    against_says: str
-    settled: bool
     explanation: str
 
 

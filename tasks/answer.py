@@ -1,224 +1,262 @@
-"""What is the answer, and where does each part of it stand? (StructRAG, section 2.4: extract and infer)
+"""Answer: written from sources, its markers bound to quotes of documents, its sentences flagged by their grounding.
 
-The links of a chain are answered one after another, each with evidence searched for it. Every claim is bound to the
-place of its evidence, and every citation is checked against the stored text.
+What a model wrote reaches the user word for word. Its markers get new numbers; one that names no source is taken out
+and told. Only the setting `strict` withholds what nothing supports.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from prompts.answer import POINTED, AnswerStep
-from prompts.language.asked import Ask
-from prompts.language.question import ask
-from prompts.language.words import WORD
-from prompts.reading.chains import fill, needs
-from prompts.reading.claims import Claim, Desk, Reading, Support, ending, quoted
-from prompts.reading.compare import Figure, amount_of, ranked
-from prompts.reading.evidence import Evidence
-from prompts.reading.excerpt import excerpt
-from prompts.reading.formats import shaped
-from prompts.reading.lookup import look_up
-from prompts.reading.relevance import Relevance
-from prompts.reading.support import supports
-from storage.records import Citation, Document, SubQuestion
-from tasks.evidence import Place, Pool, cite
+from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan
+from prompts.language.words import is_han
+from storage.records import AnsweredBy, Citation, Document, Fallback, Grounding
+from tasks.grounding import Scorer, fallback_of, ground, word_coverage
+from tasks.sources import Source, best_quote, citation_of
 from tasks.step import step
-from tasks.structurize.step import Structured
 
-# More evidence for a sub-question: (question taken apart, pool so far) → (pool with it, judge of the sub-question).
-LookUp = Callable[[Ask, Pool], Awaitable[tuple[Pool, Relevance]]]
 Documents = Callable[[Sequence[str]], Mapping[str, Document]]
 
+_CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
+_NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
+_MARKER = re.compile(rf"[ \t]*(?:\[({_NUMBERS})\](?!\()|【({_NUMBERS})】)")
+_RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
+MOST_OF_A_RANGE = 20
+# Where a statement begins: at a line, after a sentence, at a table's cell.
+_STATEMENT = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an earlier step made of the documents; `[n]` in its text is the number of a source."""
+
+    label: str
+    text: str
+
 
 @dataclass(frozen=True)
-class Reach:
-    """What the answer may reach for beyond the evidence at hand: further searches, and documents by id."""
+class AnswerContext:
+    """What a mode lays before the answer: sources, best first, and what was made of them."""
 
-    look_up: LookUp
-    documents: Documents
+    sources: Sequence[Source]
+    notes: Sequence[Note] = ()
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A sub-question as it was asked in the end, with what was found."""
+class StatedAnswer:
+    """An answer that needs no model: of a walk over the graph, of cells of tables, or points that are quoted.
 
-    question: str
-    reading: Reading
+    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers.
+    """
+
+    text: str
+    values: tuple[str, ...] = ()
+    fallback: Fallback = "none"
+    answered_by: AnsweredBy = "excerpts"
 
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer with its citations bound."""
+    """An answer with its citations bound, and how well each of its sentences is supported."""
 
     text: str
-    reading: Reading
+    values: tuple[str, ...]
     citations: tuple[Citation, ...]
-    subquestions: tuple[SubQuestion, ...]
+    grounding: tuple[Grounding, ...]
+    fallback: Fallback
+    answered_by: AnsweredBy
+    reasoning: str = ""
+    removed_markers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How answers are finished: `strict` withholds unsupported sentences, `scorer` judges support."""
+
+    documents: Documents
+    rarity: Callable[[str], float]
+    response: str = ""
+    strict: bool = False
+    scorer: Scorer = word_coverage
 
 
 @step("answer")
 async def answer(
-    parts: Sequence[str], structured: Structured, relevance: Relevance, answerer: AnswerStep, reach: Reach
+    question: str,
+    evidence: AnswerContext,
+    writer: AnswerStep,
+    options: AnswerOptions,
+    stated: StatedAnswer | None = None,
 ) -> Answered:
-    """Answer the parts, then the whole, and bind what was said to the documents."""
-    taken, pool = relevance.ask, structured.pool
-    solved: list[Solved] = []
-    if any(map(needs, parts)):
-        pool, solved = await _follow(parts, pool, reach.look_up)
-    desk = Desk(taken, pool.evidence, structured.elements, relevance)
-    reading = _joined(taken, solved) if solved and answerer.is_offline else None
-    if reading is None:
-        reading = await answerer.run(desk, [(link.question, _plain(link.reading)) for link in solved])
-        if solved and answerer.is_offline and reading.support != "abstained":
-            # Near evidence, but not by the way that the question asks for: no value may be taken from it.
-            reading = Reading(claims=reading.claims, support="partial")
-    text, citations = bind(reading, pool, structured.elements, reach.documents, taken)
-    subquestions = tuple(
-        SubQuestion(
-            question=link.question,
-            answer=", ".join(link.reading.values) or _plain(link.reading),
-            evidence=_chunks(link.reading, pool),
-        )
-        for link in solved or [Solved(part, reading) for part in parts]
-    )
-    return Answered(text, reading, citations, subquestions)
+    """The answer of the model from the evidence; without a model what is `stated`, else the best excerpts.
 
-
-def settled(reading: Reading, structured: Structured, documents: Documents) -> Answered:
-    """A reading that needs no writing, bound to the documents."""
-    text, citations = bind(reading, structured.pool, structured.elements, documents)
-    return Answered(text, reading, citations, ())
-
-
-async def _follow(parts: Sequence[str], pool: Pool, look_up_more: LookUp) -> tuple[Pool, list[Solved]]:
-    """Answer the links of a chain in order; one that waits for an answer not found is not asked."""
-    solved: list[Solved] = []
-    values: dict[int, str] = {}
-    for number, part in enumerate(parts, 1):
-        if any(needed not in values for needed in needs(part)):
-            continue
-        taken = ask(fill(part, values))
-        pool, relevance = await look_up_more(taken, pool)
-        reading = look_up(Desk(taken, pool.evidence, (), relevance))
-        solved.append(Solved(taken.text, reading))
-        if reading.values:
-            values[number] = reading.values[0]
-    return pool, solved
-
-
-def _joined(taken: Ask, solved: Sequence[Solved]) -> Reading | None:
-    """The answer that the links give together, with the claims of all of them; None where the chain broke."""
-    if taken.form == "compare":
-        return _compared(taken, solved)
-    last = solved[-1].reading
-    if last.support == "abstained":
-        return None
-    lead = ending(last.values[0], taken) if last.values else ""
-    return Reading(claims=_claims(solved), values=last.values, support=_weakest(solved), lead=lead)
-
-
-def _compared(taken: Ask, solved: Sequence[Solved]) -> Reading | None:
-    """The options by what was found of each at the end of its own chain; None unless each has a figure."""
-    ends = [link.reading for link in solved[1::2]]
-    if len(solved) != 2 * len(taken.options) or not all(end.values and end.claims for end in ends):
-        return None
-    figures = []
-    for option, end in zip(taken.options, ends, strict=True):
-        number = amount_of(end.values[0], "date")
-        if number is None:
-            return None
-        shown = end.claims[0]
-        piece = Evidence(number=shown.evidence[0], document="", title="", text=shown.text)
-        figures.append(Figure(option, end.values[0], number, piece))
-    first = ranked(taken, figures)
-    return Reading(claims=_claims(solved), values=first.values, support=_weakest(solved), lead=first.lead)
-
-
-def _weakest(solved: Sequence[Solved]) -> Support:
-    return "partial" if any(link.reading.support != "none" for link in solved) else "none"
-
-
-def _claims(solved: Sequence[Solved]) -> tuple[Claim, ...]:
-    """What all links say, the last one first: it holds the answer, the others lead to it."""
-    return tuple({said: None for link in reversed(solved) for said in link.reading.claims})
-
-
-def _plain(reading: Reading) -> str:
-    return " ".join([reading.lead, *(claim.text for claim in reading.claims)]).strip()
-
-
-def _chunks(reading: Reading, pool: Pool) -> tuple[str, ...]:
-    numbers = (number for said in reading.claims for number in said.evidence)
-    return tuple(dict.fromkeys(pool.places[number].chunk for number in numbers))
-
-
-def bind(
-    reading: Reading,
-    pool: Pool,
-    elements: Sequence[Evidence],
-    documents: Documents,
-    ask: Ask | None = None,
-) -> tuple[str, tuple[Citation, ...]]:
-    """The answer's text with markers, in the form that the question wants, and the citations in the order of the
-    markers.
-
-    Where the question asks for one thing, what is quoted of a long sentence is the stretch that shows it.
+    Where there is no evidence at all nobody is asked: the documents do not say.
     """
-    pieces = {piece.number: piece for piece in (*pool.evidence, *elements)}
-    shown: dict[int, Shown] = {}
-    lines = []
-    for said in reading.claims:
-        text = said.text
-        for number in said.evidence:
-            if number not in shown:
-                shown[number] = _shown(len(shown) + 1, pieces[number], said, reading, ask)
-        if len(said.evidence) == 1 and text == quoted(pieces[said.evidence[0]]):
-            text = " ".join(shown[said.evidence[0]].quote.split())
-        lines.append(f"{text} {''.join(f'[{shown[number].marker}]' for number in said.evidence)}".strip())
-    stored = documents([pool.places[number].document for number in shown])
-    told = _supportive(reading, pieces, ask)
-    citations = tuple(
-        cite(one.marker, one.of(pool.places[number]), stored, one.quote, supportive=number in told)
-        for number, one in shown.items()
+    nothing = not evidence.sources and not evidence.notes
+    if stated is not None and (writer.is_offline or nothing):
+        return _stated(question, stated, evidence, options)
+    if nothing:
+        return abstained(question, "excerpts" if writer.is_offline else "model")
+    request = AnswerRequest(
+        question=question,
+        evidence=[
+            NumberedText(number, one.title or one.document, one.text, one.heading)
+            for number, one in enumerate(evidence.sources, 1)
+        ],
+        notes=[(note.label, note.text) for note in evidence.notes],
+        response=options.response,
+        rarity=options.rarity,
     )
-    lines = list(dict.fromkeys(lines))  # two points may rest on one sentence
-    text = "\n".join([reading.lead, *lines] if reading.lead else lines)
-    if ask is None or not ask.format or reading.support == "abstained":
-        return text, citations
-    return shaped(ask.format, text, reading.values, lines, [one.marker for one in citations]), citations
+    draft = await writer.run(request)
+    answered_by: AnsweredBy = "excerpts" if writer.is_offline else "model"
+    if not draft.answerable:
+        return replace(abstained(question, answered_by, draft.text), reasoning=draft.reasoning)
+    bound = bind(draft, evidence.sources, options.documents)
+    grounding = ground_of(question, bound, evidence, options.scorer)
+    if draft.supported is None:
+        fallback = fallback_of(grounding)
+    else:
+        fallback = "none" if draft.supported else "partial"
+    answered = Answered(
+        text=bound.text, values=draft.values, citations=bound.citations, grounding=grounding, fallback=fallback,
+        answered_by=answered_by, reasoning=draft.reasoning, removed_markers=bound.removed,
+    )  # fmt: skip
+    return withheld(question, answered) if options.strict and answered_by == "model" else answered
+
+
+def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answered:
+    """The documents do not say; in the words of the model, where it found some."""
+    words = text or ("文档中没有说明。" if is_han(question) else "The documents do not say.")
+    return Answered(words, (), (), (), "abstained", answered_by)
+
+
+def _stated(question: str, stated: StatedAnswer, evidence: AnswerContext, options: AnswerOptions) -> Answered:
+    """What needs no model, with its citations; how well it is supported its maker says."""
+    quotes = {number: QuotedSpan(number, 0, len(one.text)) for number, one in enumerate(evidence.sources, 1)}
+    bound = bind(Draft(stated.text, quotes=quotes), evidence.sources, options.documents)
+    grounding: tuple[Grounding, ...] = ()
+    if stated.fallback != "abstained":
+        grounding = ground_of(question, bound, evidence, options.scorer)
+    if stated.fallback in {"none", "partial"}:
+        grounding = tuple(
+            row.model_copy(update={"supported": True}) if row.supported is False else row for row in grounding
+        )
+    return Answered(
+        text=bound.text, values=stated.values, citations=bound.citations, grounding=grounding,
+        fallback=stated.fallback, answered_by=stated.answered_by,
+    )  # fmt: skip
+
+
+# --- markers and quotes ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What is quoted of a piece of evidence: its marker's number and the span of the quote within the piece."""
+class Bound:
+    """A text whose markers are numbered from 1 on, their citations, and the markers that named no source."""
 
-    marker: int
-    quote: str
-    start: int
-
-    def of(self, place: Place) -> Place:
-        """The place of the quote, of a piece that stands at `place`."""
-        start = place.start + self.start
-        return place.model_copy(update={"start": start, "end": start + len(self.quote)})
+    text: str
+    citations: tuple[Citation, ...]
+    cited: Mapping[str, Source]
+    removed: tuple[str, ...] = ()
 
 
-def _shown(marker: int, piece: Evidence, said: Claim, reading: Reading, ask: Ask | None) -> Shown:
-    """The whole piece, or of a long sentence the stretch with the value, or with most of what is said."""
-    if ask is None or ask.form not in POINTED or piece.cells or piece.attribute == "step":
-        return Shown(marker, piece.text, 0)
-    words = said.text if said.text != quoted(piece) else ask.text
-    held = [value for value in reading.values if value in piece.text]
-    start, end = excerpt(piece.text, [*held, *WORD.findall(words)])
-    return Shown(marker, piece.text[start:end], start)
+def bind(draft: Draft, sources: Sequence[Source], documents: Documents) -> Bound:
+    """The draft word for word, each marker bound to the sentence of its source that is nearest to the statement.
+
+    Markers of a model are numbered in the order of their first use, the same quote has the same marker; those of quotes
+    that the draft brings keep their numbers.
+    """
+    numbers: dict[tuple[int, int, int], int] = {}
+    removed: list[str] = []
+    pieces: list[str] = []
+    at = 0
+    for match in _markers(draft.text):
+        pieces.append(draft.text[at : match.start()])
+        at = match.end()
+        given = _numbers_of(match)
+        known = draft.quotes or range(1, len(sources) + 1)
+        removed += [f"[{number}]" for number in given if number not in known]
+        statement = _statement_before(draft.text, match.start())
+        new = []
+        for number in given:
+            if number in known:
+                quote = _quote_of(number, statement, draft, sources)
+                new.append(numbers.setdefault(quote, number if draft.quotes else len(numbers) + 1))
+        if new:
+            lead = match.group()[: len(match.group()) - len(match.group().lstrip())]
+            pieces.append(f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]")
+    text = "".join([*pieces, draft.text[at:]]).strip()
+    stored = documents(sorted({sources[place].document for place, _, _ in numbers}))
+    quotes = sorted((number, quote) for quote, number in numbers.items())
+    citations = tuple(
+        citation_of(f"[{number}]", sources[place], start, end, stored[sources[place].document])
+        for number, (place, start, end) in quotes
+    )
+    cited = {f"[{number}]": sources[place] for number, (place, _, _) in quotes}
+    return Bound(text, citations, cited, tuple(dict.fromkeys(removed)))
 
 
-def _supportive(reading: Reading, pieces: Mapping[int, Evidence], ask: Ask | None) -> set[int]:
-    """The pieces that support a sentence which cites them, by themselves or with the others that it cites."""
-    question = ask.text if ask else ""
-    found: set[int] = set()
-    for said in reading.claims:
-        cited = [pieces[number] for number in said.evidence]
-        quotes = all(quoted(piece) in said.text for piece in cited)
-        if quotes or supports(said.text, cited, question):
-            found |= set(said.evidence)
-    return found
+def _markers(text: str) -> Iterator[re.Match[str]]:
+    """The markers of a text; brackets in code are code."""
+    code = [found.span() for found in _CODE.finditer(text)]
+    for match in _MARKER.finditer(text):
+        if not any(start < match.end() and match.start() < end for start, end in code):
+            yield match
+
+
+def _numbers_of(match: re.Match[str]) -> list[int]:
+    """The numbers of a marker: [2], [2, 5], [2-4]."""
+    found: list[int] = []
+    for one in _RANGE.finditer(match.group(1) or match.group(2)):
+        first, last = int(one.group(1)), int(one.group(2) or one.group(1))
+        found += range(first, min(last, first + MOST_OF_A_RANGE) + 1)
+    return list(dict.fromkeys(found))
+
+
+def _quote_of(number: int, statement: str, draft: Draft, sources: Sequence[Source]) -> tuple[int, int, int]:
+    """(place of the source, start, end) of what a known marker quotes."""
+    if draft.quotes:
+        quote = draft.quotes[number]
+        return quote.number - 1, quote.start, quote.end
+    return (number - 1, *best_quote(statement, sources[number - 1].text))
+
+
+def _statement_before(text: str, end: int) -> str:
+    """The sentence, list item or cell that a marker closes, without other markers."""
+    start = text.rfind("\n\n", 0, end)
+    before = _MARKER.sub("", text[max(start, 0) : end])
+    return next((part.strip() for part in reversed(_STATEMENT.split(before)) if part.strip()), before.strip())
+
+
+# --- grounding -------------------------------------------------------------------------------------------------------
+
+
+def ground_of(question: str, bound: Bound, evidence: AnswerContext, scorer: Scorer) -> tuple[Grounding, ...]:
+    """A flag for each sentence of the bound text."""
+    cited = {marker: f"{source.title}\n{source.text}" for marker, source in bound.cited.items()}
+    offered = [f"{source.title}\n{source.text}" for source in evidence.sources]
+    offered += [note.text for note in evidence.notes]
+    return ground(bound.text, cited, offered, question, scorer)
+
+
+def withheld(question: str, answered: Answered) -> Answered:
+    """The answer without the sentences that nothing supports; where none is left, the documents do not say."""
+    if all(row.supported is not False for row in answered.grounding):
+        return answered
+    if not any(row.supported for row in answered.grounding):
+        return replace(abstained(question, answered.answered_by), reasoning=answered.reasoning)
+    kept, rows, text, at = [row for row in answered.grounding if row.supported is not False], [], "", 0
+    for row in answered.grounding:
+        gap = answered.text[at : row.start]
+        at = row.end
+        if row in kept:
+            start = len(text) + len(gap)
+            text += gap + answered.text[row.start : row.end]
+            rows.append(row.model_copy(update={"start": start, "end": len(text)}))
+        elif "\n" in gap:
+            text += gap
+    markers = {marker for row in rows for marker in row.markers}
+    citations = tuple(one for one in answered.citations if one.marker in markers)
+    return replace(
+        answered, text=text + answered.text[at:], grounding=tuple(rows), citations=citations, fallback="partial"
+    )

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from prompts.choose import Choose, ScopeRead
-from prompts.language.asked import Ask, Expected
+from prompts.choose import Choose
+from prompts.language.asked import Ask
 from storage.records import Mode, ModeDecision, ModeForecast
 from tasks.reports.tree import READ_MOST, READ_TOKENS
 from tasks.step import step
@@ -17,9 +17,6 @@ from tasks.step import step
 SEARCH: Mode = "struct"
 # Reports speak for a collection where they rest on most of its documents, or on so many.
 SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
-# From this share on a question that the search cannot answer is tried as one about the whole.
-PERHAPS_WHOLE = 0.5
-_OPEN: frozenset[Expected] = frozenset({"text", "name", "yesno"})
 TITLES = 12
 # What a call takes beside the text that it reads: its instructions, and what it writes.
 CALL = 600
@@ -60,11 +57,8 @@ class Choice:
 
 
 @step("choose")
-async def choose(
-    ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose, names: int = 0
-) -> Choice:
-    """`walk` is None where the graph has no triples; no call is made where it answers. `names` counts the things in the
-    question that the graph knows."""
+async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose) -> Choice:
+    """`walk` is None where the graph has no triples; no call is made where it answers."""
     told = forecasts(sizes)
     if walk is not None and walk.answers:
         return _choice(("traverse", SEARCH), 1.0, f"the graph's triples answer it: {walk.told}", told)
@@ -72,23 +66,13 @@ async def choose(
     whole = whole_mode(sizes)
     if scope.about == "whole" and sizes.reports:
         return _choice((whole, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
-    order: tuple[Mode, ...] = (SEARCH,)
-    if sizes.reports and not names and _perhaps_whole(ask, scope):
-        order = (SEARCH, whole)
-    elif names and ask.expects == "number":  # no text may give the number of what the graph holds one by one
-        order = (SEARCH, "traverse")
-    return _choice(order, scope.confidence, f"about a part of the documents: {scope.reason}", told)
+    return _choice((SEARCH,), scope.confidence, f"about a part of the documents: {scope.reason}", told)
 
 
 def whole_mode(sizes: Sizes) -> Mode:
     """Reports alone where they speak for the collection, else what they lead to as well."""
     enough = sizes.reported >= min(MANY_DOCUMENTS, SPEAK_FOR * sizes.documents)
     return "global" if enough else "drift"
-
-
-def _perhaps_whole(ask: Ask, scope: ScopeRead) -> bool:
-    """Whether the reports may say what the search could not: not where one value is asked for."""
-    return ask.expects in _OPEN and (scope.about == "whole" or 1 - scope.confidence >= PERHAPS_WHOLE)
 
 
 def _choice(order: tuple[Mode, ...], confidence: float, reason: str, told: Sequence[ModeForecast]) -> Choice:

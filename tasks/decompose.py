@@ -1,13 +1,64 @@
-"""Into which smaller questions does the question fall? (StructRAG, section 2.4)"""
+"""Decompose: split a question, and answer its parts side by side, those of a chain one after another.
 
-from collections.abc import Sequence
+Every part that a model gave is answered by the steps that answer any question, with evidence searched for it.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from prompts.decompose import Decompose
-from prompts.language.asked import Ask
+from prompts.links import filled, needs
+from tasks.answer import Answered
+from tasks.sources import Source
 from tasks.step import step
+
+_MARKER = re.compile(r"\s*\[\d+(?:, \d+)*\]")
+
+
+@dataclass(frozen=True)
+class PartAnswer:
+    """A sub-question as it was asked in the end, its answer, and the sources that the answer cites."""
+
+    question: str
+    answered: Answered
+    cited: Sequence[Source] = ()
+
+
+# Retrieve for one sub-question and answer it.
+AnswerPart = Callable[[str], Awaitable[PartAnswer]]
 
 
 @step("decompose")
-async def decompose(ask: Ask, descriptions: Sequence[str], decomposer: Decompose) -> list[str]:
+async def decompose(question: str, knowledge: Sequence[str], plain: bool, decomposer: Decompose) -> list[str]:
     """Sub-questions in order, `{n}` for the answer of the n-th; a simple question comes back alone."""
-    return await decomposer.run(ask, descriptions)
+    return await decomposer.run(question, knowledge, plain)
+
+
+async def answer_parts(parts: Sequence[str], answer_part: AnswerPart) -> list[PartAnswer]:
+    """An answer for each part, in their order. A part waits for those whose answers it needs.
+
+    Where one of these found nothing the part is asked with the question that was not answered in its place.
+    """
+    found: list[asyncio.Task[PartAnswer]] = []
+
+    async def answered(place: int) -> PartAnswer:
+        known = {number: await found[number - 1] for number in needs(parts[place])}
+        return await answer_part(filled(parts[place], {number: _short(one) for number, one in known.items()}))
+
+    try:
+        found.extend(asyncio.ensure_future(answered(place)) for place in range(len(parts)))
+        return list(await asyncio.gather(*found))
+    except BaseException:
+        for task in found:
+            task.cancel()
+        await asyncio.gather(*found, return_exceptions=True)
+        raise
+
+
+def _short(part: PartAnswer) -> str:
+    """An answer as it stands in another question: its bare values, else its text; unanswered, the question."""
+    if part.answered.fallback == "abstained":
+        return f"({part.question.rstrip('?？ ')})"
+    return ", ".join(part.answered.values) or " ".join(_MARKER.sub("", part.answered.text).split())

@@ -1,16 +1,15 @@
-"""What does a model say without any document?"""
+"""Direct: what a model says without any document."""
 
 from prompts.direct import Direct
-from prompts.language.asked import Ask
-from prompts.reading.claims import Reading, abstain
+from tasks.answer import StatedAnswer
 from tasks.step import step
 
 
 @step("direct")
-async def answer_directly(taken: Ask, answerer: Direct) -> Reading:
-    """An ungrounded reading; abstained where the model says nothing."""
-    written = await answerer.run(taken.text)
+async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
+    """The model's own words, ungrounded; abstained where it says nothing."""
+    written = await answerer.run(question)
     said = written.answer.strip()
     if not said:
-        return abstain(taken)
-    return Reading(values=tuple(dict.fromkeys(written.values)), support="ungrounded", lead=said)
+        return StatedAnswer("The model does not know.", fallback="abstained", answered_by="model")
+    return StatedAnswer(said, tuple(dict.fromkeys(written.values)), "ungrounded", "model")

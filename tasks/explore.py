@@ -47,5 +47,9 @@ async def explore(
     """The points of these texts (name, text), and what to look up next."""
     found = await explorer.run(focus, [text for _, text in texts], gist)
     of = {piece.number: (name, piece.title or piece.document) for name, text in texts for _, piece in text.findings}
-    points = [Point(one.text, one.score, tuple(one.findings), *of[one.findings[0]]) for one in found.points]
+    nowhere = ("", "")
+    points = [
+        Point(one.text, one.score, tuple(one.findings), *(of[one.findings[0]] if one.findings else nowhere))
+        for one in found.points
+    ]
     return points, found.follow_ups

@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts.engine.calls import rough_tokens
+from prompts.engine.step import Step
 from prompts.partial import Offered, Partial
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
-from storage.records import Chunk, Document, Report
+from storage.records import Chunk, Document, Finding, Report
 from tasks.evidence import Place, Pool, pool_of
 from tasks.reports.near import Grounds, Sentence
 from tasks.reports.pack import Point, filled, packed, shuffled
 from tasks.step import step
 from tasks.together import together
 
-ANSWER_TOKENS = 1_200  # of points in the final answer's context
+ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,16 @@ def shown_of(reports: Sequence[Report], library: Library, near: Mapping[str, flo
                 prior = near.get(place.chunk, 0.0)
                 piece = numbers[key] = Evidence(len(pool.places), finding.document, place.title, text, prior=prior)
                 pool = Pool((*pool.evidence, piece), (*pool.places, place))
-            findings.append((text_of(piece) if quotes_only or quoted else finding.summary, piece))
+            findings.append((text_of(piece) if quotes_only or quoted else _said(finding), piece))
         if findings:
             title = "" if quotes_only else report.title
             offered[report.community] = Offered(title, "" if quotes_only or quoted else report.summary, tuple(findings))
     return Shown(offered, pool)
+
+
+def _said(finding: Finding) -> str:
+    """A finding as it is read: its summary and its explanation."""
+    return " ".join(dict.fromkeys([finding.summary.strip(), finding.explanation.strip()]))
 
 
 def quotes(report: Report) -> bool:
@@ -76,7 +82,7 @@ def read_tokens(report: Report) -> int:
     """About how many tokens a report is when it is read (`shown_of`)."""
     if quotes(report):
         return rough_tokens(" ".join([report.title, *(finding.explanation for finding in report.findings)]))
-    said = " ".join(finding.summary for finding in report.findings)
+    said = " ".join(map(_said, report.findings))
     return rough_tokens(f"{report.title} {report.summary} {said}")
 
 
@@ -121,17 +127,38 @@ def text_of(piece: Evidence) -> str:
 
 @step("partial")
 async def partial_answers(shown: Shown, seed: str, gist: Gist, answerer: Partial) -> list[Point]:
-    """The points that go into the answer, most helpful first (`tasks.reports.pack.filled`)."""
+    """The points that go into the answer, most helpful first."""
     names = shuffled(sorted(shown.offered), seed)
-    portions = packed([shown.offered[name].written() for name in names])
+    portions = packed([shown.offered[name].written() for name in names], answerer.policy.limits.map)
     of_portions = [[names[place] for place in portion] for portion in portions]
     written = await together(answerer.run([shown.offered[name] for name in portion], gist) for portion in of_portions)
     report_of = {piece.number: name for name, offered in sorted(shown.offered.items()) for _, piece in offered.findings}
     source_of = {piece.number: piece.title or piece.document for piece in shown.pool.evidence}
     points = [
-        Point(one.text, one.score, tuple(one.findings), report_of[one.findings[0]], source_of[one.findings[0]])
+        Point(
+            one.text, one.score, tuple(one.findings), report_of[one.findings[0]] if one.findings else "",
+            source_of[one.findings[0]] if one.findings else "",
+        )
         for portion in written
         for one in portion
-    ]
+    ]  # fmt: skip
     points.sort(key=lambda point: (-point.score, point.findings))
-    return filled(points, ANSWER_TOKENS, lambda point: rough_tokens(point.text))
+    return helpful_points(points, answerer)
+
+
+def helpful_points(points: Sequence[Point], answerer: Step) -> list[Point]:
+    """Of points, best first, those that the final answer reads.
+
+    A model's points by their score alone until the prompt is full (GraphRAG 2.6); without a model some of each source
+    and theme (`tasks.reports.pack.filled`).
+    """
+    most = answerer.policy.limits.points
+    if answerer.is_offline:
+        return filled(points, min(most, ANSWER_TOKENS), lambda point: rough_tokens(point.text))
+    kept: list[Point] = []
+    for point in points:
+        most -= rough_tokens(point.text)
+        if point.score <= 0 or (kept and most < 0):
+            break
+        kept.append(point)
+    return kept

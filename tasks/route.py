@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from prompts.language.asked import Ask
 from prompts.reading.chains import chain
-from prompts.reading.entail import Hypothesis
-from prompts.route import TRY_BOTH, Route, Routed, ranked
+from prompts.route import Route
 from storage.records import QuestionType, RouteDecision, StructureType
 from tasks.evidence import Pool
 from tasks.step import step
@@ -32,52 +31,27 @@ def core_content(pool: Pool, limit: int = 40) -> list[str]:
     return list(first.values())[:limit]
 
 
-def by_rules(ask: Ask, pool: Pool) -> list[Routed]:
-    """All structures as the rules see them, the best first."""
-    return ranked(ask, hop_count(ask), core_content(pool), is_tabular(pool))
-
-
 def is_tabular(pool: Pool) -> bool:
     """Whether there are rows among the best passages."""
     return any(piece.cells for piece in pool.evidence[:12])
 
 
 @step("route")
-async def choose_structure(ask: Ask, pool: Pool, router: Route, forced: StructureType | None) -> RouteDecision:
-    """The structure with confidence, margin and reason, and where the margin is small a second one to try.
+async def choose_structure(
+    ask: Ask, core: Sequence[str], tabular: bool, router: Route, forced: StructureType | None
+) -> RouteDecision:
+    """The structure with confidence, margin and reason; one that the caller asks for is taken.
 
-    A structure that the caller asks for is taken, and no other is tried.
+    `core` are the titles or first sentences of the documents found, `tabular` says whether the best passages are rows.
     """
     if forced is not None:
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
-    routed = await router.run(ask, hop_count(ask), core_content(pool), is_tabular(pool))
+    routed = await router.run(ask, hop_count(ask), core, tabular)
     return RouteDecision(
-        type=routed.structure,
-        confidence=routed.confidence,
-        margin=routed.margin,
-        reason=routed.reason,
-        second=second_choice(routed, by_rules(ask, pool)),
+        type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
     )
-
-
-def second_choice(routed: Routed, ordered: Sequence[Routed]) -> StructureType | None:
-    """What is tried beside the chosen structure: the best other one by the rules, where the lead is small."""
-    if routed.margin >= TRY_BOTH:
-        return None
-    return next(other.structure for other in ordered if other.structure != routed.structure)
 
 
 def hop_count(ask: Ask) -> int:
     """How many questions a question holds."""
     return 1 if ask.chinese else len(chain(ask.text))
-
-
-def hypothesis_of(ask: Ask) -> Hypothesis:
-    """What a passage must do to be kept: answer a plain question, or help with one that needs several passages."""
-    return "strong" if ask.form == "fact" and hop_count(ask) == 1 else "weak"
-
-
-def depth(ask: Ask, k: int) -> int:
-    """How many passages a question of this form reads."""
-    wide = {"global": 40, "summary": 24, "compare": 24, "list": 24, "connect": 16}
-    return max(k, wide.get(ask.form, 12))

@@ -142,7 +142,7 @@ def _recorded(options: Namespace, screen: Screen) -> int:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
     run = query(
         options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
-        where=options.where, as_of=options.as_of, pages=options.pages,
+        where=options.where, as_of=options.as_of, pages=options.pages, effort=options.effort, response=options.response,
     )  # fmt: skip
     show(asyncio.run(run), screen, with_structure=options.structure is not None)
     return 0
@@ -158,7 +158,7 @@ def _wanted(options: Namespace) -> "AskOptions":
 
     return AskOptions(
         mode=options.mode, structure=options.structure, k=options.k, where=_where(options), retriever=_pages(options),
-        level=options.level,
+        level=options.level, effort=options.effort, response=options.response,
     )  # fmt: skip
 
 

@@ -239,6 +239,14 @@ def _question(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--mode", type=_mode, default="auto", metavar="MODE", help=MODES)
     command.add_argument("--level", type=_whole, metavar="N", help="of the reports that mode global reads; 0: broadest")
+    command.add_argument(
+        "--effort",
+        choices=("low", "medium", "high"),
+        help="how much is given to models (default: TRELLIS_EFFORT, medium)",
+    )
+    command.add_argument(
+        "--response", default="", metavar="TEXT", help='the form of the answer: "a list", "one paragraph", "in German"'
+    )
     command.add_argument("--k", type=_positive, default=8, metavar="K", help="how many passages (default 8)")
     command.add_argument("--where", metavar="EXPR", help="only documents with: \"year >= 2020 and language = 'en'\"")
     command.add_argument("--pages", metavar="DIR", help="read the files of this folder too, beside the index")

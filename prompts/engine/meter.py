@@ -26,11 +26,12 @@ class Spent:
 
 
 class Meter:
-    """A ledger of (step, model) pairs."""
+    """A ledger of (step, model) pairs, and of the calls that were spared."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spent: dict[tuple[str, str], Spent] = defaultdict(Spent)
+        self._spared: dict[str, str] = {}
 
     def record(self, step: str, model: str, spent: Spent) -> None:
         with self._lock:
@@ -40,3 +41,13 @@ class Meter:
         """(step, model, totals), ordered by step and model."""
         with self._lock:
             return [(step, model, spent) for (step, model), spent in sorted(self._spent.items())]
+
+    def spare(self, step: str, reason: str) -> None:
+        """Enter that a step's model was not asked, and why that is harmless."""
+        with self._lock:
+            self._spared.setdefault(step, reason)
+
+    def spared(self) -> list[tuple[str, str]]:
+        """(step, reason) of the calls that were spared, in the order in which they were."""
+        with self._lock:
+            return list(self._spared.items())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from prompts.engine.budget import Budget, LocalBudget
 from prompts.engine.client import AnswerCache, Client
 from prompts.engine.clock import Clock
+from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Limits
 from prompts.engine.meter import Meter, Spent
@@ -66,6 +67,7 @@ class Models:
             check(choice)
         self.meter = meter or Meter()
         self.purse = Purse()
+        self.policy = Policy()
         self.answerer: Answerer | None = None
         self.calls = calls or CallSettings()
         self._cache = cache
@@ -84,6 +86,12 @@ class Models:
         """The same models with a ledger of their own (one question, say); connections and limits stay shared."""
         view = copy.copy(self)
         view.meter = meter
+        return view
+
+    def with_policy(self, policy: Policy) -> "Models":
+        """The same models at another effort."""
+        view = copy.copy(self)
+        view.policy = policy
         return view
 
     def within(self, purse: Purse) -> "Models":

@@ -18,6 +18,7 @@ from prompts.engine.bridge import run_sync
 from prompts.engine.calls import Call
 from prompts.engine.client import Client
 from prompts.engine.drafts import Withdrawn
+from prompts.engine.effort import Policy
 from prompts.engine.errors import AnswerMalformed, ModelMisconfigured
 from prompts.engine.guard import restore
 from prompts.engine.json_wire import JsonWire
@@ -58,6 +59,21 @@ class Step(dspy.Predict):
     @property
     def is_offline(self) -> bool:
         return self.lm is None and self.models.is_offline(self.role)
+
+    @property
+    def policy(self) -> Policy:
+        """The effort of the question, and how much a prompt may hold."""
+        return self.models.policy
+
+    def spares(self, reason: str) -> bool:
+        """Whether the step's model need not be asked, for a reason that was shown to be harmless: never at high effort.
+
+        The reason goes into the trace. Ask only where the step has a model.
+        """
+        if self.policy.effort == "high":
+            return False
+        self.models.meter.spare(self.step, reason)
+        return True
 
     def offline(self, **inputs: object) -> dspy.Prediction:
         """The step without a model: deterministic, extractive, same output fields as the signature."""

@@ -1,20 +1,18 @@
-"""What of the graph goes into a question's context? A table of entities and one of relations, each within its tokens.
+"""Tables of the graph for a question's context: entities and relations, each within its tokens (LightRAG 3.3).
 
-Every row quotes the place that shows it, so that an answer can cite it. Source: LightRAG (arXiv 2410.05779), 3.3.
+A row of the relation table has the number of the source that states it, so that an answer can cite it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from prompts.language.tokens import count_tokens
-from prompts.language.words import fold
-from prompts.reading.evidence import Evidence
-from storage.records import Chunk, Entity, Occurrence, Relation
-from tasks.evidence import Place, Pool
+from storage.records import Chunk, Entity, Relation
+from tasks.answer import Note
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Found
-from tasks.structurize.step import Structured
+from tasks.sources import Source, number_of, span_of
 
 _Row = TypeVar("_Row", Entity, Relation)
 # The chunks that state a relation and that the question may look into.
@@ -23,32 +21,40 @@ Stating = Callable[[str], Sequence[Chunk]]
 
 @dataclass(frozen=True)
 class Shares:
-    """The most tokens of each table."""
+    """The most tokens of each table, as shares of an answer's evidence."""
 
-    entities: int = 400
-    relations: int = 600
+    entities: float = 0.1
+    relations: float = 0.15
+
+    def of(self, tokens: int) -> tuple[int, int]:
+        """Tokens of the entity table and of the relation table."""
+        return round(self.entities * tokens), round(self.relations * tokens)
 
 
 def entity_row(entity: Entity) -> str:
     """One line of the entity table."""
-    return f"{entity.name} | {entity.kind} | {entity.description}"
+    return f"| {_cell(entity.name)} | {_cell(entity.kind)} | {_cell(entity.description)} |"
 
 
 def relation_row(relation: Relation, facts: GraphFacts) -> str:
-    """One line of the relation table."""
+    """One line of the relation table, without its source."""
     source, target = facts.entities[relation.source].name, facts.entities[relation.target].name
-    return f"{source} | {relation.predicate} | {target} | {relation.description}"
+    return f"| {_cell(source)} | {_cell(relation.predicate)} | {_cell(target)} | {_cell(relation.description)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
 
 
 def best_rows(
-    found: Found, entities: Sequence[Entity], facts: GraphFacts, shares: Shares
+    found: Found, entities: Sequence[Entity], facts: GraphFacts, most: tuple[int, int]
 ) -> tuple[list[Entity], list[Relation]]:
-    """The entities and relations that scored best, as many as their shares hold."""
+    """The entities and relations that scored best, as many as fit into so many tokens of each."""
     by_score = sorted(found.entities, key=lambda place: (-found.entities[place], place))
     relations = sorted(found.relations, key=lambda name: (-found.relations[name], name))
     return (
-        within((entities[place] for place in by_score), entity_row, shares.entities),
-        within((facts.relations[name] for name in relations), lambda one: relation_row(one, facts), shares.relations),
+        within((entities[place] for place in by_score), entity_row, most[0]),
+        within((facts.relations[name] for name in relations), lambda one: relation_row(one, facts), most[1]),
     )
 
 
@@ -63,54 +69,38 @@ def within(rows: Iterable[_Row], shown: Callable[[_Row], str], most: int) -> lis
     return kept
 
 
-def with_tables(
-    pool: Pool, entities: Sequence[Entity], relations: Sequence[Relation], facts: GraphFacts, stating: Stating
-) -> Structured:
-    """The pool with both tables as its structure: an element for each row, with the sentence that shows it.
+def stating_sources(
+    relations: Sequence[Relation], facts: GraphFacts, stating: Stating, sources: Sequence[Source]
+) -> tuple[list[Source], Mapping[str, int]]:
+    """The sources with one more for each relation that none of them states, and the number of each relation's source.
 
-    An entity that no sentence of the pool names, and a relation that no chunk states, has no row. Without any row the
-    structure is chunks.
+    A relation that the question may not look up has no number.
     """
-    elements = [row for entity in entities for row in _entity_element(entity, pool)]
+    found, numbers = list(sources), dict[str, int]()
     for relation in relations:
-        pool, found = _relation_element(relation, pool, facts, stating)
-        elements += found
-    described = f"{len(elements)} rows on {len(entities)} entities and {len(relations)} relations"
-    if not elements:
-        return Structured("chunk", tuple(piece for piece in pool.evidence if not piece.label), (described,), pool)
-    return Structured("graph", tuple(elements), (described,), pool)
+        chunks = {chunk.id: chunk for chunk in stating(relation.id)}
+        place = next((place for place in facts.places[relation.id] if place.chunk in chunks), None)
+        if place is None:
+            continue
+        chunk = chunks[place.chunk]
+        number = number_of(found, chunk.document, place.start, place.end)
+        if number is None:
+            found.append(span_of(chunk, place.start, place.end))
+            number = len(found)
+        numbers[relation.id] = number
+    return found, numbers
 
 
-def _entity_element(entity: Entity, pool: Pool) -> list[Evidence]:
-    name = fold(entity.name)
-    shown = next((piece for piece in pool.evidence if not piece.label and name in fold(piece.text)), None)
-    return [replace(shown, label=entity.name, attribute=entity.kind, value=entity.description)] if shown else []
-
-
-def _relation_element(
-    relation: Relation, pool: Pool, facts: GraphFacts, stating: Stating
-) -> tuple[Pool, list[Evidence]]:
-    """The row, and the pool with its place, which is a new one where no piece of the pool stands there."""
-    chunks = {chunk.id: chunk for chunk in stating(relation.id)}
-    place = next((place for place in facts.places[relation.id] if place.chunk in chunks), None)
-    if place is None:
-        return pool, []
-    shown = next((piece for piece in pool.evidence if _holds(piece, place, pool)), None)
-    if shown is None:
-        pool, shown = _with_place(pool, place, chunks[place.chunk])
-    source, target = facts.entities[relation.source].name, facts.entities[relation.target].name
-    return pool, [replace(shown, label=source, attribute=relation.predicate, value=target)]
-
-
-def _holds(piece: Evidence, place: Occurrence, pool: Pool) -> bool:
-    """Whether a sentence or row of the pool stands where the place begins."""
-    known = pool.places[piece.number]
-    return known.chunk == place.chunk and known.start <= place.start < known.end and not piece.label
-
-
-def _with_place(pool: Pool, place: Occurrence, chunk: Chunk) -> tuple[Pool, Evidence]:
-    """The pool with one more place, and what stands there."""
-    where = Place(document=chunk.document, title=chunk.title, chunk=chunk.id, start=place.start, end=place.end)
-    text = chunk.text[place.start - chunk.start : place.end - chunk.start]
-    shown = Evidence(len(pool.places), chunk.document, chunk.title, text, chunk.heading, prior=1.0)
-    return replace(pool, places=(*pool.places, where)), shown
+def graph_notes(
+    entities: Sequence[Entity], relations: Sequence[Relation], facts: GraphFacts, numbers: Mapping[str, int]
+) -> list[Note]:
+    """Both tables in Markdown; relations without a source are left out."""
+    notes = []
+    if entities:
+        rows = ["| entity | kind | description |", "| --- | --- | --- |", *map(entity_row, entities)]
+        notes.append(Note("Entities", "\n".join(rows)))
+    stated = [f"{relation_row(one, facts)} [{numbers[one.id]}] |" for one in relations if one.id in numbers]
+    if stated:
+        head = ["| source | relation | target | description | stated in |", "| --- | --- | --- | --- | --- |"]
+        notes.append(Note("Relations", "\n".join([*head, *stated])))
+    return notes

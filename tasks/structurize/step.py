@@ -115,7 +115,7 @@ def shown_of(structured: Structured) -> tuple[DocumentStructure, ...]:
     return tuple(
         DocumentStructure(
             document=one.document, title=one.title, description=one.description, elements=len(one.elements),
-            refused=one.refused, text=_bounded(rendered(structured.type, one.elements)),
+            unverified=one.refused, text=_bounded(rendered(structured.type, one.elements)),
         )
         for one in structured.built
         if structured.type != "chunk"

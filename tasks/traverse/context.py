@@ -76,16 +76,16 @@ def entity_table(facts: GraphFacts, entities: Sequence[str]) -> str:
 
 
 def relation_table(stated: Stated, relations: Sequence[Relation]) -> str:
-    """The relations as a Markdown table; the last column is the number of their evidence."""
+    """The relations as a Markdown table; the last column is the number of their source, from 1 on."""
     said = [stated.of(relation) for relation in relations[:MOST_ROWS]]
     return _table(
         ("source", "relation", "target", "evidence"),
-        [(one.source, one.relation.predicate, one.target, f"[{one.evidence.number}]") for one in said],
+        [(one.source, one.relation.predicate, one.target, f"[{one.evidence.number + 1}]") for one in said],
     )
 
 
 def path_list(stated: Stated, chains: Sequence[Chain], numbered: bool = True) -> list[str]:
-    """Each chain as one line, as walked: A -[r]-> B <-[q]- C; with the numbers of its evidence behind."""
+    """Each chain as one line, as walked: A -[r]-> B <-[q]- C; with the numbers of its sources behind."""
     return [line for chain in chains[:MOST_ROWS] if (line := _path(stated, chain, numbered))]
 
 
@@ -100,7 +100,7 @@ def _path(stated: Stated, chain: Chain, numbered: bool) -> str:
         along = relation.source == here
         line += f" -[{relation.predicate}]-> {said.target}" if along else f" <-[{relation.predicate}]- {said.source}"
         here = relation.target if along else relation.source
-    numbers = "".join(f"[{stated.of(relation).evidence.number}]" for relation in chain) if numbered else ""
+    numbers = "".join(f"[{stated.of(relation).evidence.number + 1}]" for relation in chain) if numbered else ""
     return f"{line} {numbers}".strip()
 
 

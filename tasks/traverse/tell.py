@@ -1,34 +1,35 @@
 """What is the answer that a traversal gives by itself, and on which statements does it rest?"""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language.words import is_han
-from prompts.reading.claims import Claim, Reading
-from storage.records import SubQuestion
+from storage.records import Fallback, SubQuestion
+from tasks.answer import StatedAnswer
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.context import Stated, path_list, relations_in
 from tasks.traverse.plan import CheckedStep, Operand
 from tasks.traverse.results import Chain, Found, Outcome, Problem
 
-MOST_CLAIMS = 24
+MOST_STATEMENTS = 24
 MOST_NAMED = 20
+_TRIPLE = re.compile(r"(?P<subject>.+?) -\[(?P<relation>[^\]]+)\]-> (?P<object>.+)")
 _FACTS = frozenset({"follow", "intersect", "difference", "count", "max", "min", "sort"})
 
 
 @dataclass(frozen=True)
-class Told:
-    """The reading, the steps with what each found, and whether a model could say it better (an open question)."""
+class TraversalAnswer:
+    """The answer that the walk gives by itself, and its steps with what each found."""
 
-    reading: Reading
+    answer: StatedAnswer
     subquestions: tuple[SubQuestion, ...]
-    is_open: bool
 
 
 def tell(
     question: str, asks_if: bool, steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], stated: Stated
-) -> Told:
-    """The last step's outcome as a reading; `asks_if` says that yes or no is asked."""
+) -> TraversalAnswer:
+    """The last step's outcome as an answer; `asks_if` says that yes or no is asked."""
     last, end = steps[-1], outcomes[-1]
     trail = tuple(
         SubQuestion(
@@ -38,39 +39,46 @@ def tell(
     )
     if isinstance(end, Problem):
         denied = _denied(question, last, outcomes, stated) if asks_if else None
-        return Told(denied or refused(end), trail, is_open=False)
-    claims = _claims(_best_first(end), stated)
+        return TraversalAnswer(denied or refused(end), trail)
+    statements = _statements(sorted(end.chains, key=len), stated)
     if asks_if and last.operator in {"check", "connect", "intersect"}:
-        return Told(_affirmed(question, last, end, claims, stated), trail, is_open=False)
+        return TraversalAnswer(_affirmed(question, last, end, statements, stated), trail)
     if last.operator in _FACTS:
         values = _names(end, stated)
-        return Told(Reading(claims, values, "none", _listed(values)), trail, is_open=False)
+        return TraversalAnswer(_answer(_listed(values), statements, values), trail)
     lead = _paths(end, stated) if last.operator in {"connect", "check"} else ""
-    return Told(Reading(claims, (), "none", lead), trail, is_open=True)
+    return TraversalAnswer(_answer(lead, statements), trail)
 
 
-def refused(problem: Problem) -> Reading:
+def refused(problem: Problem) -> StatedAnswer:
     """That there is no answer, and why."""
-    return Reading(support="abstained", lead=problem.sentence())
+    return StatedAnswer(problem.sentence(), fallback="abstained", answered_by="traversal")
 
 
-def _affirmed(question: str, last: CheckedStep, end: Found, claims: tuple[Claim, ...], stated: Stated) -> Reading:
+def _answer(
+    lead: str, statements: Sequence[str], values: tuple[str, ...] = (), fallback: Fallback = "none"
+) -> StatedAnswer:
+    text = "\n".join([lead, *statements] if lead else statements)
+    return StatedAnswer(text, values, fallback, "traversal")
+
+
+def _affirmed(question: str, last: CheckedStep, end: Found, statements: Sequence[str], stated: Stated) -> StatedAnswer:
     """Yes, with what is shared; a chain of several relations says how things are tied, not that it is so."""
     yes = "是" if is_han(question) else "Yes"
     if last.operator == "connect" and not _direct(end):
-        return Reading(claims, (), "partial", _paths(end, stated))
+        return _answer(_paths(end, stated), statements, (), "partial")
     shared = _names(end, stated) if last.operator == "intersect" else ()
-    return Reading(claims, (yes,), "none", _listed([yes, *shared]))
+    return _answer(_listed([yes, *shared]), statements, (yes,))
 
 
-def _denied(question: str, last: CheckedStep, outcomes: Sequence[Outcome], stated: Stated) -> Reading | None:
+def _denied(question: str, last: CheckedStep, outcomes: Sequence[Outcome], stated: Stated) -> StatedAnswer | None:
     """No, where both were found and share nothing; the statements show it."""
     before = [one for one in outcomes[:-1] if isinstance(one, Found)]
     if last.operator != "intersect" or len(before) < len(outcomes) - 1:
         return None
     chains = [chain for one in before for chain in one.chains]
     word = "否" if is_han(question) else "No"
-    return Reading(_claims(chains, stated), (word,), "none", _listed([word]))
+    return _answer(_listed([word]), _statements(chains, stated), (word,))
 
 
 def _direct(found: Found) -> bool:
@@ -93,20 +101,27 @@ def _names(found: Found, stated: Stated) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _best_first(found: Found) -> Sequence[Chain]:
-    return sorted(found.chains, key=len)
-
-
-def _claims(chains: Sequence[Chain], stated: Stated) -> tuple[Claim, ...]:
-    """The statements of the chains, each place once."""
-    claims: dict[tuple[str, int, int], Claim] = {}
+def _statements(chains: Sequence[Chain], stated: Stated) -> list[str]:
+    """The statements of the chains in words with the numbers of their sources, each place once."""
+    found: dict[tuple[str, int, int], str] = {}
     for relation in relations_in(chains):
-        said = stated.of(relation)
-        place = (said.place.document, said.place.start, said.place.end)
-        claims.setdefault(place, Claim(" ".join(said.evidence.text.split()), (said.evidence.number,)))
-        if len(claims) == MOST_CLAIMS:
+        one = stated.of(relation)
+        place = (one.place.document, one.place.start, one.place.end)
+        found.setdefault(place, f"{in_words(one.evidence.text)} [{one.evidence.number + 1}]")
+        if len(found) == MOST_STATEMENTS:
             break
-    return tuple(claims.values())
+    return list(found.values())
+
+
+def in_words(text: str) -> str:
+    """A rendered triple `A -[designed]-> B` as "A designed B."; any other text as one line."""
+    line = " ".join(text.split())
+    triple = _TRIPLE.fullmatch(line)
+    if triple is None:
+        return line
+    gap, stop = ("", "。") if is_han(triple["relation"]) else (" ", ".")
+    relation = triple["relation"].replace("_", " ")
+    return f"{triple['subject']}{gap}{relation}{gap}{triple['object']}".rstrip(".。") + stop
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -141,5 +156,5 @@ def _shown(outcome: Outcome, stated: Stated) -> str:
 def _chunks(outcome: Outcome, stated: Stated) -> tuple[str, ...]:
     if isinstance(outcome, Problem):
         return ()
-    shown = relations_in(outcome.chains)[:MOST_CLAIMS]
+    shown = relations_in(outcome.chains)[:MOST_STATEMENTS]
     return tuple(dict.fromkeys(stated.of(relation).place.chunk for relation in shown))

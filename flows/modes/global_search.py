@@ -1,0 +1,149 @@
+"""Global search: a question about the whole collection, from community reports by map and reduce (GraphRAG 2.6).
+
+select ─ shuffle and pack ─ partial answers ─ the most helpful ─ answer
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from flows.modes.result import ModeResult
+from flows.question import QuestionContext
+from prompts.answer import ReduceStep
+from prompts.partial import Partial
+from prompts.rate import Rate
+from prompts.reading.gist import Gist
+from storage.records import Passage, Report, ReportRead, RouteDecision, SubQuestion
+from tasks.answer import AnswerContext, Note, StatedAnswer
+from tasks.partial import Shown, joined, partial_answers, read_tokens, shown_of
+from tasks.rate import rate_reports, rated_free, rating_tokens
+from tasks.reports.near import Near, near_of, sentences_near
+from tasks.reports.pack import Point
+from tasks.reports.themes import themed, topic_of
+from tasks.reports.tree import Selected, at_level, descend, weightiest
+from tasks.sources import piece_source
+
+NEAR_SENTENCES = 40
+# Without a model: from these shares of its words missing in the collection on, a question is answered in part at best,
+# or not at all.
+MUCH_MISSING, MOST_MISSING = 0.5, 0.75
+# A model rates reports where reading one costs so many times what rating it costs.
+RATING_PAYS = 3
+
+
+async def global_search(question: QuestionContext) -> ModeResult:
+    """Points from the reports of a level, or of the branches that are relevant, and from the sentences under them that
+    are nearest to the question."""
+    near = near_to(question)
+    selected = await selected_for(question, near)
+    shown = shown_for(question, selected.reports, near)
+    seed = f"{question.text}\n{question.session.number}"
+    points = await partial_answers(shown, seed, near.gist, Partial(question.models))
+    return result_of(question, points, shown, near.gist, _reason(selected, question), selected)
+
+
+def result_of(
+    question: QuestionContext, points: Sequence[Point], shown: Shown, gist: Gist, reason: str,
+    selected: Selected | None = None,
+) -> ModeResult:  # fmt: skip
+    """Points as the context of one answer: they are the notes, the statements that show them the sources."""
+    numbers = list(dict.fromkeys(number for point in points for number in point.findings))
+    of = {number: place for place, number in enumerate(numbers, 1)}
+    pieces = {piece.number: piece for piece in shown.pool.evidence}
+    sources = [piece_source(pieces[number], shown.pool.places[number]) for number in numbers]
+    told = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
+    return ModeResult(
+        context=AnswerContext(sources, [Note("Points", "\n".join(told))] if told else []),
+        passages=passages_of(points, shown, question),
+        stated=_stated(question, points, gist, of),
+        writer=ReduceStep,
+        route=RouteDecision(type="catalogue", confidence=1.0, margin=1.0, reason=reason),
+        structure="catalogue",
+        subquestions=tuple(_told(point, shown) for point in points),
+        reports=read_of(selected, points) if selected else (),
+    )
+
+
+def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
+    return "".join(f"[{of[number]}]" for number in findings)
+
+
+def _stated(
+    question: QuestionContext, points: Sequence[Point], gist: Gist, of: Mapping[int, int]
+) -> StatedAnswer | None:
+    """Without a model: a quoted statement for each point, under the themes of their reports."""
+    nothing = not points or (gist.missing > MOST_MISSING and not question.relevance.names)
+    if nothing:
+        text = "文档中没有说明。" if question.parsed.chinese else "The documents do not say."
+        return StatedAnswer(text, fallback="abstained")
+    lines = [f"{claim.text} {_marks(claim.evidence, of)}" for claim in themed(points, gist)]
+    return StatedAnswer("\n".join(lines), fallback="partial" if gist.missing > MUCH_MISSING else "none")
+
+
+def near_to(question: QuestionContext) -> Near:
+    """What stands near to the question, of what it may look into."""
+    documents = question.options.documents
+    cosines = question.session.dense([question.text], documents, question.embedder)[0]
+    return near_of(question.relevance, question.session.index, cosines, documents)
+
+
+async def selected_for(question: QuestionContext, near: Near) -> Selected:
+    """The reports of the level that is asked for, else those of the relevant branches."""
+    tree = question.session.reports
+    if question.options.level is not None and question.options.mode == "global":
+        return at_level(tree, question.options.level)
+    free = rated_free(tree, near, question.session.grounds)
+    if not near.gist.asked:
+        return weightiest(tree, free, read_tokens)
+    rater = Rate(question.models)
+    unrated = await descend(tree, free, read_tokens)
+    if rater.is_offline:
+        return unrated
+    rating = RATING_PAYS * sum(map(rating_tokens, unrated.reports))
+    if sum(map(read_tokens, unrated.reports)) < rating and rater.spares(
+        "reading the reports costs less than rating them"
+    ):
+        return unrated
+    return await descend(tree, free, read_tokens, partial(rate_reports, free=free, gist=near.gist, rater=rater))
+
+
+def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) -> Shown:
+    """The reports as they are read, with the sentences under them that are nearest to the question."""
+    library = question.library({finding.document for report in reports for finding in report.findings})
+    shown = shown_of(reports, library, near.chunks, quotes_only=question.options.documents is not None)
+    return joined(shown, sentences_near(near, question.session.index, NEAR_SENTENCES), question.session.grounds)
+
+
+def _reason(selected: Selected, question: QuestionContext) -> str:
+    if question.options.level is not None:
+        return f"{len(selected.reports)} reports of level {question.options.level}"
+    return (
+        f"{len(selected.reports)} reports read, {len(selected.ratings)} rated, {selected.pruned} left with their branch"
+    )
+
+
+def _told(point: Point, shown: Shown) -> SubQuestion:
+    """A partial answer: what its report is about in place of a question."""
+    chunks = dict.fromkeys(shown.pool.places[number].chunk for number in point.findings)
+    report = shown.offered.get(point.report)
+    return SubQuestion(question=topic_of(report.title) if report else "", answer=point.text, evidence=tuple(chunks))
+
+
+def passages_of(points: Sequence[Point], shown: Shown, question: QuestionContext) -> tuple[Passage, ...]:
+    """The chunks that the points rest on, the most helpful first."""
+    best: dict[str, int] = {}
+    for point in points:
+        for number in point.findings:
+            best.setdefault(shown.pool.places[number].chunk, point.score)
+    return tuple(question.passage_of(question.chunk(name), score / 100) for name, score in best.items())
+
+
+def read_of(selected: Selected, points: Sequence[Point]) -> tuple[ReportRead, ...]:
+    """What the trace tells of the reports: which were read, how they were rated, how many points they gave."""
+    given = [point.report for point in points]
+    return tuple(
+        ReportRead(
+            community=report.community, level=report.level, title=report.title,
+            rating=selected.ratings.get(report.community), points=given.count(report.community),
+        )
+        for report in selected.reports
+    )  # fmt: skip

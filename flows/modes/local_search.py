@@ -1,0 +1,100 @@
+"""Local search: what lies around the things that a question names (GraphRAG 2.6).
+
+entities near the question ─ their relations, claims, passages and reports, each within its share of tokens
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flows.modes.dual_level_search import dual_level_search
+from flows.modes.result import ModeResult
+from flows.question import QuestionContext
+from prompts.engine.calls import rough_tokens
+from prompts.reading.evidence import Evidence
+from storage.records import Claim, Report, ReportRead
+from tasks.answer import AnswerContext, Note
+from tasks.partial import shown_of
+from tasks.sources import Source, number_of, piece_source, span_of
+
+# Shares of an answer's evidence.
+CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
+
+
+async def local_search(question: QuestionContext) -> ModeResult:
+    """What the lower level of the graph gives, with the claims on the things named and findings of their reports.
+
+    Where documents are restricted, claims are those that they state, and findings are their own sentences.
+    """
+    result = await dual_level_search(question)
+    entities = question.session.index.entities
+    named = list(dict.fromkeys(entities[link.entity].id for link in question.links))
+    if not named:
+        return result
+    most = question.models.policy.limits.answer
+    sources = list(result.context.sources)
+    claims = _lines(_claims(question, named), sources, round(CLAIM_SHARE * most), question)
+    reports = _reports(question, named)
+    findings = _lines(_findings(question, reports), sources, round(REPORT_SHARE * most), question)
+    notes = [*result.context.notes]
+    notes += [Note("Claims", "\n".join(claims))] if claims else []
+    notes += [Note("Findings of community reports", "\n".join(findings))] if findings else []
+    read = tuple(ReportRead(community=one.community, level=one.level, title=one.title) for one in reports)
+    return replace(result, context=AnswerContext(sources, notes), reports=read)
+
+
+def _claims(question: QuestionContext, named: Sequence[str]) -> list[tuple[str, Source]]:
+    """The claims about the things named, each with the place that states it."""
+    entities = question.session.facts.entities
+    only = question.options.documents
+    found = []
+    for claim in question.session.generation.graph.claims(named):
+        chunk = question.chunk(claim.chunk)
+        if only is None or chunk.document in only:
+            source = span_of(chunk, claim.start, claim.end)
+            found.append((_claimed(claim, entities[claim.subject].name, source.text), source))
+    return found
+
+
+def _claimed(claim: Claim, subject: str, quote: str) -> str:
+    return f"{subject}, {claim.kind} ({claim.status}): {' '.join((claim.description or quote).split())}"
+
+
+def _reports(question: QuestionContext, named: Sequence[str]) -> list[Report]:
+    """The reports of the communities that the things named are in, the narrowest first."""
+    known = question.session.reports.reports
+    around = question.session.generation.communities.around(named)
+    return sorted((known[one.id] for one in around if one.id in known), key=lambda one: (-one.level, one.community))
+
+
+def _findings(question: QuestionContext, reports: Sequence[Report]) -> list[tuple[str, Source]]:
+    """The findings of reports under the titles of the reports."""
+    library = question.library({finding.document for report in reports for finding in report.findings})
+    offered = shown_of(reports, library, {}, quotes_only=question.options.documents is not None)
+    return [
+        (f"{report.title}: {said}".strip(": "), piece_source(piece, offered.pool.places[piece.number]))
+        for report in offered.offered.values()
+        for said, piece in report.findings
+    ]
+
+
+def _lines(
+    told: Sequence[tuple[str, Source]], sources: list[Source], most: int, question: QuestionContext
+) -> list[str]:
+    """What is told, nearest to the question first, as much as fits, with the numbers of its sources; a place that no
+    source holds is added to them."""
+
+    def near(one: tuple[str, Source]) -> tuple[float, str, int]:
+        piece = Evidence(0, one[1].document, one[1].title, f"{one[0]} {one[1].text}")
+        return -question.relevance.judge(piece).coverage, one[1].document, one[1].start
+
+    lines = []
+    for text, source in sorted(told, key=near):
+        number = number_of(sources, source.document, source.start, source.end)
+        most -= rough_tokens(text) + (rough_tokens(source.text) if number is None else 0)
+        if most < 0:
+            break
+        if number is None:
+            sources.append(source)
+            number = len(sources)
+        lines.append(f"- {text} [{number}]")
+    return list(dict.fromkeys(lines))

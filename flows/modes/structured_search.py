@@ -1,0 +1,97 @@
+"""Structured search: passages, filtered, in the structure that the question needs (StructRAG, ERM4).
+
+retrieve ─ filter ─ route ─ structurize ─ decompose. The mode `struct`, and what `auto` does where it searches.
+"""
+
+import re
+from collections.abc import Sequence
+
+from flows.modes.result import ModeResult
+from flows.question import QuestionContext
+from prompts.decompose import Decompose
+from prompts.filter import Filter
+from prompts.route import Route
+from prompts.structures.schema import ReadSchema
+from prompts.structurize import Structurize
+from storage.records import Passage, SubQuestion
+from tasks.answer import AnswerContext, Note, answer
+from tasks.decompose import PartAnswer, answer_parts, decompose
+from tasks.filter import FilterResult, filter_passages
+from tasks.route import choose_structure, core_content, is_tabular
+from tasks.sources import Source, merged, number_of, packed
+from tasks.structurize.step import SHORT, THOROUGH, Apart, Effort, Structured, shown_of, structurize
+from tasks.structurize.told import structure_note
+
+PART_PASSAGES = 8
+MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
+
+
+async def structured_search(question: QuestionContext, passages: Sequence[Passage]) -> ModeResult:
+    """The context of passages that were retrieved or remembered."""
+    models = question.models
+    filtered = await filter_passages(question.filter_request(passages), passages, Filter(models))
+    kept = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
+    pool = question.pool(kept)
+    route = await choose_structure(
+        question.parsed, core_content(pool), is_tabular(pool), Route(models), question.options.forced
+    )
+    structured = await structurize(
+        route, pool, question.relevance, Structurize(models), _effort(question), Apart(ReadSchema(models), None)
+    )
+    parts = await _parts(question, structured)
+    cited = [source for part in parts for source in part.cited]
+    sources = packed(merged([*cited, *question.sources(kept)]), models.policy.limits.answer)
+    notes = [*_disagreements(filtered), *structure_note(structured, sources), *_answers(parts, sources)]
+    return ModeResult(
+        context=AnswerContext(sources, notes), passages=passages, route=route, filtered=filtered,
+        subquestions=tuple(map(_told, parts)), structure=structured.type, structures=shown_of(structured),
+    )  # fmt: skip
+
+
+def _effort(question: QuestionContext) -> Effort:
+    """Every document is read where the caller asks for a structure or names the documents."""
+    options = question.options
+    asked = options.documents is not None or options.structure is not None or options.mode == "struct"
+    return THOROUGH if asked else SHORT
+
+
+async def _parts(question: QuestionContext, structured: Structured) -> list[PartAnswer]:
+    """The answers to the parts of the question; nothing where it is one, or where no model answers."""
+    if question.models.policy.effort == "low" and not question.models.is_offline("decompose"):
+        question.models.meter.spare("decompose", "low effort: the question is answered whole")
+        return []
+    parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(question.models))
+    if len(parts) < 2 or question.models.is_offline("answer"):
+        return []
+
+    async def answered(part: str) -> PartAnswer:
+        found = question.sources(await question.search([part], PART_PASSAGES), question.models.policy.limits.part)
+        done = await answer(part, AnswerContext(found), question.writer(aloud=False), question.answer_options)
+        cited = {(one.document, one.start, one.end) for one in done.citations}
+        return PartAnswer(part, done, [one for one in found if any(one.holds(*place) for place in cited)])
+
+    return await answer_parts(parts, answered)
+
+
+def _answers(parts: Sequence[PartAnswer], sources: Sequence[Source]) -> list[Note]:
+    """The answers to the parts, their markers those of the whole question's sources."""
+    return [Note(f"Answer to: {part.question}", _renumbered(part, sources)) for part in parts]
+
+
+def _renumbered(part: PartAnswer, sources: Sequence[Source]) -> str:
+    numbers = {
+        one.marker.strip("[]"): number_of(sources, one.document, one.start, one.end) for one in part.answered.citations
+    }
+    return MARKER_NUMBER.sub(lambda found: f"{numbers.get(found[0]) or '–'}", part.answered.text)
+
+
+def _disagreements(filtered: FilterResult) -> list[Note]:
+    """What the filter's model found to contradict other passages."""
+    told = [f"{one.document} against {one.against_document}: {one.explanation}" for one in filtered.counts.conflicts]
+    return [Note("Sources that disagree", "\n".join(told))] if told else []
+
+
+def _told(part: PartAnswer) -> SubQuestion:
+    chunks = dict.fromkeys(one.chunk for one in part.answered.citations)
+    said = ", ".join(part.answered.values) or part.answered.text
+    return SubQuestion(question=part.question, answer=said, evidence=tuple(chunks))

@@ -1,0 +1,78 @@
+"""Traversal: a question answered by walking the graph (PolyG, section 3). link ─ classify ─ plan ─ traverse ─ tell"""
+
+from flows.modes.result import ModeResult
+from flows.question import QuestionContext
+from prompts.classify import Classify
+from prompts.engine.models import Models
+from prompts.traverse import PlanTraversal
+from storage.records import RouteDecision
+from tasks.answer import AnswerContext, Note
+from tasks.classify import classify
+from tasks.sources import piece_source
+from tasks.traverse.context import Stated, entity_table, path_list, relation_table, relations_in
+from tasks.traverse.names import link
+from tasks.traverse.plan import Graph
+from tasks.traverse.results import Chain, Found, Problem
+from tasks.traverse.run import Ground
+from tasks.traverse.steps import plan, traverse
+from tasks.traverse.tell import TraversalAnswer, refused, tell
+from tasks.traverse.vocabulary import Vocabulary
+
+
+async def traversal(question: QuestionContext, models: Models | None = None) -> ModeResult:
+    """What a walk over the graph finds: tables and paths for a model to write from, or the answer of the walk itself.
+
+    `models` None are the question's own.
+    """
+    models = models or question.models
+    ground = ground_of(question)
+    stated = Stated(ground.facts, question.chunk)
+    linked = await link(question.text, ground.graph.spellings)
+    typed = await classify(question.text, linked, Classify(models))
+    steps = await plan(typed, ground.graph, PlanTraversal(models))
+    notes: list[Note] = []
+    if isinstance(steps, Problem):
+        told = TraversalAnswer(refused(steps), ())
+    else:
+        outcomes = await traverse(steps, ground)
+        told = tell(typed.text, typed.asks_if, steps, outcomes, stated)
+        end = outcomes[-1]
+        if isinstance(end, Found):
+            notes = [Note("Found by the walk", told.answer.text), *in_formats(end.chains, stated)]
+    pool = stated.pool()
+    sources = [piece_source(piece, pool.places[piece.number]) for piece in pool.evidence]
+    passages = [question.chunk(name) for name in dict.fromkeys(place.chunk for place in pool.places)]
+    return ModeResult(
+        context=AnswerContext(sources, notes),
+        passages=[question.passage_of(one, 1 - rank / len(passages)) for rank, one in enumerate(passages)],
+        stated=told.answer,
+        route=RouteDecision(
+            type="graph",
+            confidence=typed.typed.confidence,
+            margin=1.0,
+            reason=f"{typed.typed.type}: {typed.typed.reason}",
+        ),
+        question_type=typed.typed.type,
+        subquestions=told.subquestions,
+        structure="graph",
+    )
+
+
+def ground_of(question: QuestionContext) -> Ground:
+    """The session's graph, or what of it the documents state that the question may look into."""
+    ground, only = question.session.ground, question.options.documents
+    if only is None:
+        return ground
+    kept = frozenset(only)
+    facts = ground.facts.stated_in(chunk.id for chunk in question.session.index.chunks if chunk.document in kept)
+    return Ground(Graph(facts, Vocabulary(facts.relations.values()), ground.graph.spellings), ground.tables)
+
+
+def in_formats(chains: tuple[Chain, ...], stated: Stated) -> list[Note]:
+    """What was walked as an entity table, a relation table and, where there are longer chains, a path list."""
+    relations = relations_in(chains)
+    ends = [end for relation in relations for end in (relation.source, relation.target)]
+    notes = [Note("Entities", entity_table(stated.facts, ends)), Note("Relations", relation_table(stated, relations))]
+    if any(len(chain) > 1 for chain in chains):
+        notes.append(Note("Paths", "\n".join(path_list(stated, chains))))
+    return notes

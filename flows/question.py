@@ -1,0 +1,285 @@
+"""One question: its options, its search in the open generation, and how an answer to it is written."""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from flows.session import Session
+from prompts.answer import AnswerStep, NumberedText
+from prompts.engine.drafts import Show
+from prompts.engine.embedder import Embedder
+from prompts.engine.models import Models
+from prompts.filter import FilterRequest, Hypothesis
+from prompts.language.asked import Ask
+from prompts.language.concepts import concept_terms, members
+from prompts.language.question import ask
+from prompts.reading.relevance import Relevance
+from prompts.reading.sure import is_plain
+from storage.errors import NothingMatches, SettingsError
+from storage.records import Chunk, Document, Effort, Mode, Passage, StructureType
+from tasks.answer import AnswerOptions
+from tasks.evidence import Pool, pool_of
+from tasks.filter_signs import shares
+from tasks.partial import Library
+from tasks.retrieve.link import Link
+from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
+from tasks.retrieve.search import retrieve
+from tasks.route import hop_count
+from tasks.sources import Source, packed, sources_of
+
+# Of very short passages no more are read than this, however many fit.
+MOST_PASSAGES = 60
+# At high effort so many of the best sources are read with what stands before and after them.
+WIDENED = 4
+# What each mode fixes of the structure (None: the router chooses).
+MODES: dict[Mode, StructureType | None] = {
+    "auto": None,
+    "direct": "chunk",
+    "naive": "chunk",
+    "ts": "catalogue",
+    "hyde": "chunk",
+    "rq": "chunk",
+    "local": "graph",
+    "global": "catalogue",
+    "drift": "catalogue",
+    "low": "graph",
+    "high": "graph",
+    "hybrid": "graph",
+    "mix": "graph",
+    "struct": None,
+    "traverse": "graph",
+}
+
+
+@dataclass(frozen=True)
+class AskOptions:
+    """How a question is answered.
+
+    `documents` restricts the evidence to those ids, `where` to what meets all filters (`storage.filter_syntax`);
+    `history` holds earlier turns, oldest first. A `retriever` brings pages from outside the index, which join what is
+    found in it; None takes the one of the settings, if any. `level` is that of the reports that mode `global` reads (0:
+    the broadest); None goes down the branches that are relevant. `effort` None is the one of the settings. `response`
+    says in words what form the answer shall have ("a list", "in German").
+
+    `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do not hold; the answer
+    itself has other markers.
+
+    Raises SettingsError for a mode that this version does not have.
+    """
+
+    mode: Mode = "auto"
+    structure: StructureType | None = None
+    k: int = 8
+    documents: tuple[str, ...] | None = None
+    where: tuple[str, ...] = ()
+    retriever: Retriever | None = None
+    history: tuple[str, ...] = ()
+    on_text: Show | None = None
+    level: int | None = None
+    effort: Effort | None = None
+    response: str = ""
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise SettingsError("mode", self.mode, f"one that is there: {', '.join(MODES)}")
+
+    @property
+    def forced(self) -> StructureType | None:
+        """The structure that the caller asks for, by name or by mode."""
+        return self.structure or MODES[self.mode]
+
+
+def restricted(options: AskOptions, session: Session) -> AskOptions:
+    """The options with `where` and `documents` as one set of documents, each of which exists; None stays all.
+
+    Raises UnknownDocument, FilterError, or NothingMatches: what leaves nothing is never taken for everything.
+    """
+    documents = options.documents
+    strange = [name for name in documents or () if name not in session.index.documents]
+    if strange:
+        session.generation.documents.documents(strange)
+    for expression in options.where:
+        meeting = session.generation.filters.matching(expression)
+        documents = tuple(meeting) if documents is None else tuple(sorted(set(meeting) & set(documents)))
+        if not documents:
+            raise NothingMatches(expression, of=" of those that the question is restricted to")
+    return replace(options, documents=documents)
+
+
+@dataclass(frozen=True)
+class QuestionContext:
+    """A question with the session that it is asked in; `text` is the rewritten question, the first of its `queries`.
+
+    `models` and `embedder` have the question's ledger and its effort.
+    """
+
+    session: Session
+    options: AskOptions
+    text: str
+    queries: Sequence[str]
+    models: Models
+    embedder: Embedder
+    outside: Outside = field(default_factory=Outside)
+    # The nearest chunks by meaning that the search found, for each query.
+    cosines: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    # What memory knows of how its passages hang together.
+    remembered_shares: dict[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def parsed(self) -> Ask:
+        """The question, taken apart by rules: for the steps that have no model."""
+        return ask(self.text)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it asks one short thing of one named thing."""
+        return is_plain(self.parsed) and hop_count(self.parsed) == 1
+
+    @cached_property
+    def links(self) -> Sequence[Link]:
+        """The entities that the question may mean."""
+        return self.session.index.link(self.text)
+
+    @property
+    def unlinked(self) -> tuple[str, ...]:
+        """What the question names and the graph does not know."""
+        return tuple(self.session.index.names.unlinked(self.text, self.links))
+
+    @cached_property
+    def relevance(self) -> Relevance:
+        """The judge of sentences where no model reads them.
+
+        A concept is as rare as the commonest of its words.
+        """
+        rarity, index = self.rarity, self.session.index
+        weights = {term: min(map(rarity, members(term)), default=rarity(term)) for term in concept_terms(self.text)}
+        aliases: dict[str, tuple[str, ...]] = {}
+        for link in self.links:
+            aliases[link.text] = tuple(dict.fromkeys((*aliases.get(link.text, ()), *index.names_of(link.entity))))
+        return Relevance(self.parsed, weights, aliases)
+
+    @property
+    def rarity(self) -> Callable[[str], float]:
+        """Inverse document frequency of a term in the collection."""
+        return self.session.index.lexicon.idf_of
+
+    @property
+    def retriever(self) -> Retriever | None:
+        """What brings pages from outside the index."""
+        return self.options.retriever or self.session.runtime.retriever
+
+    @property
+    def remembers(self) -> bool:
+        """Whether memory has a part in the question: not where it is restricted, asks of a generation by its number,
+        or reads pages that may be others tomorrow."""
+        return self.options.documents is None and not self.session.pinned and self.retriever is None
+
+    # --- search ------------------------------------------------------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        """How many passages are searched for: as many as an answer's prompt holds, and k at least."""
+        fit = math.ceil(self.models.policy.limits.answer / max(self.session.passage_tokens, 1.0))
+        return max(self.options.k, min(fit, MOST_PASSAGES))
+
+    async def search(self, queries: Sequence[str], k: int, *, graph: bool = True) -> list[Passage]:
+        """The k best passages by words, meaning and, with `graph`, the graph, with what comes from outside."""
+        documents = self.options.documents
+        index = self.session.index if graph else self.session.index.without_graph()
+        dense = self.session.dense(queries, documents, self.embedder)
+        self.cosines.update(zip(queries, dense, strict=True))
+        return await self.with_pages(queries, await retrieve(index, queries, dense, k, documents))
+
+    async def with_pages(self, queries: Sequence[str], passages: list[Passage]) -> list[Passage]:
+        """The passages, and in turn with them the parts of pages from outside that have words of the queries."""
+        if self.retriever is None:
+            return passages
+        documents, chunks = await read_pages(self.retriever, queries)
+        self.outside.add(documents, chunks)
+        return joined(passages, best_parts(chunks, queries))
+
+    def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
+        """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's)."""
+        limit = self.models.policy.limits.answer if most is None else most
+        found = sources_of(passages, self.chunk)
+        if self.models.policy.effort == "high":
+            found = [self._widened(one) if rank < WIDENED else one for rank, one in enumerate(found)]
+        return packed(found, limit)
+
+    def _widened(self, source: Source) -> Source:
+        """With the passages before and after it in its document."""
+        own = self.session.chunks_of([source.document]).get(source.document, ())
+        names = [name for name, _ in source.chunks]
+        places = [place for place, chunk in enumerate(own) if chunk.id in names]
+        if not places:
+            return source
+        around = own[max(places[0] - 1, 0) : places[-1] + 2]
+        passages = [self.passage_of(chunk) for chunk in around]
+        return sources_of(passages, self.chunk)[0] if passages else source
+
+    def passage_of(self, chunk: Chunk, score: float = 0.0) -> Passage:
+        """A chunk as a passage."""
+        return Passage(
+            document=chunk.document, title=chunk.title, chunk=chunk.id, score=round(score, 6), text=chunk.text
+        )
+
+    def chunk(self, name: str) -> Chunk:
+        """A passage's chunk, of the index or of a page."""
+        return self.outside.chunks.get(name) or self.session.index.chunk(name)
+
+    def documents(self, names: Sequence[str]) -> dict[str, Document]:
+        """Documents by id, of the generation or pages."""
+        pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
+        return self.session.documents([name for name in names if name not in pages]) | pages
+
+    def library(self, names: Collection[str]) -> Library:
+        """Those of these documents that the question may look into, with their chunks in order."""
+        only = self.options.documents
+        kept = {name for name in names if only is None or name in only}
+        return Library(self.session.documents(sorted(kept)), self.session.chunks_of(kept))
+
+    def pool(self, passages: Sequence[Passage]) -> Pool:
+        """The sentences, rows and steps of passages."""
+        return pool_of([self.chunk(passage.chunk) for passage in passages])
+
+    def stating(self, relation: str) -> list[Chunk]:
+        """The chunks that state a relation, of the documents that the question may look into."""
+        chunks = [self.session.index.chunk(place.chunk) for place in self.session.facts.places[relation]]
+        only = self.options.documents
+        return [chunk for chunk in chunks if only is None or chunk.document in only]
+
+    # --- what steps are given ----------------------------------------------------------------------------------------
+
+    def filter_request(self, passages: Sequence[Passage]) -> FilterRequest:
+        """The passages as the filter judges them."""
+        texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
+        hypothesis: Hypothesis = "strong" if self.parsed.form == "fact" and hop_count(self.parsed) == 1 else "weak"
+        known = self.shares(passages)
+        # Of passages that were found in other ways too none is judged by the graph: it does not compare them.
+        whole = all(passage.chunk in known for passage in passages)
+        return FilterRequest(
+            question=self.text, hypothesis=hypothesis, passages=texts,
+            shares=[known[passage.chunk] if whole else None for passage in passages], rarity=self.rarity,
+            all_read=not self.models.is_offline("answer"),
+        )  # fmt: skip
+
+    def shares(self, passages: Sequence[Passage]) -> Mapping[str, float]:
+        """The share of each passage in the graph's evidence; of what memory offers, as it was when it was found."""
+        near = self.cosines.get(self.text)
+        if near is None:
+            return self.remembered_shares
+        return shares(self.session.index, self.text, near, [passage.chunk for passage in passages])
+
+    def writer(self, kind: type[AnswerStep] = AnswerStep, *, aloud: bool = True) -> AnswerStep:
+        """What writes the answer; `aloud` shows the draft while it is written."""
+        language = self.session.runtime.settings.tailoring.language
+        return kind(self.models, self.options.on_text if aloud else None, language)
+
+    @property
+    def answer_options(self) -> AnswerOptions:
+        """How the answer is finished."""
+        settings = self.session.runtime.settings
+        return AnswerOptions(
+            documents=self.documents, rarity=self.rarity, response=self.options.response, strict=settings.strict
+        )

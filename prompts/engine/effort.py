@@ -1,0 +1,71 @@
+"""Effort: how much of a question is given to models, and how many tokens each of their prompts may hold.
+
+A step whose role has a model asks it, and what it says stands. Rules only spare calls, the fewer the higher the effort:
+`low` retrieves and answers, `medium` spares what was shown to be harmless, `high` spares nothing. The trace of an
+answer names each call that was spared.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+Effort = Literal["low", "medium", "high"]
+
+# A model with a larger context window reads more, but not without end: what it reads is paid for.
+USUAL_WINDOW = 128_000
+MOST_GROWTH = 4.0
+# Of a small window: what one input may take; the rest is for instructions, other inputs and the answer.
+WINDOW_SHARE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """The most tokens that a prompt holds of one kind of input.
+
+    `answer`: evidence of an answer. `part`: evidence of a sub-question's answer. `filter`: passages in one call that
+    judges them. `structure`: text in one call that structures it. `structures`: what all documents together give to be
+    structured. `map`: community reports (or texts) in one call of the map step. `points`: partial answers that the
+    reduce step reads. `rate`: openings of reports in one call that rates them.
+    """
+
+    answer: int
+    part: int
+    filter: int
+    structure: int
+    structures: int
+    map: int
+    points: int
+    rate: int
+
+    def within(self, window: int | None) -> "TokenLimits":
+        """Grown or shrunk with a model's context window (tokens); unchanged where that is unknown."""
+        if window is None:
+            return self
+        growth = min(max(1.0, window / USUAL_WINDOW), MOST_GROWTH)
+        most = int(WINDOW_SHARE * window)
+        return TokenLimits(*(min(int(getattr(self, one.name) * growth), most) for one in fields(self)))
+
+    def replaced(self, given: Mapping[str, int | None]) -> "TokenLimits":
+        """With the limits that a user has set, by their names."""
+        return replace(self, **{name: limit for name, limit in given.items() if limit is not None})
+
+
+LIMITS: dict[Effort, TokenLimits] = {
+    "low": TokenLimits(3_000, 1_500, 3_000, 3_000, 6_000, 4_000, 2_000, 2_000),
+    "medium": TokenLimits(6_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000),
+    "high": TokenLimits(16_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000),
+}
+LIMIT_NAMES = tuple(one.name for one in fields(TokenLimits))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The effort of one question and the token limits of its prompts."""
+
+    effort: Effort = "medium"
+    limits: TokenLimits = LIMITS["medium"]
+
+    @classmethod
+    def of(cls, effort: Effort, window: int | None = None, given: Mapping[str, int | None] | None = None) -> "Policy":
+        """The policy of an effort for models with this context window; limits that are `given` hold as they are."""
+        return cls(effort, LIMITS[effort].within(window).replaced(given or {}))
