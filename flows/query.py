@@ -104,9 +104,9 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
 
     `documents` restricts the evidence to those ids, `where` to the documents that meet a filter; `history` holds the
     earlier turns, oldest first; `as_of` asks an older generation; `retriever` brings pages from outside the index;
-    `effort` says how much is given to models, `response` in words what form the answer shall have. The workspace stays open between questions. Raises NoGeneration, UnknownGeneration, UnknownDocument, FilterError,
-    NothingMatches, SettingsError; EngineError where a model fails.
-    """
+    `effort` says how much is given to models, `response` in words what form the answer shall have. The workspace stays
+    open between questions. Raises NoGeneration, UnknownGeneration, UnknownDocument, FilterError, NothingMatches,
+    SettingsError; EngineError where a model fails."""
     options = AskOptions(
         mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
         where=_filters(where), retriever=retriever, history=tuple(history), effort=effort, response=response,

@@ -16,7 +16,6 @@ from prompts.language.words import is_han
 from storage.communities import ReportSizes
 from storage.records import Chunk, Document, Relation
 from storage.rooms import Generation
-from storage.structure_cache import StructureCache
 from tasks.reports.near import Grounds
 from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts
@@ -33,20 +32,6 @@ from tasks.traverse.vocabulary import Vocabulary
 DENSE_DEPTH = 50
 MOST_KEPT = 32  # documents
 SAMPLE = 200  # chunks
-
-
-@dataclass(frozen=True)
-class Shelf:
-    """The kept structures that one model made."""
-
-    structures: StructureCache
-    model: str
-
-    def get(self, key: str) -> str | None:
-        return self.structures.get(f"{self.model} {key}")
-
-    def put(self, key: str, document: str, built: str) -> None:
-        self.structures.put(f"{self.model} {key}", document, built)
 
 
 @dataclass
@@ -197,12 +182,6 @@ class Session:
             groups.setdefault(link.text, []).append(self.index.entities[link.entity].id)
         ends = list(groups.values())
         return shortest_paths(self.facts, ends[0], ends[1]) if len(ends) > 1 else []
-
-    @property
-    def shelf(self) -> Shelf | None:
-        """Where structures that the model of today made are kept; None where rules make them."""
-        choice = self.runtime.settings.model_choices().get("structurize")
-        return Shelf(self.runtime.workspace.side.structures, choice.name) if choice else None
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""

@@ -41,8 +41,8 @@ class AnswerWritten(BaseModel):
 class AnswerQuestion(dspy.Signature):
     """Answer a user's question from numbered evidence, so that every statement can be looked up in its source.
 
-    The evidence was searched for and comes best first. Some of it may be beside the point: leave that out. Pieces belong
-    together where one names what another tells of, so follow a chain of them to its end before you decide that
+    The evidence was searched for and comes best first. Some of it may be beside the point: leave that out. Pieces
+    belong together where one names what another tells of, so follow a chain of them to its end before you decide that
     something is not said. The notes, if there are any, were made from the same documents by earlier steps: tables,
     triples, steps, answers to parts of the question. Use them as a map; where a note and a piece of evidence disagree,
     the evidence holds.
@@ -74,7 +74,8 @@ class AnswerQuestion(dspy.Signature):
     Holm Mill 1811 [2]; 1794 is earlier, by 17 years." answer "Tarn Mill is the older one: it has stood since 1794 [1],
     17 years longer than Holm Mill, which was built in 1811 [2]." values "Tarn Mill".
 
-    例：问题“青石渡口现在由谁管理？”，证据“[1] 青石渡口：渡口原由梁家经营，2006年移交县航运站。[2] 县航运站：站长是沈望。”
+    例：问题“青石渡口现在由谁管理？”，证据“[1] 青石渡口：渡口原由梁家经营，2006年移交县航运站。[2]
+    县航运站：站长是沈望。”
     好的回答：reasoning“渡口2006年移交县航运站[1]；问的是管理者，即县航运站。”answer“青石渡口自2006年起由县航运站管理[1]，
     站长是沈望[2]。”values“县航运站”。"""
 

@@ -37,9 +37,9 @@ class DecomposeQuestion(dspy.Signature):
     A question that asks for one thing, or for an overview of one matter, stays as it is: give it back unchanged as the
     only one. Look at the descriptions of what is known: they tell which sub-questions can be answered at all.
 
-    Example. Question: Did the architect of Tarn Hall die before the hall burned down? Reasoning: two dates are compared,
-    and the architect must be found first. Questions: "Who was the architect of Tarn Hall?", "When did {1} die?", "When
-    did Tarn Hall burn down?".
+    Example. Question: Did the architect of Tarn Hall die before the hall burned down? Reasoning: two dates are
+    compared, and the architect must be found first. Questions: "Who was the architect of Tarn Hall?", "When did {1}
+    die?", "When did Tarn Hall burn down?".
 
     例：问题“青石渡口和红枫渡口哪个建得早？”分为“青石渡口是哪一年建的？”“红枫渡口是哪一年建的？”。"""
 

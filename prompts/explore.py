@@ -6,9 +6,9 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
+from prompts.language.spans import names_of
 from prompts.partial import MOST, Offered, PointWritten, partial_offline, shown_by
 from prompts.reading.gist import Gist
-from prompts.reading.pick import names_of
 
 MOST_FOLLOW_UPS = 3
 

@@ -63,9 +63,9 @@ class FilterKnowledge(dspy.Signature):
     """Judge for each passage whether it supports the hypothesis about the question. What you label neutral is laid
     aside, so that whoever answers reads only what matters.
 
-    entailment: the hypothesis is true of this passage. Wording does not matter: a paraphrase, another language, an older
-    name, a figure in other units are enough. A passage that only gives a link of a chain (who designed the bridge, when
-    the question is where its designer was born) is entailment under a hypothesis that speaks of helping.
+    entailment: the hypothesis is true of this passage. Wording does not matter: a paraphrase, another language, an
+    older name, a figure in other units are enough. A passage that only gives a link of a chain (who designed the
+    bridge, when the question is where its designer was born) is entailment under a hypothesis that speaks of helping.
 
     neutral: the passage shares words or names with the question, but nothing in it leads towards the answer; or it is
     about another thing of the same name.

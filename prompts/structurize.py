@@ -1,106 +1,241 @@
-"""What does a document say, in the structure that the question needs? (StructRAG, section 2.3)
+"""Structurize: what documents say, in the structure that a question needs (StructRAG, section 2.3).
 
-A table of figures, a graph of triples, an algorithm of steps, a catalogue of headed lines, or plain chunks. Every
-element quotes its source and is compared with it; a document with nothing to say gives no element and says so.
+A table of cells, a graph of triples, an algorithm of steps or a catalogue of numbered lines; each type has a form of
+its own. What a model makes of a document stands; an element whose figures or names do not stand in the sentence that
+it points to is kept and counted as unverified.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
-from prompts.structures.checks import StructureName, checked
+from prompts.structures.checks import StructureName, numbered, unverified
 from prompts.structures.offline import elements_of
 
 NOT_FOUND = "not found"
+_SENTENCE = "Number of the sentence that says it."
 
 
-class Element(BaseModel):
-    """One element of a structure: a cell, a triple, a step, a line or a sentence."""
+class Described(BaseModel):
+    """What all structures have: what they cover, before their elements."""
 
-    label: str = Field(
-        description="Table: row. Graph: head. Algorithm: step number. Catalogue: 1, 1.1, … Chunk: empty."
-    )
-    attribute: str = Field(description="Table: column. Graph: relation. Algorithm: condition or empty. Else empty.")
-    value: str = Field(description="Table: the cell exactly as in the text. Graph: tail. Else the text.")
-    sentence: int = Field(description="Number of the sentence that says it.")
+    description: str = Field(description="One sentence: what the elements cover, or that nothing is said on it.")
 
 
-class StructureBuilt(BaseModel):
-    """A document's elements and one sentence on what they cover."""
+class Cell(BaseModel):
+    """One figure or fact of one thing."""
 
-    description: str = Field(description="One sentence on what they cover.")
-    elements: list[Element]
+    row: str = Field(description="The thing, under the same name in every document.")
+    column: str = Field(description="What is told of it, with its unit and period if they are not in the cell.")
+    cell: str = Field(description="Exactly as the text writes it: no rounding, no other unit.")
+    sentence: int = Field(description=_SENTENCE)
 
 
-class BuildStructure(dspy.Signature):
-    """Restructure the numbered sentences, in their language, so that they serve the question. Copy figures exactly;
-    leave out what is not asked; no element where the document says nothing."""
+class Triple(BaseModel):
+    """One relation between two things."""
 
-    question: str = dspy.InputField()
-    structure: StructureName = dspy.InputField()
+    head: str
+    relation: str = Field(description="A short verb phrase or role: designed, is the capital of, director.")
+    tail: str
+    sentence: int = Field(description=_SENTENCE)
+
+
+class ProcedureStep(BaseModel):
+    """One thing to do, or to happen."""
+
+    number: str = Field(description="1, 2, … in the order of doing; 2a, 2b for alternatives.")
+    condition: str = Field(default="", description="When it is done, if not always.")
+    action: str
+    sentence: int = Field(description=_SENTENCE)
+
+
+class CatalogueLine(BaseModel):
+    """One line of an outline."""
+
+    number: str = Field(description="1, 1.1, 1.1.2: its place in the outline.")
+    text: str
+    sentence: int = Field(description="Number of the sentence that it rests on most.")
+
+
+class TableBuilt(Described):
+    """Cells, one a figure or fact."""
+
+    cells: list[Cell]
+
+
+class GraphBuilt(Described):
+    """Triples."""
+
+    triples: list[Triple]
+
+
+class AlgorithmBuilt(Described):
+    """Steps in their order."""
+
+    steps: list[ProcedureStep]
+
+
+class CatalogueBuilt(Described):
+    """Lines in their order."""
+
+    lines: list[CatalogueLine]
+
+
+class BuildTable(dspy.Signature):
+    """Take out of the documents the cells of the table that a question needs: a row for each thing that is compared,
+    counted or listed, a column for each thing told of it.
+
+    Read what is wanted: the question, or the columns that all documents share; use those names and no others, so that
+    the tables of several documents fit together. Give a cell for every row and column that the sentences fill, also
+    where it speaks against what the question supposes. Copy the cell letter by letter with its unit, sign and thousands
+    separators ("$1,308,463", not "1.3 million"): it is looked up in the sentence afterwards. Put period and unit into
+    the column if the cell lacks them ("revenue 2023, million euros"). Compute nothing. A figure that stands in two
+    sentences is given once, from the plainer one. What is not asked about is left out; a document that says nothing on
+    it gets no cell.
+
+    Example. Wanted: Which ferry carries more cars? Sentences: [4] Skerrow: The Skerrow takes 48 cars and 300
+    passengers. [5] Ambel Star: Since its refit she holds sixty cars. Cells: row "Skerrow", column "cars", cell "48",
+    sentence 4; row "Ambel Star", column "cars", cell "sixty", sentence 5."""
+
+    question: str = dspy.InputField(desc="What is wanted.")
     title: str = dspy.InputField()
-    sentences: list[str] = dspy.InputField()
-    built: StructureBuilt = dspy.OutputField()
+    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
+    built: TableBuilt = dspy.OutputField()
+
+
+class BuildGraph(dspy.Signature):
+    """Take out of the documents the triples that lead from what a question names to what it asks for.
+
+    A question that needs a graph goes over several links: who made what, which part belongs to what, what followed from
+    what. Give every relation that the sentences state between things on such a way, also links that only might be
+    needed; leave out relations that lead nowhere near it. Write the full name of each thing, the same name everywhere:
+    put the name in place of "he", "the company", "it". The relation is a short phrase in the documents' language, read
+    from head to tail. State nothing that a sentence does not say; where it denies or limits a relation, say so in the
+    relation ("was denied to have founded", "director until 2018").
+
+    Example. Question: Where was the designer of the Kestrel Bridge born? Sentences: [2] Kestrel Bridge: It was drawn by
+    Ilse Marrand. [7] Ilse Marrand: She grew up in Dunmarrow, where she was born. Triples: "Ilse Marrand" "designed"
+    "Kestrel Bridge" 2; "Ilse Marrand" "was born in" "Dunmarrow" 7."""
+
+    question: str = dspy.InputField(desc="What is wanted.")
+    title: str = dspy.InputField()
+    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
+    built: GraphBuilt = dspy.OutputField()
+
+
+class BuildAlgorithm(dspy.Signature):
+    """Take out of the documents the steps of the procedure that a question asks for, in the order in which they are
+    done.
+
+    Give each step as one action that can be carried out, complete with what is needed for it: quantities, limits,
+    tools, who does it. Say in your own words what the sentence says if that is clearer; keep figures and names as
+    written. A condition ("if the alarm sounds", "only in winter") stands apart from its action. Alternatives get
+    letters (2a, 2b), repetitions are told in the action ("again from step 3 until …"). Warnings belong to the step that
+    they are about. Invent no step, even if one seems to be missing; leave out what belongs to another procedure."""
+
+    question: str = dspy.InputField(desc="What is wanted.")
+    title: str = dspy.InputField()
+    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
+    built: AlgorithmBuilt = dspy.OutputField()
+
+
+class BuildCatalogue(dspy.Signature):
+    """Put what the documents say on a question into an outline with hierarchical numbers, from which a summary can be
+    written.
+
+    The lines numbered 1, 2, 3 are the topics, the weightiest first; the lines below (1.1, 1.2, 1.1.1) are what is said
+    on them: one statement a line, summarised in full sentences, with its telling names, figures and dates. What several
+    sentences say is one line. Keep what limits or contradicts a statement as a line beside it. Leave out what does not
+    bear on the question. A topic line names its topic and needs no more words."""
+
+    question: str = dspy.InputField(desc="What is wanted.")
+    title: str = dspy.InputField()
+    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
+    built: CatalogueBuilt = dspy.OutputField()
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """(k_i, b_i): the elements of one document, a description of them, and how many were refused by the checks."""
+    """(k_i, b_i): the elements of one document and a description of them.
+
+    `unverified` counts those whose figures or names do not stand in their sentences.
+    """
 
     document: str
     title: str
     description: str
     elements: tuple[Evidence, ...]
-    refused: int = 0
+    unverified: int = 0
 
 
 class Structurize(Step):
-    """Evidence → its elements in the chosen structure; of one document, or of several small ones in one call."""
+    """Sentences → their elements in the chosen structure; of one document, or of several small ones in one call."""
 
     step = "structurize"
     role = "structurize"
-    task = BuildStructure
+    task = BuildTable
+    forms: ClassVar[dict[StructureName, type[dspy.Signature]]] = {
+        "table": BuildTable, "graph": BuildGraph, "algorithm": BuildAlgorithm, "catalogue": BuildCatalogue,
+    }  # fmt: skip
 
-    async def run(self, structure: StructureName, evidence: Sequence[Evidence], wanted: str) -> list[Built]:
-        """What a model makes of the evidence, one Built for each document, in the order of the evidence.
+    def __init__(self, models: Models, structure: StructureName = "table") -> None:
+        super().__init__(models)
+        self.signature = self.forms.get(structure, BuildTable)
+        self.structure = structure
 
-        `wanted` is the question, or what the schema pass says is to be found. An element that names no sentence is
-        refused.
+    async def run(self, evidence: Sequence[Evidence], wanted: str) -> list[Built]:
+        """What a model makes of the sentences, one Built for each document, in the order of the evidence.
+
+        `wanted` is the question, or the columns that the schema pass found. An element that names no sentence is told
+        of the first document, unverified.
         """
         by_number = {piece.number: piece for piece in evidence}
-        titles = list(dict.fromkeys(piece.title for piece in evidence))
+        titles = dict.fromkeys(piece.title for piece in evidence)
         lead = "[{number}] {title}: {text}" if len(titles) > 1 else "[{number}] {text}"
-        prediction = await self.acall(
-            question=wanted,
-            structure=structure,
-            title="; ".join(titles),
-            sentences=[lead.format(number=piece.number, title=piece.title, text=piece.text) for piece in evidence],
-        )
-        built: StructureBuilt = prediction.built
+        told = [
+            lead.format(number=piece.number, title=piece.title, text=" ".join(piece.text.split())) for piece in evidence
+        ]
+        prediction = await self.acall(question=wanted, title="; ".join(titles), sentences="\n".join(told))
         found: dict[str, list[Evidence]] = {piece.document: [] for piece in evidence}
-        for element in built.elements:
-            piece = by_number.get(element.sentence)
-            if piece is not None:
-                made = replace(piece, label=element.label, attribute=element.attribute, value=element.value)
-                found[piece.document].append(made)
-        nowhere = sum(element.sentence not in by_number for element in built.elements)
+        for label, attribute, value, sentence in _rows(prediction.built):
+            piece = by_number.get(sentence, evidence[0])
+            found[piece.document].append(replace(piece, label=label, attribute=attribute, value=value))
         title_of = {piece.document: piece.title for piece in evidence}
-        made_of = [_built(structure, name, title_of[name], made, built.description) for name, made in found.items()]
-        return [replace(made_of[0], refused=made_of[0].refused + nowhere), *made_of[1:]]
+        about = " ".join(prediction.built.description.split())
+        return [built_of(self.structure, name, title_of[name], made, about) for name, made in found.items()]
+
+
+def _rows(built: Described) -> list[tuple[str, str, str, int]]:
+    """(label, attribute, value, sentence) of each element."""
+    if isinstance(built, TableBuilt):
+        return [(one.row, one.column, one.cell, one.sentence) for one in built.cells]
+    if isinstance(built, GraphBuilt):
+        return [(one.head, one.relation, one.tail, one.sentence) for one in built.triples]
+    if isinstance(built, AlgorithmBuilt):
+        return [(one.number, one.condition, one.action, one.sentence) for one in built.steps]
+    if isinstance(built, CatalogueBuilt):
+        return [(one.number, "", one.text, one.sentence) for one in built.lines]
+    raise TypeError(f"no structure: {built!r}")
 
 
 def structurize_offline(structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance) -> Built:
     """The elements that the evidence of one document gives without a model; `evidence` has one piece at least."""
     found = elements_of(structure, evidence, relevance)
-    return _built(structure, evidence[0].document, evidence[0].title, found, "")
+    return built_of(structure, evidence[0].document, evidence[0].title, found, "")
 
 
-def _built(structure: StructureName, document: str, title: str, found: Sequence[Evidence], about: str) -> Built:
-    held = checked(structure, found)
-    said = f"{len(held.elements)} elements" + (f" ({about})" if about else "")
-    return Built(document, title, f"{title}: {said if held.elements else NOT_FOUND}", held.elements, held.refused)
+def built_of(structure: StructureName, document: str, title: str, found: Sequence[Evidence], about: str) -> Built:
+    """Elements as they were made, each once, with how many are unverified."""
+    elements = list(dict.fromkeys(one for one in found if one.value.strip() or structure == "chunk"))
+    if structure == "catalogue":
+        elements = numbered(elements)
+    told = f"{len(elements)} elements" + (f" ({about})" if about else "")
+    description = f"{title}: {told if elements else NOT_FOUND}"
+    return Built(document, title, description, tuple(elements), unverified(structure, elements))

@@ -113,10 +113,8 @@ async def answer(
         return replace(abstained(question, answered_by, draft.text), reasoning=draft.reasoning)
     bound = bind(draft, evidence.sources, options.documents)
     grounding = ground_of(question, bound, evidence, options.scorer)
-    if draft.supported is None:
-        fallback = fallback_of(grounding)
-    else:
-        fallback = "none" if draft.supported else "partial"
+    excerpted: Fallback = "none" if draft.supported else "partial"
+    fallback = fallback_of(grounding) if draft.supported is None else excerpted
     answered = Answered(
         text=bound.text, values=draft.values, citations=bound.citations, grounding=grounding, fallback=fallback,
         answered_by=answered_by, reasoning=draft.reasoning, removed_markers=bound.removed,

@@ -11,15 +11,13 @@ from flows.question import QuestionContext
 from prompts.decompose import Decompose
 from prompts.filter import Filter
 from prompts.route import Route
-from prompts.structures.schema import ReadSchema
-from prompts.structurize import Structurize
 from storage.records import Passage, SubQuestion
 from tasks.answer import AnswerContext, Note, answer
 from tasks.decompose import PartAnswer, answer_parts, decompose
 from tasks.filter import FilterResult, filter_passages
 from tasks.route import choose_structure, core_content, is_tabular
 from tasks.sources import Source, merged, number_of, packed
-from tasks.structurize.step import SHORT, THOROUGH, Apart, Effort, Structured, shown_of, structurize
+from tasks.structurize.step import Structured, shown_of, structurize
 from tasks.structurize.told import structure_note
 
 PART_PASSAGES = 8
@@ -35,9 +33,7 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     route = await choose_structure(
         question.parsed, core_content(pool), is_tabular(pool), Route(models), question.options.forced
     )
-    structured = await structurize(
-        route, pool, question.relevance, Structurize(models), _effort(question), Apart(ReadSchema(models), None)
-    )
+    structured = await structurize(route, pool, question.relevance, models)
     parts = await _parts(question, structured)
     cited = [source for part in parts for source in part.cited]
     sources = packed(merged([*cited, *question.sources(kept)]), models.policy.limits.answer)
@@ -46,13 +42,6 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
         context=AnswerContext(sources, notes), passages=passages, route=route, filtered=filtered,
         subquestions=tuple(map(_told, parts)), structure=structured.type, structures=shown_of(structured),
     )  # fmt: skip
-
-
-def _effort(question: QuestionContext) -> Effort:
-    """Every document is read where the caller asks for a structure or names the documents."""
-    options = question.options
-    asked = options.documents is not None or options.structure is not None or options.mode == "struct"
-    return THOROUGH if asked else SHORT
 
 
 async def _parts(question: QuestionContext, structured: Structured) -> list[PartAnswer]:

@@ -6,15 +6,13 @@ from typing import Literal
 Form = Literal["fact", "list", "yesno", "compare", "connect", "howto", "summary", "global", "about"]
 Expected = Literal["person", "place", "date", "money", "number", "name", "text", "yesno"]
 Direction = Literal["max", "min", ""]
-Format = Literal["json", "list", "number", "sentence", ""]
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A question, taken apart. `noun` is the kind of thing asked for ("bridges").
 
-    `options` are the things that it chooses between, or that it says or asks something of together. `text` is without
-    the request for a `format` ("as JSON").
+    `options` are the things that it chooses between, or that it says or asks something of together.
     """
 
     text: str
@@ -25,7 +23,6 @@ class Ask:
     options: tuple[str, ...] = ()
     direction: Direction = ""
     plural: bool = False
-    format: Format = ""
 
 
 _MOST = """

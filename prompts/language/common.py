@@ -10,7 +10,6 @@ from functools import lru_cache
 
 from prompts.language.tokens import encoding
 
-
 _FREQUENT = 4_000  # the number of the last string that tells nothing by itself
 
 

@@ -4,10 +4,8 @@ Rules over function words, in English here and in Chinese beside; nothing about 
 """
 
 import re
-from dataclasses import replace
 
 from prompts.language.asked import DIRECTION, NOUN_KIND, Ask, Direction, Expected, Form, is_plural, singular
-from prompts.language.formats import taken_off
 from prompts.language.question_zh import ask_zh
 from prompts.language.words import is_han
 
@@ -107,10 +105,9 @@ _ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\
 
 
 def ask(question: str) -> Ask:
-    """Take a question apart; a request for the answer's form is taken off it."""
-    text, form = taken_off(" ".join(question.split()))
-    taken = ask_zh(text) if is_han(text) else _ask_en(text)
-    return replace(taken, format=form) if form else taken
+    """Take a question apart."""
+    text = " ".join(question.split())
+    return ask_zh(text) if is_han(text) else _ask_en(text)
 
 
 def _ask_en(text: str) -> Ask:

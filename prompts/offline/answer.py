@@ -20,15 +20,19 @@ from typing import Literal
 from rapidfuzz import fuzz, process
 
 from prompts.language.names import name_spans
-from prompts.language.words import HAN_RUN, content_terms, is_han, terms
-from prompts.offline.units import Quotable, quotables
+from prompts.language.names_zh import tagged
+from prompts.language.words import HAN_RUN, content_terms, fold, fold_name, is_han, terms
+from prompts.offline.units import LONGEST, Quotable, quotables
 
-HEADING, BESIDE, AROUND, KIND, LENGTH, RANK, SHOWN = 0.6, 0.25, 0.1, 0.15, 0.05, 0.01, 0.45
-NEWS = 5
+HEADING, BESIDE, AROUND, KIND, LENGTH, RANK, SHOWN = 0.7, 0.3, 0.1, 0.1, 0.05, 0.01, 0.3
+NEWS = 2
+LINK = 0.15
 MOST, ROOM = 3, 430  # excerpts, and the characters that they have together before a further one is left out
 WEAK = 0.0  # of the best score: what is worth less is not shown beside it
 SHORT = 200  # characters: of a longer piece the best stretch is marked
-SUPPORTED, SPOKEN = 0.85, 0.5  # shares of the question's weight: in the best excerpt, in the passages
+SUPPORTED = 0.85  # the share of the question's weight that a supported answer holds in one piece
+SPOKEN, SPOKEN_AROUND = (0.4, 0.5), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
+POOL = 60  # the pieces that are compared for the second and third excerpt
 ALIKE = 84  # how alike, in a hundred, a term that the collection does not know is to one that stands there
 
 Support = Literal["none", "partial", "abstained"]
@@ -96,6 +100,11 @@ _KINDS = {
         r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
     ),
 }
+_KINDS["list"] = (
+    r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can)\b|\binclude[ds]?\b|\blist\b|\bwelche\w* \w+n\b"
+    r"|哪些|哪[两三四五六七八几]|几[类种个]",
+    r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+)
 _PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
 _NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
 # Function words of languages whose texts are searched by the words alone: they say nothing, however rare they are.
@@ -116,6 +125,12 @@ class Asked:
     weights: Mapping[str, float]
     names: tuple[frozenset[str], ...]
     kind: str
+    focus: Mapping[str, float]
+    han: bool
+
+    def near(self, terms: frozenset[str]) -> float:
+        """How many of the words beside the question word stand among terms, the nearest counting most."""
+        return sum(near for term, near in self.focus.items() if term in terms)
 
     def weigh(self, terms: frozenset[str], shown: frozenset[str] = frozenset()) -> float:
         """What terms of the question weigh together, those shown already less."""
@@ -133,7 +148,12 @@ class Asked:
 def asked_of(question: str, rarity: Rarity, known: frozenset[str]) -> Asked:
     """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
     unknown = rarity("\0")
-    wanted = [term for term in content_terms(question) if term not in _FUNCTION]
+    within = _within_words(question)
+    wanted = [
+        term
+        for term in content_terms(question)
+        if term not in _FUNCTION and (term in within or term in known or not HAN_RUN.match(term))
+    ]
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
     for term in wanted:
@@ -142,11 +162,20 @@ def asked_of(question: str, rarity: Rarity, known: frozenset[str]) -> Asked:
             spelled[term] = alike(term, known)
             term, weight = spelled[term], min(weight, rarity(spelled[term]))
         weights.setdefault(term, weight)
-    total = sum(weights.values()) or 1.0
     named = [] if is_han(question) else name_spans(question, [(0, len(question))])
     names = [frozenset(spelled.get(term, term) for term in terms(name.text)) for name in named]
     kind = next((kind for kind, (asks, _) in _PATTERNS.items() if asks.search(question)), "")
-    return Asked({term: weight / total for term, weight in weights.items()}, tuple(filter(None, names)), kind)
+    focus = {spelled.get(term, term): near for term, near in focus_of(question, frozenset().union(*names)).items()}
+    total = sum(weights.values()) or 1.0
+    return Asked({term: weight / total for term, weight in weights.items()}, tuple(filter(None, names)), kind, focus, is_han(question))
+
+
+@lru_cache(maxsize=4096)
+def _within_words(question: str) -> frozenset[str]:
+    """The bigrams of a Chinese question that lie in one word: one across two words tells nothing by being unknown."""
+    if not HAN_RUN.search(question):
+        return frozenset()
+    return frozenset(term for word, kind, _ in tagged(question) if kind[0] not in "ruydpc" for term in terms(word))
 
 
 def alike(term: str, known: frozenset[str]) -> str:
@@ -160,6 +189,23 @@ def alike(term: str, known: frozenset[str]) -> str:
     return best[0] if best else term
 
 
+_OPEN = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
+
+
+def focus_of(question: str, names: frozenset[str]) -> dict[str, float]:
+    """The words nearest to the last question word, which say what is asked of the names: "founded in what *year*".
+
+    Chinese question words have no such place, so there are none.
+    """
+    opened = list(_OPEN.finditer(question))
+    if not opened or is_han(question):
+        return {}
+    after = [term for term in content_terms(question[opened[-1].end() :]) if term not in names][:3]
+    before = [term for term in content_terms(question[: opened[-1].start()]) if term not in names][:-4:-1]
+    near = {term: (0.5 if after else 1.0) / (1 + place) for place, term in enumerate(before)}
+    return near | {term: 1 / (1 + place) for place, term in enumerate(after)}
+
+
 # --- what each piece is worth ----------------------------------------------------------------------------------
 
 
@@ -168,6 +214,7 @@ class _Piece:
     """Something quotable with the terms of the question that it, its headings and its neighbours hold."""
 
     passage: OfferedPassage
+    place: int
     unit: Quotable
     held: frozenset[str]
     above: frozenset[str]
@@ -181,9 +228,7 @@ class _Piece:
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
         gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
         gain += KIND if self.fits else 0.0
-        return self.news * gain / (1 + LENGTH * (self.unit.end - self.unit.start) / 100) - RANK * (
-            self.passage.number - 1
-        )
+        return self.news * gain / (1 + LENGTH * (self.unit.end - self.unit.start) / 100) - RANK * (self.passage.number - 1)
 
 
 @lru_cache(maxsize=4096)
@@ -192,6 +237,10 @@ def _terms_of(text: str) -> frozenset[str]:
 
 
 _REFERS = re.compile(r"\W*(?:(?:this|these|those|it|its|they|their|he|his|she|her|the|such)\b|[该这此其它他她])", re.I)
+
+
+def _whole_text(passage: OfferedPassage) -> str:
+    return f"{passage.title}\n{passage.heading}\n{passage.text}"
 
 
 def _pieces(asked: Asked, passages: Sequence[OfferedPassage]) -> list[_Piece]:
@@ -215,42 +264,84 @@ def _pieces(asked: Asked, passages: Sequence[OfferedPassage]) -> list[_Piece]:
             beside = (before | after) - held[place] - above
             around = here - held[place] - above - beside
             news = min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
-            found.append(_Piece(passage, unit, held[place], above, beside, around, asked.fits(text), news))
+            found.append(_Piece(passage, place, unit, held[place], above, beside, around, asked.fits(text), news))
     return found
 
 
 def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rarity) -> ExcerptAnswer:
     """The one to three excerpts of the passages that answer a question best, and how well they do.
 
-    `rarity` is the idf of a term in the collection.
+    `rarity` is the idf of a term in the collection. Follow-up questions must have been rewritten before.
     """
-    known = frozenset().union(*(_terms_of(f"{p.title}\n{p.heading}\n{p.text}") for p in passages))
+    known = frozenset[str]().union(*(_terms_of(_whole_text(passage)) for passage in passages))
     asked = asked_of(question, rarity, known)
-    pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))[:60]
-    label = label_of(question)
-    if not pieces or not spoken(asked, passages):
+    pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))[:POOL]
+    label = "文档摘录：" if is_han(question) else "From the documents:"
+    if not pieces or not spoken_of(asked, passages, pieces):
         return ExcerptAnswer((), "abstained", label)
     chosen = _chosen(asked, pieces)
-    excerpts = tuple(_excerpt(asked, piece, worth) for piece, worth in chosen)
-    return ExcerptAnswer(excerpts, "none" if supported(asked, chosen[0][0]) else "partial", label)
+    support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
+    chosen.sort(key=lambda one: -asked.near(one[0].unit.terms))
+    return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, label)
+
+
+def spoken_of(asked: Asked, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
+    """Whether the collection speaks of what is asked: enough of it in one piece, or in one passage.
+
+    Of a question in another language nothing can be missed.
+    """
+    wanted = frozenset(asked.weights)
+    texts = [_whole_text(passage) for passage in passages]
+    if asked.han != any(is_han(text) for text in texts):
+        return True
+    in_piece = max(asked.weigh(piece.held | piece.above) for piece in pieces)
+    in_passage = max(asked.weigh(wanted & _terms_of(text)) for text in texts)
+    return in_piece >= SPOKEN[asked.han] or in_passage >= SPOKEN_AROUND[asked.han]
+
+
+def supported(asked: Asked, piece: _Piece) -> bool:
+    """Whether a piece with its headings has all that is asked: every name, nearly every term, and the kind."""
+    there = piece.held | piece.above
+    named = all(name <= there for name in asked.names)
+    return named and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
 
 
 def _chosen(asked: Asked, pieces: Sequence[_Piece]) -> list[tuple[_Piece, float]]:
-    """The best piece, then what adds most to it while there is room."""
-    rest, shown, room = list(pieces), frozenset[str](), ROOM
+    """The best piece, then what adds most to it while there is room; what follows on a chosen piece is no further
+    quote."""
+    rest, shown, room, quotes = list(pieces), frozenset[str](), ROOM, 0
     chosen: list[tuple[_Piece, float]] = []
-    while rest and len(chosen) < MOST:
-        best = max(rest, key=lambda piece: piece.worth(asked, shown))
+    while rest:
+        best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
         worth, size = best.worth(asked, shown), _length(asked, best)
-        if chosen and worth < WEAK * chosen[0][1]:
-            break
-        if chosen and size > room:
+        joins = _joins(best, chosen)
+        if chosen and (size > room or (quotes == MOST and not joins)):
             continue
         chosen.append((best, worth))
+        quotes += not joins
         shown, room = shown | best.held | best.above, room - size
         rest = [piece for piece in rest if not _repeats(piece, best, asked)]
     return chosen
+
+
+def _linked(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+    """Whether an excerpt names what this piece's document is about, and is of another document."""
+    name = fold_name(piece.passage.title)
+    return len(name) > 3 and any(
+        other.passage.title != piece.passage.title and name in fold(_text(other)) for other, _ in chosen
+    )
+
+
+def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+    """Whether a sentence stands right before or after one that is chosen."""
+    return piece.unit.kind == "plain" and any(
+        other.passage.number == piece.passage.number
+        and abs(other.place - piece.place) == 1
+        and other.unit.kind == "plain"
+        and "\n\n" not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
+        for other, _ in chosen
+    )
 
 
 def _length(asked, piece):
@@ -260,9 +351,8 @@ def _length(asked, piece):
 
 def _repeats(piece, best, asked):
     text, other = _text(piece), _text(best)
-    if text == other:
-        return True
-    a, b = _span(asked, best)
+    if text == other: return True
+    a,b=_span(asked,best)
     return piece.passage.number == best.passage.number and piece.unit.start < b and a < piece.unit.end
 
 
@@ -298,7 +388,7 @@ def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
     for place, first in enumerate(breaks[:-1]):
         last = max((b for b in breaks[place + 1 :] if b - first <= SHORT), default=0)
         if last:
-            worth = asked.weigh(frozenset(asked.weights) & frozenset(terms(text[first:last])))
+            worth = asked.weigh(frozenset(asked.weights) & frozenset(terms(text[first:last]))) 
             worth += KIND * asked.fits(text[first:last]) + 0.0001 * (last - first)
             if worth > most:
                 best, most = (first, last), worth
@@ -307,21 +397,6 @@ def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
         best = start, cut if cut > start else start + SHORT
     first, last = best
     return first, first + len(text[first:last].rstrip())
-
-
-# --- how well they answer --------------------------------------------------------------------------------------
-
-
-def spoken(asked: Asked, passages: Sequence[OfferedPassage]) -> bool:
-    return True
-
-
-def supported(asked: Asked, piece: _Piece) -> bool:
-    return False
-
-
-def label_of(question: str) -> str:
-    return "文档摘录：" if is_han(question) else "From the documents:"
 
 
 def quoted(excerpt: Excerpt, marker: int) -> str:

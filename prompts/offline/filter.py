@@ -1,8 +1,8 @@
 """Filter without a model: a passage helps as far as the graph ties it to what else was found, or as it has the words.
 
-Two rules: log-odds from the passage's share in the graph's evidence and its rank, where the graph compares the passages;
-the coverage of the question's rare words where it does not (Chinese, pages from outside, a search without the graph).
-"""
+Two rules: log-odds from the passage's share in the graph's evidence and its rank, where the graph compares the
+passages; the coverage of the question's rare words where it does not (Chinese, pages from outside, a search without the
+graph)."""
 
 import math
 from collections.abc import Callable, Sequence

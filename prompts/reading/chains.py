@@ -6,8 +6,6 @@ The innermost description becomes the first question; what it finds takes its pl
 import re
 from collections.abc import Mapping
 
-from prompts.language.asked import Ask
-
 MAX_LINKS = 4
 _PLACEHOLDER = re.compile(r"\{(\d)\}")
 _RELATIVE = re.compile(
@@ -58,13 +56,6 @@ _IN_PLACE = re.compile(
     r"(?P<rest>.*?\b(?:who|whom|what|which|where|when|how many)\b[^,]*|"
     r"(?:who|whom|what|which|where|when).*)$"
 )
-_HAS_ROLE = re.compile(
-    rf"(?:\b(?:has|had|have|with|whose)\s+(?:the |a |an )?|['’]s\s+)(?P<role>{_RELATIONAL})s?\b"
-    r"(?:\s+(?:who|that))?(?:\s+(?:is|was|were|are|has|had))?\s*(?P<rest>.*)$",
-    re.I,
-)
-_BORN = re.compile(r"\b(?:born|older|younger|oldest|youngest)\b", re.I)
-_DIED = re.compile(r"\b(?:died|dies|die|death)\b", re.I)
 
 
 def chain(question: str) -> list[str]:
@@ -84,23 +75,6 @@ def chain(question: str) -> list[str]:
         inner, text = cut
         steps.append(inner + "?")
     return [*steps, text + "?"]
-
-
-def chains_of(ask: Ask) -> list[tuple[str, str]]:
-    """For "which film has the director born later, A or B?": who is meant, then what is compared, per option."""
-    head = ask.text.rstrip(" ?")
-    for option in ask.options:
-        head = head.replace(option, "")
-    found = _HAS_ROLE.search(head.rstrip(" ,:"))
-    if found is None or ask.chinese:
-        return []
-    if _BORN.search(found["rest"]):
-        last = "When was {} born?"
-    elif _DIED.search(found["rest"]):
-        last = "When did {} die?"
-    else:
-        return []
-    return [(f"Who is the {found['role'].lower()} of {option}?", last) for option in ask.options]
 
 
 def _in_place(text: str) -> list[str] | None:

@@ -1,30 +1,26 @@
-"""How well does a sentence answer a question? Weighted coverage of the question's words, and the value it asks for.
+"""Relevance: how much of a question a sentence has, by the weighted coverage of its words.
 
 A word counts fully where the sentence has it, nearly so where its title or heading has it, and by the sentence before
 where it opens with a pronoun. Names count as a whole, under any alias.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from heapq import heappop, heappush
 
 from prompts.language.asked import Ask
 from prompts.language.concepts import concept_terms
 from prompts.language.names_zh import kind_of, tagged
 from prompts.language.relations import PRONOUN
+from prompts.language.spans import names_of
 from prompts.language.words import CJK, HAN_STOP, fold, fold_name, is_han
 from prompts.reading.evidence import Evidence
-from prompts.reading.pick import names_of, pick_value, says_its_kind
 
 TITLE_SHARE = 0.9
 HEADING_SHARE = 0.8
 BEFORE_SHARE = 0.5
 PRONOUN_SHARE = 0.95
-DEPTH = 48
-_VALUE_BONUS = 0.2
-_KIND_BONUS = 0.25
 _ZH_ASKING = re.compile(
     r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|"
     r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
@@ -50,17 +46,13 @@ _ASKING = frozenset(
 @dataclass(frozen=True, slots=True)
 class Scored:
     """Evidence with its coverage of the question's words, of its names and of its other words (each 0-1), and its
-    rank score.
-
-    `value` is the string that the question asks for, empty where the question expects none or the evidence has none.
-    """
+    rank score."""
 
     evidence: Evidence
     coverage: float
     names: float
     cues: float
     score: float
-    value: str = ""
 
 
 class Relevance:
@@ -93,43 +85,9 @@ class Relevance:
         past = _ZH_PAST.search(ask.text) if ask.chinese else _PRESENT.search(ask.text) is None
         self.present = not past
         self._judged: dict[Evidence, Scored] = {}
-        self._with_values: dict[Evidence, Scored] = {}
-
-    def about(self, ask: Ask, names: Sequence[str]) -> "Relevance":
-        """The judge of another question over the same evidence, which names only these of the names known here."""
-        return Relevance(ask, self.rarity, {name: forms for name, forms in self.aliases.items() if name in names})
-
-    def naming(self, ask: Ask, name: str) -> "Relevance":
-        """The judge of another question that names one thing, which no graph need know."""
-        return Relevance(ask, self.rarity, {name: ()})
-
-    def rank(self, pool: Sequence[Evidence]) -> list[Scored]:
-        """The evidence, best first, with the values of the best DEPTH pieces; ties go to the earlier piece."""
-        return list(self.best_first(pool))
-
-    def best_first(self, pool: Sequence[Evidence], worth: Callable[[Scored], bool] | None = None) -> Iterator[Scored]:
-        """The same one by one, values found only as far as it is read; `worth` leaves out what cannot be of use.
-
-        Finding a value costs far more than judging a sentence, so a piece waits until no other can overtake it.
-        """
-        judged = sorted(map(self.judge, pool), key=lambda scored: (-scored.score, scored.evidence.number))
-        judged = [scored for scored in judged if worth(scored)] if worth else judged
-        if self.ask.expects in {"text", "yesno"}:
-            yield from judged
-            return
-        most = _VALUE_BONUS + (_KIND_BONUS if self.ask.noun else 0.0)
-        waiting: list[tuple[float, int, int, Scored]] = []
-        for place, scored in enumerate(judged[:DEPTH]):
-            while waiting and -waiting[0][0] > scored.score + most:
-                yield heappop(waiting)[3]
-            valued = self._valued(scored)
-            heappush(waiting, (-valued.score, valued.evidence.number, place, valued))
-        while waiting:
-            yield heappop(waiting)[3]
-        yield from judged[DEPTH:]
 
     def judge(self, evidence: Evidence) -> Scored:
-        """Coverage and score, without the value."""
+        """Coverage and score."""
         known = self._judged.get(evidence)
         if known is None:
             known = self._judged[evidence] = self._judge(evidence)
@@ -152,22 +110,6 @@ class Relevance:
             # Asked about today, what still holds comes before what once did.
             score += 0.06 * holding(evidence.text)
         return Scored(evidence, coverage, names, cues, score)
-
-    def valued(self, evidence: Evidence) -> Scored:
-        """Judged, with the value that the question asks for."""
-        known = self._with_values.get(evidence)
-        if known is None:
-            known = self._with_values[evidence] = self._valued(self.judge(evidence))
-        return known
-
-    def _valued(self, scored: Scored) -> Scored:
-        if self.ask.expects in {"text", "yesno"}:
-            return scored
-        value = pick_value(self.ask, scored.evidence, frozenset(self.cues), self.names)
-        bonus = _VALUE_BONUS if value else (-0.1 if self.ask.expects == "name" else -0.35)
-        if value and says_its_kind(self.ask, value):
-            bonus += _KIND_BONUS
-        return replace(scored, value=value, score=scored.score + bonus)
 
     def _shares(self, evidence: Evidence) -> dict[str, float]:
         here, before = term_set(evidence.text), term_set(evidence.before)

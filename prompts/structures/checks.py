@@ -1,16 +1,16 @@
-"""Does an element of a structure say what its source says? What does not is refused, and counted.
+"""Checks of a structure's elements: does each say, in its words and figures, what its sentence says?
 
-Published structurizers change figures while they copy them (StructRAG, section 5), invent steps and break numbering.
-Here every element is compared with the sentence that it names; what is only out of order is put in order.
+Published structurizers change figures while they copy them (StructRAG, section 5). Here every element is compared with
+the sentence that it names; what differs is counted and told.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from prompts.language.concepts import concept_terms
-from prompts.language.words import fold, fold_name
+from prompts.language.words import fold_name
 from prompts.reading.evidence import Evidence
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
@@ -20,24 +20,13 @@ _FIGURE = re.compile(r"\d(?:[\d.,:/\u00a0-]*\d)?")
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The elements that stand in their sources, in order, and how many were refused."""
+def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
+    """How many elements do not say, in words and figures of their own sentence, what that sentence says.
 
-    elements: tuple[Evidence, ...]
-    refused: int
-
-
-def checked(structure: StructureName, elements: Sequence[Evidence]) -> Checked:
-    """Each element against its own text; numbers of steps and of catalogue lines are made valid."""
+    A paraphrase, or a name in place of a pronoun, is among them: a flag, no reason to refuse it.
+    """
     holds = _HOLDS[structure]
-    kept = [element for element in dict.fromkeys(elements) if holds(element)]
-    refused = len(elements) - len(kept)
-    if structure == "algorithm":
-        kept = [_conditioned(element) for element in kept]
-    if structure == "catalogue":
-        kept = numbered(kept)
-    return Checked(tuple(kept), refused)
+    return sum(not holds(element) for element in elements)
 
 
 def has_figures(said: str, source: str) -> bool:
@@ -97,14 +86,6 @@ def _line(element: Evidence) -> bool:
 def _covered(said: str, element: Evidence) -> bool:
     terms = set(concept_terms(said))
     return not terms or len(terms & set(concept_terms(_around(element)))) >= SAID * len(terms)
-
-
-def _conditioned(step: Evidence) -> Evidence:
-    """A step without a condition that its source does not state. (A list's own steps have the attribute "step".)"""
-    stated = step.attribute in {"", "step"} or (
-        fold(step.attribute) in fold(step.text) or _covered(step.attribute, step)
-    )
-    return step if stated else replace(step, attribute="")
 
 
 _HOLDS: dict[StructureName, Callable[[Evidence], bool]] = {

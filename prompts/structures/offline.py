@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from prompts.language.relations import Statement, statements
+from prompts.language.spans import names_of
 from prompts.language.values import values_in
 from prompts.reading.evidence import Evidence
-from prompts.reading.pick import names_of
 from prompts.reading.relevance import Relevance
 from prompts.structures.checks import StructureName
 from prompts.structures.procedure import steps_of

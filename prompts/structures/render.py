@@ -5,9 +5,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from prompts.language.spans import names_of
 from prompts.language.words import fold_name, is_han
 from prompts.reading.evidence import Evidence
-from prompts.reading.pick import names_of
 from prompts.structures.checks import StructureName
 
 _OPENERS = frozenset("if when whenever unless until once before after in only as where".split())

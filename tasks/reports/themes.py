@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from prompts.language.concepts import concept_terms
 from prompts.language.names_zh import tagged
 from prompts.language.words import WORD, is_han
-from prompts.reading.claims import Claim
 from prompts.reading.gist import A_FILE, Gist
 from tasks.reports.pack import Point
 
@@ -41,8 +41,15 @@ PLAIN = frozenset(
 )
 
 
-def themed(points: Sequence[Point], gist: Gist) -> Iterator[Claim]:
-    """The points as claims, grouped: the theme stands over the first claim of each group. What shares no word with
+class ThemedPoint(NamedTuple):
+    """A point as it is shown, and the numbers of the evidence that shows it."""
+
+    text: str
+    evidence: tuple[int, ...]
+
+
+def themed(points: Sequence[Point], gist: Gist) -> Iterator[ThemedPoint]:
+    """The points, grouped: the theme stands over the first of each group. What shares no word with
     another point comes last."""
     words = [_words(point.text, gist) for point in points]
     left = list(range(len(points)))
@@ -52,7 +59,7 @@ def themed(points: Sequence[Point], gist: Gist) -> Iterator[Claim]:
         name = _name(best, [words[place] for place in group], gist) if best else _rest(gist)
         head = f"{name}:\n" if best or len(group) < len(points) else ""
         for place in group:
-            yield Claim(f"{head}{points[place].text}", points[place].findings)
+            yield ThemedPoint(f"{head}{points[place].text}", points[place].findings)
             head = ""
         left = [place for place in left if place not in group]
 

@@ -1,55 +1,30 @@
-"""What do the kept documents say, in the structure that the question needs? (StructRAG, section 2.3)
+"""Structurize: what the documents found say, in the structure that the question needs (StructRAG, section 2.3).
 
-K = {k_i} and B = {b_i}: the elements of each document, compared with their sentences, and a description of each. Rules
-make what they can make without loss; a model structures the rest, large documents each in a call of their own, all of
-them in parallel. Where the parts of a table are built apart, one schema says first which columns all of them have.
+K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where rules make the structure without
+loss (rows of tables, numbered steps) the call is spared; a model structures the rest, large documents each in calls of
+their own, side by side. Where the parts of a table are built apart, one schema says first which columns all have.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
 
 from prompts.engine.calls import rough_tokens
+from prompts.engine.models import Models
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
-from prompts.reading.sure import nearest
 from prompts.structures.offline import is_exact
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
-from storage.record import content_id
-from storage.records import Chunk, DocumentStructure, Relation, RouteDecision, StructureType
-from tasks.evidence import Place, Pool
+from storage.records import DocumentStructure, RouteDecision, StructureType
+from tasks.evidence import Pool
 from tasks.portions import portions
-from tasks.retrieve.facts import GraphFacts
 from tasks.step import step
 from tasks.together import together
 
-CALL_TOKENS = 900  # of sentences in one call
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
-
-
-class Shelf(Protocol):
-    """Where structures of documents are kept, by what they were made of."""
-
-    def get(self, key: str) -> str | None: ...
-
-    def put(self, key: str, document: str, built: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How many tokens of sentences a model reads of one document, and of all."""
-
-    document: int
-    all: int
-
-
-# For a question among others: what is nearest, in one call.
-SHORT = Effort(CALL_TOKENS, CALL_TOKENS)
-# Where the caller asks for a structure or names the documents: each of them is read.
-THOROUGH = Effort(600, 24_000)
+EXACT = "rows and numbered steps are structured as they stand"
+NUMBER_TOKENS = 3
 
 
 @dataclass(frozen=True)
@@ -57,7 +32,7 @@ class Structured:
     """K and B: the elements of all documents with their places, and a description of each document's part.
 
     `type` is the structure that was used in the end: chunk where the chosen one fitted no document. `built` holds what
-    each document gave: those without elements are there too.
+    each document gave: those without elements are there too. `by_model` tells a model's work from that of rules.
     """
 
     type: StructureType
@@ -65,49 +40,85 @@ class Structured:
     descriptions: tuple[str, ...]
     pool: Pool
     built: tuple[Built, ...] = ()
-
-
-@dataclass(frozen=True)
-class Apart:
-    """What serves where documents are structured apart: who names the columns of all, and where they are kept."""
-
-    schemer: ReadSchema | None = None
-    shelf: Shelf | None = None
+    by_model: bool = False
 
 
 @step("structurize")
-async def structurize(
-    route: RouteDecision, pool: Pool, relevance: Relevance, builder: Structurize, effort: Effort = SHORT,
-    apart: Apart | None = None,
-) -> Structured:  # fmt: skip
-    """Structure each document by rules where they are exact, the others by a model (offline: by rules).
-
-    What a model made is kept on the shelf, by the sentences, the type and what was wanted: the question, or of a table
-    in several calls the columns that the schema names. Where the structure fits no document, fall back to chunks.
-    """
+async def structurize(route: RouteDecision, pool: Pool, relevance: Relevance, models: Models) -> Structured:
+    """The pool's documents in the structure of the route. Where it fits no document, fall back to chunks."""
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:
         by_document.setdefault(piece.document, []).append(piece)
+    builder = Structurize(models, route.type)
+    by_rules = builder.is_offline or route.type == "chunk"
     built: dict[str, Built] = {}
-    inexact: list[Evidence] = []
+    left: list[list[Evidence]] = []
     for document, pieces in by_document.items():
-        if builder.is_offline or is_exact(route.type, pieces):
+        if by_rules or (is_exact(route.type, pieces) and builder.spares(EXACT)):
             built[document] = structurize_offline(route.type, pieces, relevance)
         else:
-            inexact += pieces
-    if inexact:
-        shown = _shown(inexact, relevance, effort)
-        wanted, schemer = relevance.ask.text, apart.schemer if apart else None
-        if schemer is not None and route.type == "table" and len(packed(shown)) > 1:
-            wanted = await _columns(wanted, shown, schemer)
-        built |= await _by_model(route.type, shown, Wanted(wanted, builder, apart.shelf if apart else None))
-        built |= {name: _unread(by_document[name]) for name in by_document if name not in built}
+            left.append([piece for piece in pieces if piece.attribute != "step"])
+    built |= await _by_model(left, relevance.ask.text, builder, ReadSchema(models)) if left else {}
     ordered = tuple(built[document] for document in by_document)
     elements = tuple(element for one in ordered for element in one.elements)
     descriptions = tuple(one.description for one in ordered)
     if not elements and route.type != "chunk":
         return Structured("chunk", tuple(p for p in pool.evidence if not p.label), descriptions, pool, ordered)
-    return Structured(route.type, elements, descriptions, pool, ordered)
+    return Structured(route.type, elements, descriptions, pool, ordered, by_model=not by_rules)
+
+
+async def _by_model(
+    documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize, schemer: ReadSchema
+) -> dict[str, Built]:
+    """The structures of documents by id, in as few calls as they fit in; one that no prompt holds says so."""
+    limits = builder.policy.limits
+    read, most = list[Sequence[Evidence]](), limits.structures
+    for pieces in documents:
+        fitting = within(pieces, most)
+        most -= _size(fitting)
+        if fitting:
+            read.append(fitting)
+    calls = [part for pieces in read for part in cut(pieces, limits.structure)]
+    packed = [
+        [piece for place in batch for piece in calls[place]]
+        for batch in portions([*map(_size, calls)], limits.structure)
+    ]
+    wanted = question
+    if builder.structure == "table" and len(packed) > 1:
+        wanted = await _columns(question, [pieces[0].title for pieces in read], schemer)
+    found: dict[str, Built] = {}
+    for answer in await together(builder.run(batch, wanted) for batch in packed):
+        for one in answer:
+            found[one.document] = _joined(found[one.document], one) if one.document in found else one
+    unread = {pieces[0].document: _unread(pieces) for pieces in documents if pieces[0].document not in found}
+    return found | unread
+
+
+def within(pieces: Sequence[Evidence], most: int) -> list[Evidence]:
+    """The first pieces that fit into so many tokens."""
+    kept: list[Evidence] = []
+    for piece in pieces:
+        most -= _size([piece])
+        if most < 0:
+            break
+        kept.append(piece)
+    return kept
+
+
+def cut(pieces: Sequence[Evidence], most: int) -> list[list[Evidence]]:
+    """A document's pieces in portions of at most so many tokens."""
+    return [[pieces[place] for place in batch] for batch in portions([_size([piece]) for piece in pieces], most)]
+
+
+def _size(pieces: Sequence[Evidence]) -> int:
+    return sum(rough_tokens(piece.text) + rough_tokens(piece.title) + NUMBER_TOKENS for piece in pieces)
+
+
+def _joined(one: Built, two: Built) -> Built:
+    """Two parts of one document."""
+    both = (*one.elements, *two.elements)
+    description = f"{one.title}: {len(both)} elements" if both else one.description
+    return Built(one.document, one.title, description, both, one.unverified + two.unverified)
 
 
 def shown_of(structured: Structured) -> tuple[DocumentStructure, ...]:
@@ -115,7 +126,7 @@ def shown_of(structured: Structured) -> tuple[DocumentStructure, ...]:
     return tuple(
         DocumentStructure(
             document=one.document, title=one.title, description=one.description, elements=len(one.elements),
-            unverified=one.refused, text=_bounded(rendered(structured.type, one.elements)),
+            unverified=one.unverified, text=_bounded(rendered(structured.type, one.elements)),
         )
         for one in structured.built
         if structured.type != "chunk"
@@ -139,111 +150,8 @@ async def _columns(question: str, documents: Sequence[Sequence[Evidence]], schem
     return f"Columns: {'; '.join(found.attributes)}.{rows}{periods}"
 
 
-def _shown(evidence: Sequence[Evidence], relevance: Relevance, effort: Effort) -> list[list[Evidence]]:
-    """The sentences that a model reads, by document: of each the nearest, of all the nearest."""
-    kept = set(nearest(evidence, relevance, effort.all))
-    by_document: dict[str, list[Evidence]] = {}
-    for piece in evidence:
-        if piece in kept:
-            by_document.setdefault(piece.document, []).append(piece)
-    return [nearest(pieces, relevance, effort.document) for pieces in by_document.values()]
-
-
 def _unread(pieces: Sequence[Evidence]) -> Built:
-    """A document that the budget left out: said, not passed over."""
+    """A document that the token limit left out: said, not passed over."""
     return Built(
-        pieces[0].document, pieces[0].title, f"{pieces[0].title}: {NOT_FOUND} (its sentences share little)", ()
+        pieces[0].document, pieces[0].title, f"{pieces[0].title}: {NOT_FOUND} (not read: the limit is reached)", ()
     )
-
-
-def packed(documents: Sequence[Sequence[Evidence]]) -> list[list[Evidence]]:
-    """Documents put together, in order, into calls of at most CALL_TOKENS; a larger one has a call of its own."""
-    sizes = [sum(rough_tokens(piece.text) + rough_tokens(piece.title) + 3 for piece in pieces) for pieces in documents]
-    return [[piece for place in portion for piece in documents[place]] for portion in portions(sizes, CALL_TOKENS)]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is wanted of all documents, who builds it, and where it is kept."""
-
-    wanted: str
-    builder: Structurize
-    shelf: Shelf | None
-
-    def key(self, structure: StructureType, pieces: Sequence[Evidence]) -> str:
-        """All that a document's structure depends on but the model: the type, what is wanted, the sentences."""
-        return content_id("str", structure, self.wanted, *(f"{piece.title}\n{piece.text}" for piece in pieces))
-
-
-async def _by_model(
-    structure: StructureType, documents: Sequence[Sequence[Evidence]], kept: Wanted
-) -> dict[str, Built]:
-    """The structures of documents by id: from the shelf, the others in as few calls as they fit in, in parallel."""
-    keys = {pieces[0].document: kept.key(structure, pieces) for pieces in documents}
-    found = {
-        pieces[0].document: known
-        for pieces in documents
-        if (known := _known(kept.shelf, keys[pieces[0].document], pieces)) is not None
-    }
-    new = [pieces for pieces in documents if pieces[0].document not in found]
-    calls = (kept.builder.run(structure, pieces, kept.wanted) for pieces in packed(new))
-    for built in await together(calls):
-        for one in built:
-            found[one.document] = one
-            if kept.shelf is not None:
-                kept.shelf.put(keys[one.document], one.document, _written(one, documents))
-    return found
-
-
-def _written(built: Built, documents: Sequence[Sequence[Evidence]]) -> str:
-    """A structure as text, its sentences by their place among those that were read."""
-    pieces = next(pieces for pieces in documents if pieces[0].document == built.document)
-    places = {piece.number: place for place, piece in enumerate(pieces)}
-    elements = [[places[one.number], one.label, one.attribute, one.value] for one in built.elements]
-    return json.dumps([built.description, built.refused, elements], ensure_ascii=False)
-
-
-def _known(shelf: Shelf | None, key: str, pieces: Sequence[Evidence]) -> Built | None:
-    said = shelf.get(key) if shelf else None
-    if said is None:
-        return None
-    description, refused, elements = json.loads(said)
-    made = tuple(
-        replace(pieces[place], label=label, attribute=attribute, value=value)
-        for place, label, attribute, value in elements
-    )
-    return Built(pieces[0].document, pieces[0].title, description, made, refused)
-
-
-def with_paths(
-    pool: Pool, paths: Sequence[Sequence[Relation]], facts: GraphFacts, chunks: Sequence[Chunk]
-) -> Structured:
-    """A graph structure made of the chains between two entities, each link with the sentence that states it.
-
-    `chunks` hold at least one place of each relation. Where there is no chain the structure has no elements.
-    """
-    by_id = {chunk.id: chunk for chunk in chunks}
-    elements = list[Evidence]()
-    for path in paths:
-        for relation in path:
-            stated = next(place for place in facts.places[relation.id] if place.chunk in by_id)
-            chunk, number = by_id[stated.chunk], len(pool.places)
-            where = Place(
-                document=chunk.document, title=chunk.title, chunk=chunk.id, start=stated.start, end=stated.end
-            )
-            pool = replace(pool, places=(*pool.places, where))
-            elements.append(
-                Evidence(
-                    number=number,
-                    document=chunk.document,
-                    title=chunk.title,
-                    text=chunk.text[stated.start - chunk.start : stated.end - chunk.start],
-                    heading=chunk.heading,
-                    prior=1.0,
-                    label=facts.entities[relation.source].name,
-                    attribute=relation.predicate,
-                    value=facts.entities[relation.target].name,
-                )
-            )
-    descriptions = (f"{len(paths)} chains of relations",) if paths else ("no chain of relations",)
-    return Structured("graph", tuple(elements), descriptions, pool)

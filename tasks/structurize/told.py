@@ -16,8 +16,9 @@ LABELS = {
 
 
 def structure_note(structured: Structured, sources: Sequence[Source]) -> list[Note]:
-    """One note a document that gave elements; nothing for plain chunks, which the sources are already."""
-    if structured.type not in LABELS:
+    """One note a document that gave elements; nothing for what the sources are already: plain chunks, and what rules
+    made of them."""
+    if structured.type not in LABELS or not structured.by_model:
         return []
     notes = []
     for one in structured.built:
