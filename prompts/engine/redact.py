@@ -26,7 +26,7 @@ _OF_THE_ENVIRONMENT = re.compile(
     r"(?:API_?KEY|AUTH_STRING|AUTH_CREDENTIALS|TOKEN(?:_BEDROCK)?|SECRET(?:_ACCESS_KEY)?)$"
 )
 _IN_A_QUERY = re.compile(r"key|token|secret|password|auth|sig", re.I)
-_PERCENT = re.compile(r"%[2-7][0-9A-Fa-f]")
+_HEX = re.compile(r"[2-7][0-9A-Fa-f]")
 _JSON_ESCAPE = re.compile(r'\\+(?:u([0-9a-fA-F]{4})|(["/\\]))')
 _IN_ESCAPES = "%\\u0123456789abcdefABCDEF"
 _LONGEST_ESCAPE = 8  # characters, such as the last of them in `\\u0041`
@@ -98,7 +98,9 @@ def _holds(masking: _Masking, text: str) -> bool:
 
 
 def _escapes(text: str) -> bool:
-    return "\\u00" in text or "\\/" in text or _PERCENT.search(text) is not None
+    if "\\" in text and ("\\u00" in text or "\\/" in text):
+        return True
+    return "%" in text and any(map(_HEX.match, text.split("%")[1:]))
 
 
 def redact(error: BaseException) -> BaseException:

@@ -162,9 +162,9 @@ def test_an_embedding_servers_error_shows_and_stores_no_key(
     tell(leaky, rule)
     ended = fresh("index", str(source), "--json")
     assert ended.code != 0
+    assert shown(ended.out, ended.err) == []
     assert MASK in ended.err
     assert MASK in ended.out
-    assert shown(ended.out, ended.err) == []
     assert stored(fresh.workspace, cache) == []
 
 
