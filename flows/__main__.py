@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 some rows of a batch or a model failed, 2 usage, 3 budget 
 import importlib
 import os
 import sys
+import traceback
 from argparse import Namespace
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -50,9 +51,11 @@ def _run(options: Namespace) -> int:
     """The command, with the errors that are raised on purpose told in words."""
     from flows.cli.screen import Screen
     from prompts.engine.errors import EngineError
+    from prompts.engine.redact import mask_logs, redacted
     from storage.errors import TrellisError
 
     screen = Screen(as_json=options.json)
+    mask_logs()
     module, _, function = options.run.partition(":")
     try:
         code = int(getattr(importlib.import_module(module), function)(options, screen))
@@ -70,6 +73,9 @@ def _run(options: Namespace) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
+    except Exception:  # noqa: BLE001 -- a fault, told in full as Python tells it, but for the keys
+        sys.stderr.write(redacted(traceback.format_exc()))
+        return 1
     return code
 
 

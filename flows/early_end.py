@@ -13,9 +13,9 @@ from prefect.logging.loggers import flow_run_logger
 
 from flows.published import resource_of
 from flows.settings import load_settings
+from prompts.engine.redact import redacted
 from storage.errors import NoGeneration, TrellisError, WorkspaceLocked
 from storage.generations import Workspace
-from tasks.redact import redacted
 
 
 class Hooks(TypedDict):

@@ -11,12 +11,12 @@ from flows.indexing import IndexOptions, build_index
 from flows.retrying import RetryReport, retry
 from flows.runtime import Runtime, usage_rows
 from prompts.engine.errors import BudgetSpent, EngineError
+from prompts.engine.redact import redacted
 from prompts.engine.roles import Role
 from storage.errors import BudgetReached, TrellisError, UsageError
 from storage.records import IndexReport
 from storage.runs import RunRow
 from tasks.forecast import Written
-from tasks.redact import redacted
 
 _RUNS_READ = 200
 # The steps of an index run whose answers have a length, and whose models they ask.

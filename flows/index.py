@@ -20,11 +20,11 @@ from flows.shown.artifacts import Page, Progress, Table, put
 from flows.shown.run import documents_now, in_words, look, reports_page, summary
 from flows.usage import cost_rows
 from prompts.engine.errors import EngineError
+from prompts.engine.redact import redact
 from storage.errors import BudgetReached, TrellisError
 from storage.meta import UsageRow
 from storage.records import IndexReport
 from storage.spending import NO_BUDGET, Budget
-from tasks.redact import redact
 
 logger = logging.getLogger(__name__)
 

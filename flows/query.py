@@ -20,9 +20,9 @@ from flows.shown.picture import walked
 from flows.shown.text import plain, short
 from flows.usage import rows_of
 from prompts.engine.errors import EngineError
+from prompts.engine.redact import redact
 from storage.errors import TrellisError
 from storage.records import Answer, Effort, Mode, StructureType
-from tasks.redact import redact
 from tasks.retrieve.pages import FolderRetriever, Retriever
 
 logger = logging.getLogger(__name__)

@@ -9,10 +9,9 @@ takes half the time.
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 # Not ours to decide where the person has decided.
 os.environ.setdefault("DO_NOT_TRACK", "1")
@@ -28,7 +27,7 @@ from prefect.states import Completed, Failed
 
 from flows.recording_logs import show_logs
 from flows.settings import Settings
-from tasks.redact import keep_secret, redact, redacted
+from prompts.engine.redact import redact, redacted
 
 __all__ = ["begin", "done", "failed", "flow", "flow_run"]
 
@@ -58,22 +57,8 @@ spare_certificates()
 
 def begin(settings: Settings) -> None:
     """To be called as soon as a run knows its settings: their keys are hidden, and our loggers reach its page."""
-    keep_secret(_secrets(settings))
+    settings.keep_secrets()
     show_logs()
-
-
-def _secrets(settings: Settings) -> Iterator[str]:
-    """The keys in force, those that providers look for in the environment, and what addresses carry."""
-    yield settings.embedding_key() or ""
-    choices = [choice for choice in settings.model_choices().values() if choice is not None]
-    for choice in choices:
-        yield choice.api_key or ""
-    for address in {settings.embedding_base_url, *(choice.base_url for choice in choices)}:
-        parts = urlsplit(address or "")
-        yield from (parts.password or "", *(value for _, value in parse_qsl(parts.query)))
-    for name, value in os.environ.items():
-        if name.endswith(("_API_KEY", "_API_AUTH_STRING", "_TOKEN", "_SECRET")):
-            yield value
 
 
 def done(message: str, result: R) -> R:

@@ -84,6 +84,7 @@ class Runtime:
 
 def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used."""
+    settings.keep_secrets()
     workspace = Workspace(settings.workspace, settings.keep_generations, settings.chroma_url)
     caches = open_caches(settings, workspace)
     embedder = open_embedding(settings, caches.embeddings)

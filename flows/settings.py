@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
 from prompts.engine.models import OFFLINE, CallSettings, ModelChoice
+from prompts.engine.redact import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.roles import ROLES, Role
 from prompts.tailoring.toml import from_toml
 from prompts.tailoring.values import (
@@ -27,6 +28,7 @@ from storage.errors import SettingsError
 PREFIX = "TRELLIS_"
 DEFAULT_CONFIG = "trellis.toml"
 DEFAULT_OVERLAP = 100
+_HIDDEN = "(hidden)"
 # In the workspace: what was found out about its documents. Every other place overrides it, value by value.
 TAILORING_FILE = "tailoring.toml"
 # Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
@@ -137,6 +139,15 @@ class Settings(BaseModel):
         key = self.embedding_api_key or (self.lm_api_key if same else None)
         return key.get_secret_value() if key else None
 
+    def keep_secrets(self) -> None:
+        """From now on mask the keys that are set, those that providers look for in the environment, and passwords."""
+        keys = [self.lm_api_key, self.embedding_api_key, *(role.api_key for role in self.roles.values())]
+        addresses = [self.lm_base_url, self.embedding_base_url, *(role.base_url for role in self.roles.values())]
+        keep_secret(key.get_secret_value() for key in keys if key is not None)
+        for address in (*addresses, self.chroma_url, self.runner_address):
+            keep_secret(secrets_of_address(address))
+        keep_secret(secrets_of_environment(os.environ))
+
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
         return CallSettings(self.concurrency, self.rpm, self.tpm, self.max_attempts, self.timeout, self.max_tokens)
@@ -233,8 +244,9 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             near = difflib.get_close_matches(
                 variable, [*known, *by_role, *_TAILORING_VARIABLES, f"{PREFIX}CONFIG"], n=3
             )
+            shown = _HIDDEN if "KEY" in variable else value
             raise SettingsError(
-                variable, value, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}"
+                variable, shown, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}"
             )
     tables = {"roles": roles, "tailoring": tailoring}
     return values | {name: table for name, table in tables.items() if table}
@@ -257,7 +269,7 @@ def _explain(error: ValidationError, place: str = "", model: type[BaseModel] = S
     cause, given = first.get("ctx", {}).get("error"), first.get("input")
     if isinstance(cause, Unfit):
         return SettingsError(place + name, cause.value[:80], cause.expected)
-    shown = "(hidden)" if "key" in name else given if isinstance(given, int | float) else str(given)[:80]
+    shown = _HIDDEN if "key" in name else given if isinstance(given, int | float) else str(given)[:80]
     if first["type"] == "extra_forbidden":
         *outer, last = map(str, first["loc"])
         fields = next((_TABLES[part] for part in reversed(outer) if part in _TABLES), model).model_fields

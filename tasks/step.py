@@ -86,7 +86,7 @@ def _as_task(name: str, waits: Sequence[float], function: Callable[P, Awaitable[
     from prefect.client.schemas.objects import State
 
     from prompts.engine.errors import ModelUnavailable
-    from tasks.redact import redact
+    from prompts.engine.redact import redact
 
     def may_pass(_task: object, _run: object, state: State[R]) -> bool:
         return isinstance(state.data, ModelUnavailable)

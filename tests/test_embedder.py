@@ -294,8 +294,8 @@ def test_the_api_does_not_retry_a_refusal_and_hides_the_key(
 ) -> None:
     server.script = [(status, {}, 0)]
     with pytest.raises(error, match=str(status)) as caught:
-        served(server.url, "secret").embed(["x"])
-    assert "secret" not in str(caught.value)
+        served(server.url, "sk-secret").embed(["x"])
+    assert "sk-secret" not in str(caught.value)
     assert caught.value.remedy  # type: ignore[attr-defined]
     assert len(server.requests) == 1
 

@@ -8,20 +8,20 @@ from itertools import groupby
 from flows.cli.screen import Screen
 from flows.doctor import EmbeddingCheck, Examination, ModelCheck, PrefectCheck, WorkspaceCheck, examination
 from flows.runtime import open_runtime
-from flows.settings import Settings, load_settings
+from flows.settings import load_settings
 from prompts.engine.models import OFFLINE
+from prompts.engine.redact import MASK, redacted
 
 # An examination is looked at by a person: a server that is down is reported after one more try.
 ATTEMPTS = 2
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-HIDDEN = "**********"
 
 
 def doctor(options: Namespace, screen: Screen) -> int:
     """Examine and report; 1 where something failed."""
     settings = load_settings({"workspace": options.workspace})
     brisk = settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)})
-    found = without_keys(asyncio.run(examination(open_runtime(brisk))), settings)
+    found = without_keys(asyncio.run(examination(open_runtime(brisk))))
     if screen.as_json:
         screen.json(found)
     else:
@@ -29,15 +29,9 @@ def doctor(options: Namespace, screen: Screen) -> int:
     return 0 if found.ok else 1
 
 
-def without_keys(found: Examination, settings: Settings) -> Examination:
-    """The same with every key, and what an address holds before its host, hidden: servers repeat them in errors."""
-    text = _CREDENTIALS.sub(f"{HIDDEN}@", found.model_dump_json())
-    secrets = [settings.lm_api_key, settings.embedding_api_key, *(role.api_key for role in settings.roles.values())]
-    for secret in secrets:
-        # A key as short as a word would hide half the report.
-        if secret is not None and len(secret.get_secret_value()) >= 6:
-            text = text.replace(secret.get_secret_value(), HIDDEN)
-    return Examination.model_validate_json(text)
+def without_keys(found: Examination) -> Examination:
+    """The same with every key masked, and what any address holds before its host: Prefect's client repeats it."""
+    return Examination.model_validate_json(_CREDENTIALS.sub(f"{MASK}@", redacted(found.model_dump_json())))
 
 
 def show(found: Examination, screen: Screen) -> None:

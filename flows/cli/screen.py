@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from prompts.engine.drafts import Show, Withdrawn
+from prompts.engine.redact import redacted
 
 if TYPE_CHECKING:  # rich loads only where something is shown to a person
     from rich.console import Console
@@ -128,6 +129,8 @@ class Screen:
 
 
 def error_of(error: Exception) -> dict[str, str]:
-    """An error as programs read it: {type, message, remedy}."""
+    """An error as programs read it, with the keys masked: {type, message, remedy}."""
     message = getattr(error, "message", None) or str(error) or type(error).__name__
-    return {"type": type(error).__name__, "message": message, "remedy": getattr(error, "remedy", "")}
+    return {
+        "type": type(error).__name__, "message": redacted(message), "remedy": redacted(getattr(error, "remedy", "")),
+    }  # fmt: skip

@@ -128,6 +128,7 @@ class _Opened:
 
     @classmethod
     def of(cls, settings: Settings, place: Place) -> "_Opened":
+        settings.keep_secrets()
         here = place.here()
         caches = SideStore(here.caches)
         models = Models(

@@ -16,8 +16,8 @@ from prefect.client.schemas.actions import ArtifactUpdate
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
+from prompts.engine.redact import redacted
 from storage.records import Record
-from tasks.redact import redacted
 
 logger = logging.getLogger(__name__)
 

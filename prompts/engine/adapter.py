@@ -7,6 +7,7 @@ import dspy
 from dspy.clients.engines.streaming import EngineChunk
 
 from prompts.engine.calls import without_thinking
+from prompts.engine.redact import redacted
 from prompts.engine.wire import Wire, conversation
 
 
@@ -28,7 +29,7 @@ class WireAdapter(dspy.Adapter):
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, object]:
         """The output fields; NotAsAsked where the answer is not in form."""
-        return self._read(without_thinking(completion))
+        return self._read(without_thinking(redacted(completion)))
 
 
 def chunk(model: str, predict_id: int, text: str) -> EngineChunk:

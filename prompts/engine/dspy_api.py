@@ -15,7 +15,8 @@ from prompts.engine.errors import (
     UnknownModel,
 )
 from prompts.engine.faults import Failure, refused
-from prompts.engine.providers import ModelChoice
+from prompts.engine.providers import ModelChoice, without_user
+from prompts.engine.redact import keep_secret, redact, redacted, secrets_of_address, secrets_of_environment
 
 if TYPE_CHECKING:
     import dspy
@@ -42,7 +43,8 @@ class DspyTransport:
     """Such a model."""
 
     def __init__(self, choice: ModelChoice, timeout: float = 120.0) -> None:
-        self.address = choice.base_url or choice.name.partition("/")[0]
+        keep_secret((choice.api_key, *secrets_of_address(choice.base_url), *secrets_of_environment(os.environ)))
+        self.address = without_user(choice.base_url) if choice.base_url else choice.name.partition("/")[0]
         self.model = choice.name
         self._choice = choice
         self._timeout = timeout
@@ -70,7 +72,7 @@ class DspyTransport:
             failure = self._failure(error)
             failure.adapted = asked and unsupported
             self._takes_schema = self._takes_schema and not failure.adapted
-            raise failure from error
+            raise failure from redact(error)
 
     async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
         """The whole answer as one piece, then the reply."""
@@ -102,9 +104,7 @@ class DspyTransport:
         """What DSPy's error means for us; its class is surer than its words."""
         from dspy.utils import exceptions as kinds
 
-        said = f"{self.model}: {' '.join(str(error).split())[:300]}"
-        if self._choice.api_key:
-            said = said.replace(self._choice.api_key, "***")
+        said = f"{self.model}: {' '.join(redacted(str(error)).split())[:300]}"
         rules: tuple[tuple[object, type[EngineError], str], ...] = (
             (
                 (kinds.LMAuthError, kinds.LMNotConfiguredError),
@@ -136,7 +136,7 @@ class DspyTransport:
 
 
 def _reply(response: "Response", call: Call) -> Reply:
-    raw = "".join(part.text for part in response.message.parts if getattr(part, "type", "") == "text")
+    raw = redacted("".join(part.text for part in response.message.parts if getattr(part, "type", "") == "text"))
     usage = response.usage
     given = usage.input_tokens if usage.input_tokens is not None else call.tokens()
     answered = usage.output_tokens if usage.output_tokens is not None else rough_tokens(raw)

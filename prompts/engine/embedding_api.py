@@ -15,8 +15,9 @@ from prompts.engine.errors import BadKey, ModelMisconfigured, ModelRefused, Mode
 from prompts.engine.faults import refused, seconds_asked
 from prompts.engine.meter import Meter, Spent
 from prompts.engine.prices import price_of
-from prompts.engine.providers import Endpoint
+from prompts.engine.providers import Endpoint, without_user
 from prompts.engine.purse import Purse
+from prompts.engine.redact import keep_secret, redact, redacted, secrets_of_address
 from prompts.language.tokens import count_tokens
 
 STEP = "embed"  # in the ledger
@@ -48,6 +49,7 @@ class ApiEmbedder(CachingEmbedder):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(f"{where.model}@{urlsplit(where.url).netloc.rpartition('@')[2]}", _MAX_TOKENS, cache)
+        keep_secret((where.key, *secrets_of_address(where.url)))
         self._where = where
         self._url = f"{where.url}/embeddings"
         self._price = price_of(where.name) if where.listed else None
@@ -119,10 +121,11 @@ class ApiEmbedder(CachingEmbedder):
                 answer = _Answer.model_validate_json(response.content)
             except ValidationError as error:
                 raise ModelRefused(
-                    f"{self._url} did not answer in the form of /v1/embeddings: {error.errors()[0]['msg']}.",
+                    f"{without_user(self._url)} did not answer in the form of /v1/embeddings: "
+                    f"{redacted(error.errors()[0]['msg'])}.",
                     "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly "
                     "`/v1`.",
-                ) from error
+                ) from redact(error)
             bill.used = self._enter(texts, answer.usage, time.monotonic() - started), 0
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
@@ -152,13 +155,13 @@ class ApiEmbedder(CachingEmbedder):
                     self._url, json={"model": self._where.model, "input": texts, "encoding_format": "float"}
                 )
             except httpx.TransportError as error:
-                failure = f"{type(error).__name__}: {error}"
+                failure = f"{type(error).__name__}: {redacted(str(error))}"
             else:
                 if response.is_success:
                     return response
-                failure = self._said(response)
-                status = response.status_code
-                if isinstance(refused(self.name, self._url, status, response.text).error, QuotaExhausted):
+                status, said = response.status_code, redacted(response.text)
+                failure = f"HTTP {status} {said[:200]}"
+                if isinstance(refused(self.name, self._url, status, said).error, QuotaExhausted):
                     raise QuotaExhausted(
                         f"The server of {self.name!r} has no credit for it: {failure}",
                         "Add credit, or use another embedding (TRELLIS_EMBEDDING).",
@@ -174,10 +177,6 @@ class ApiEmbedder(CachingEmbedder):
             f"The embedding model {self.name!r} gave no vectors: {failure}",
             "Check that its server runs and its limits allow the load, then run again.",
         )
-
-    def _said(self, response: httpx.Response) -> str:
-        said = f"HTTP {response.status_code} {response.text[:200]}"
-        return said.replace(self._where.key, "***") if self._where.key else said
 
 
 def _most_tokens(texts: list[str]) -> int:

@@ -17,7 +17,8 @@ from prompts.engine.calls import Call, Reply, without_thinking
 from prompts.engine.errors import ContextOverflow
 from prompts.engine.faults import Failure, refused, unreachable
 from prompts.engine.pool import Pool
-from prompts.engine.providers import Endpoint
+from prompts.engine.providers import Endpoint, without_user
+from prompts.engine.redact import keep_secret, redact, redacted, secrets_of_address
 from prompts.engine.streamed import Gathered, finish_of, usage_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class OpenAITransport:
     """A model on such a server."""
 
     def __init__(self, endpoint: Endpoint, timeout: float = 120.0) -> None:
-        self.address = endpoint.url
+        keep_secret((endpoint.key, *secrets_of_address(endpoint.url)))
+        self.address = without_user(endpoint.url)
         self.model = endpoint.name
         self.structured = endpoint.structured
         self._endpoint = endpoint
@@ -128,16 +130,18 @@ class OpenAITransport:
         try:
             async with (await self._session()).post(self._url, data=_bytes(body), allow_redirects=False) as response:
                 payload = await response.read()
-                await self._check(response, payload)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error) from redact(error)
+        said = _text(payload)
+        self._check(response, said)
         try:
-            read = json.loads(payload)
+            payload.decode()  # a broken one is not answered for
+            read = json.loads(said)
         except ValueError as error:
             # A gateway's page in place of an answer: mostly it passes, and else the address is wrong.
-            raise self._unreachable(f"it sent no JSON but {payload[:120].decode('utf-8', 'replace')!r}") from error
+            raise self._unreachable(f"it sent no JSON but {said[:120]!r}") from redact(error)
         if not isinstance(read, dict):
-            raise self._foreign(payload)
+            raise self._foreign(said)
         return read
 
     async def _stream(self, body: dict[str, object], call: Call) -> AsyncGenerator[str | Reply]:
@@ -147,31 +151,33 @@ class OpenAITransport:
         try:
             async with (await self._session()).post(self._url, data=_bytes(body), allow_redirects=False) as response:
                 if response.status != 200:
-                    await self._check(response, await response.read())
+                    self._check(response, _text(await response.read()))
                 if "json" in response.content_type:  # a server that cannot stream
-                    reply = self._reply(self._event(b"data:" + await response.read()), call)
+                    reply = self._reply(self._event(_text(await response.read())), call)
                     yield reply.text
                     yield reply
                     return
                 async for line in response.content:
                     is_event = line.startswith(b"data:") and b"[DONE]" not in line
-                    if is_event and (piece := gathered.add(self._event(line))):
+                    if is_event and (piece := gathered.add(self._event(_text(line)[5:]))):
                         yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error) from redact(error)
+        if rest := gathered.rest():
+            yield rest
         if gathered.finish is None:
             raise self._unreachable("the stream ended in the middle of the answer")
         reply = gathered.reply()
         self._check_read(call, reply.input_tokens)
         yield reply
 
-    def _event(self, line: bytes) -> dict[str, object]:
+    def _event(self, said: str) -> dict[str, object]:
         try:
-            event = json.loads(line[5:])
+            event = json.loads(said)
         except ValueError as error:
-            raise self._foreign(line) from error
+            raise self._foreign(said) from error
         if not isinstance(event, dict):
-            raise self._foreign(line)
+            raise self._foreign(said)
         self._raise_error(event)
         return event
 
@@ -181,7 +187,7 @@ class OpenAITransport:
         self._raise_error(body)
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise self._foreign(json.dumps(body).encode())
+            raise self._foreign(json.dumps(body))
         message = choices[0].get("message") or {}
         raw = str(message.get("content") or "")
         given, written = usage_of(body.get("usage"), call, raw + str(message.get("reasoning_content") or ""))
@@ -208,24 +214,18 @@ class OpenAITransport:
             return
         code = error.get("code") if isinstance(error, dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        raise refused(self.model, self.address, status, self._hidden(json.dumps(error, ensure_ascii=False)))
+        raise refused(self.model, self.address, status, json.dumps(error, ensure_ascii=False))
 
-    async def _check(self, response: "aiohttp.ClientResponse", payload: bytes) -> None:
+    def _check(self, response: "aiohttp.ClientResponse", said: str) -> None:
         if response.status != 200:
-            said = self._hidden(payload.decode("utf-8", "replace"))
             raise refused(self.model, self.address, response.status, said, response.headers.get("Retry-After"))
 
     def _unreachable(self, problem: object) -> Failure:
         said = f"no reply within {self._timeout:g} s" if isinstance(problem, TimeoutError) else str(problem)
-        return unreachable(self.model, self.address, self._hidden(said) or type(problem).__name__)
+        return unreachable(self.model, self.address, redacted(said) or type(problem).__name__)
 
-    def _foreign(self, payload: bytes) -> Failure:
-        said = self._hidden(payload[:300].decode("utf-8", "replace"))
-        return refused(self.model, self.address, 404, f"not an answer of /chat/completions: {said}")
-
-    def _hidden(self, said: str) -> str:
-        """A server may repeat the key in its refusal."""
-        return said.replace(self._endpoint.key, "***") if self._endpoint.key else said
+    def _foreign(self, said: str) -> Failure:
+        return refused(self.model, self.address, 404, f"not an answer of /chat/completions: {said[:300]}")
 
     # --- connections -------------------------------------------------------------------------------------------------
 
@@ -242,6 +242,11 @@ class OpenAITransport:
                 self._pools[loop] = pool
             await pool.open()
         return pool.session
+
+
+def _text(payload: bytes) -> str:
+    """What came, with the keys masked: nothing of it is used otherwise."""
+    return redacted(payload.decode("utf-8", "replace"))
 
 
 def _bytes(body: dict[str, object]) -> bytes:

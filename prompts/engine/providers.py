@@ -5,6 +5,7 @@ through DSPy, and LiteLLM where DSPy has no client of its own.
 """
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -133,11 +134,17 @@ def _located(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint:
     return Endpoint(choice.name, rest if known else choice.name, url, key, structured, listed, lacks)
 
 
+def without_user(url: str) -> str:
+    """The address as it may be shown and stored: what stands before the host is a password, or a token."""
+    return re.sub(r"(?<=://)[^/@\s]*@", "", url)
+
+
 def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ModelMisconfigured(
-            f"{url!r} is not the address of a model server.", "Give one such as http://localhost:11434/v1."
+            f"{without_user(url)!r} is not the address of a model server.",
+            "Give one such as http://localhost:11434/v1.",
         )
 
 

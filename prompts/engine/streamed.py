@@ -1,6 +1,7 @@
 """What do the events of a streamed answer, its reason to end and its count of tokens say?"""
 
 from prompts.engine.calls import Call, Finish, Reply, rough_tokens, without_thinking
+from prompts.engine.redact import DraftMask, redacted
 from prompts.engine.thinking import ThinkingFilter
 
 
@@ -15,6 +16,7 @@ class Gathered:
         self._refused = False
         self._usage: object = None
         self._visible = ThinkingFilter()
+        self._masked = DraftMask()
 
     def add(self, event: dict[str, object]) -> str:
         """What of this event is to be shown."""
@@ -29,10 +31,14 @@ class Gathered:
             self.finish = finish_of(choices[0]["finish_reason"])
         text = str(delta.get("content") or "")
         self._parts.append(text)
-        return self._visible.add(text)
+        return self._masked.add(self._visible.add(text))
+
+    def rest(self) -> str:
+        """What is to be shown when no event follows."""
+        return self._masked.rest()
 
     def reply(self) -> Reply:
-        raw = "".join(self._parts)
+        raw = redacted("".join(self._parts))
         given, written = usage_of(self._usage, self._call, raw + " " * self._thought)
         if not raw and self._refused:
             self.finish = "withheld"

@@ -85,7 +85,7 @@ async def _by_model(
     ]
     wanted = question
     if builder.structure == "table" and len(packed) > 1:
-        wanted = await _columns(question, [pieces[0].title for pieces in read], schemer)
+        wanted = await _columns(question, read, schemer)
     found: dict[str, Built] = {}
     for answer in await together(builder.run(batch, wanted) for batch in packed):
         for one in answer:

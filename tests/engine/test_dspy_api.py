@@ -1,5 +1,7 @@
 """A provider that does not speak OpenAI's language is called through DSPy, with the same limits, errors and ledger."""
 
+import json
+import traceback
 from typing import Any
 
 import pytest
@@ -15,8 +17,9 @@ from prompts.summarize import Summarize
 class Anthropic:
     """A server with Anthropic's interface; the first answers are what `refusals` say."""
 
-    def __init__(self, *refusals: tuple[int, str, str]) -> None:
+    def __init__(self, *refusals: tuple[int, str, str], said: str = "Ada is here.") -> None:
         self.refusals = list(refusals)
+        self.said = said
         self.bodies: list[dict[str, Any]] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -24,7 +27,7 @@ class Anthropic:
         if self.refusals:
             status, kind, words = self.refusals.pop(0)
             return web.json_response({"type": "error", "error": {"type": kind, "message": words}}, status=status)
-        text = '{"description": "Ada is here."}'
+        text = json.dumps({"description": self.said})
         return web.json_response(
             {
                 "id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5",
@@ -69,3 +72,21 @@ async def test_a_bad_key_is_final_and_never_told() -> None:
     assert type(caught.value) is BadKey
     assert "sk-secret" not in str(caught.value)
     assert len(fake.bodies) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 500])
+async def test_no_error_and_nothing_that_it_came_from_holds_the_key(
+    status: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf-of-the-environment")
+    words = f"{'long ' * 55} invalid x-api-key sk-secret hf-of-the-environment"
+    with pytest.raises(EngineError) as caught:
+        await _asked(Anthropic(*[(status, "authentication_error", words)] * 3))
+    told = "".join(traceback.format_exception(caught.value)) + "".join(capfd.readouterr())
+    for secret in ("sk-secret", "hf-of-the-environment", "sk-sec"):
+        assert secret not in told
+
+
+async def test_an_answer_that_holds_the_key_is_masked() -> None:
+    said, _ = await _asked(Anthropic(said="Ada has the key Bearer sk-secret."))
+    assert said == "Ada has the key Bearer [key masked]."

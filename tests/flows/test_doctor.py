@@ -7,6 +7,7 @@ import pytest
 from flows.cli import doctor
 from flows.doctor import Examination
 from flows.settings import load_settings
+from prompts.engine.redact import MASK
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
@@ -135,10 +136,9 @@ def test_the_models_key_goes_to_no_other_server(given: dict[str, object], key: s
 
 
 def test_a_key_in_any_words_is_hidden(fresh: Command) -> None:
-    settings = load_settings(
-        {"lm_api_key": KEY, "roles": {"answer": {"model": "openai/m", "api_key": "another-key"}}}, {}
-    )
+    roles = {"answer": {"model": "openai/m", "api_key": "another-key"}}
+    load_settings({"lm_api_key": KEY, "roles": roles}, {}).keep_secrets()
     found = examined(fresh)[1]
     said = found.prefect.model_copy(update={"problem": f"refused {KEY} and another-key of ftp://me:pw@host"})
-    shown = doctor.without_keys(found.model_copy(update={"prefect": said}), settings).prefect.problem
-    assert shown == "refused ********** and ********** of ftp://**********@host"
+    shown = doctor.without_keys(found.model_copy(update={"prefect": said})).prefect.problem
+    assert shown == f"refused {MASK} and {MASK} of ftp://{MASK}@host"

@@ -11,7 +11,7 @@ from flows.recording import begin, flow
 from flows.settings import load_settings
 from flows.shown.artifacts import EVERY, Page, Progress, put
 from prompts.engine.errors import BadKey, ModelUnavailable
-from tasks.redact import HIDDEN, keep_secret, redact, redacted
+from prompts.engine.redact import MASK, keep_secret, redact, redacted
 from tasks.step import step
 from tests.flows.recorder import artifact, logs, run_of
 from tests.server.client import Server
@@ -69,9 +69,9 @@ async def test_logs_of_all_layers_reach_the_page_and_no_key_does(monkeypatch: py
     assert state.is_failed()
     lines = "\n".join(await logs(await run_of(await run_name(state))))
     for said in ("flows says", "prompts says", "storage says", "step says"):
-        assert f"{said} {HIDDEN}" in lines
+        assert f"{said} {MASK}" in lines
     assert "Traceback" in lines
-    assert await artifact("leaky") == f"the key is {HIDDEN}"
+    assert await artifact("leaky") == f"the key is {MASK}"
     known = await everything()
     assert "step says" in known
     assert SECRET not in known
@@ -102,7 +102,7 @@ def test_short_words_are_no_keys_and_causes_are_cleaned_too() -> None:
     error = RuntimeError("outer")
     error.__cause__ = BadKey(f"key {SECRET} is bad", "Use another.")
     redact(error)
-    assert str(error.__cause__) == f"key {HIDDEN} is bad Use another."
+    assert str(error.__cause__) == f"key {MASK} is bad Use another."
 
 
 async def test_a_step_waits_for_a_model_that_cannot_be_reached_and_for_nothing_else() -> None:

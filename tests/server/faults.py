@@ -28,6 +28,7 @@ Broken = Literal["reset", "cut", "hang", "drip"]
 Spoiled = Literal[
     "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "duplicate_fields", "out_of_order",
     "thinking", "thinking_only", "reasoning", "wrong_keys", "content_filter", "overflow_silent", "nothing",
+    "says_only", "says_too",
 ]  # fmt: skip
 Kind = Refused | Broken | Spoiled
 KINDS: tuple[str, ...] = (*get_args(Refused), *get_args(Broken), *get_args(Spoiled))
@@ -43,7 +44,11 @@ _OTHER_LANGUAGE = {
 
 
 class Rule(BaseModel):
-    """When to misbehave and how. `retry_after` is the header's text: seconds or a date; none, no header."""
+    """When to misbehave and how. `retry_after` is the header's text: seconds or a date; none, no header.
+
+    `says` stands in the message of every refusal, in place of what was asked for (`says_only`), or behind each text in
+    it (`says_too`).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,6 +62,7 @@ class Rule(BaseModel):
     times: int | None = Field(default=None, ge=1)
     status: int = Field(default=500, ge=400, le=599)
     retry_after: str | None = None
+    says: str = ""
     seconds: float = Field(default=1.0, ge=0, le=600)
 
     @property
@@ -140,7 +146,8 @@ def refused(rule: Rule, model: str, tokens: int) -> tuple[int, Mapping[str, str]
     if rule.kind not in known:
         return None
     status, message, kind, code = known[rule.kind]
-    return status, after, {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    said = f"{message} {rule.says}".strip()
+    return status, after, {"error": {"message": said, "type": kind, "param": None, "code": code}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,8 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "reasoning": Reply(content, reasoning=THOUGHT),
         "wrong_keys": Reply(_translated(content)),
         "content_filter": Reply("", finish="content_filter"),
+        "says_only": Reply(_instead(content, rule.says)),
+        "says_too": Reply(_with(content, rule.says)),
     }
     return replies.get(rule.kind, Reply(content))
 
@@ -180,6 +189,26 @@ def _malformed(content: str) -> str:
     if content.startswith("{"):
         return re.sub(r'"(\w+)":', r"\1:", content)[:-1]
     return content.replace("\t", " ", 1)
+
+
+def _instead(content: str, said: str) -> str:
+    """This alone: as the value of each key of JSON, as the whole of records."""
+    return json.dumps(dict.fromkeys(json.loads(content), said)) if content.startswith("{") else said
+
+
+def _with(content: str, said: str) -> str:
+    """Every text in the answer with this behind it: the values of JSON, the last column of records."""
+    if not content.startswith("{"):
+        return re.sub(r"(?<=\t)[^\t\n]*[A-Za-z][^\t\n]*$", lambda cell: f"{cell[0]} {said}", content, flags=re.M)
+
+    def longer(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: longer(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [longer(item) for item in value]
+        return f"{value} {said}" if isinstance(value, str) and " " in value else value
+
+    return json.dumps(longer(json.loads(content)), ensure_ascii=False)
 
 
 def _emptied(content: str) -> str:

@@ -1,0 +1,202 @@
+"""Masks configured keys in every text that comes from a server or a library, before it is shown, logged or stored.
+
+A server may repeat the key that it was called with: in an answer, an error, a header that an error quotes. The
+transports pass all that they receive through `redacted`; what else may end a run passes it where it becomes a message.
+"""
+
+import base64
+import json
+import logging
+import re
+import threading
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+MASK = "[key masked]"
+# A shorter key ("x", "EMPTY", "ollama") is given where none is needed, and is a word that texts are full of.
+SHORTEST = 8
+# So are these, which manuals of local servers give: whoever sets one keeps no secret.
+_PLACEHOLDERS = frozenset(
+    "anything changeme dummy-key dummy_key lm-studio no-api-key no-key-needed no-key-required not-needed not-required"
+    " notneeded password placeholder undefined".split()
+)
+_OF_THE_ENVIRONMENT = re.compile(
+    r"(?:API_?KEY|AUTH_STRING|AUTH_CREDENTIALS|TOKEN(?:_BEDROCK)?|SECRET(?:_ACCESS_KEY)?)$"
+)
+_IN_A_QUERY = re.compile(r"key|token|secret|password|auth|sig", re.I)
+_HEX = re.compile(r"[2-7][0-9A-Fa-f]")
+_JSON_ESCAPE = re.compile(r'\\+(?:u([0-9a-fA-F]{4})|(["/\\]))')
+_IN_ESCAPES = "%\\u0123456789abcdefABCDEF"
+_LONGEST_ESCAPE = 8  # characters, such as the last of them in `\\u0041`
+
+
+@dataclass(frozen=True)
+class _Masking:
+    """How a set of secrets is found: `forms` as they mostly stand, `pattern` with any of their characters escaped."""
+
+    forms: tuple[str, ...] = ()
+    pattern: re.Pattern[str] = re.compile(r"(?!)")
+    signs: str = ""
+    longest: int = 0
+
+    @classmethod
+    def of(cls, secrets: Iterable[str]) -> "_Masking":
+        ordered = sorted(secrets, key=lambda secret: (-len(secret), secret))
+        forms = dict.fromkeys(form for secret in ordered for form in _forms(secret))
+        pattern = "|".join("".join(map(_spelled, secret)) for secret in ordered)
+        signs = "".join(sorted({*_IN_ESCAPES, *"".join(forms)}))
+        return cls(tuple(forms), re.compile(pattern), signs, _LONGEST_ESCAPE * len(ordered[0]))
+
+
+_LOCK = threading.Lock()
+_SECRETS: set[str] = set()
+_MASKING = _Masking()
+
+
+def keep_secret(words: Iterable[str | None]) -> None:
+    """Mask these from now on; those of fewer than 8 characters, and placeholders, are no secrets."""
+    global _MASKING  # noqa: PLW0603 -- what a process was told once holds for all of it
+    with _LOCK:
+        new = {word for word in words if word and len(word) >= SHORTEST and word.lower() not in _PLACEHOLDERS}
+        if not new <= _SECRETS:
+            _SECRETS.update(new)
+            _MASKING = _Masking.of(_SECRETS)
+
+
+def secrets_of_address(url: str | None) -> Iterator[str]:
+    """The password (or the lone user name, which is a token) in a URL, as it travels too, and the keys in its query."""
+    try:
+        parts = urlsplit(url or "")
+    except ValueError:
+        return  # refused where it is used
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if password:
+        both = f"{user}:{password}"
+        yield from (password, both, base64.b64encode(both.encode()).decode().rstrip("="))
+    elif user:
+        yield user
+    yield from (value for name, value in parse_qsl(parts.query) if _IN_A_QUERY.search(name))
+
+
+def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
+    """The keys that providers' own clients look for in the environment."""
+    yield from (value for name, value in environment.items() if _OF_THE_ENVIRONMENT.search(name))
+
+
+def redacted(text: str) -> str:
+    """The text with every secret masked, also where it is URL-encoded or JSON-escaped."""
+    masking = _MASKING
+    if not masking.forms or not (_holds(masking, text) or (_escapes(text) and _holds(masking, _unescaped(text)))):
+        return text
+    return masking.pattern.sub(MASK, text)
+
+
+def _holds(masking: _Masking, text: str) -> bool:
+    return any(form in text for form in masking.forms)  # far quicker than the pattern, and almost always False
+
+
+def _escapes(text: str) -> bool:
+    if "\\" in text and ("\\u00" in text or "\\/" in text):
+        return True
+    return "%" in text and any(map(_HEX.match, text.split("%")[1:]))
+
+
+def redact(error: BaseException) -> BaseException:
+    """Mask the secrets in an error and in those that it came from, in place.
+
+    Returns the error, or a stand-in with its masked words where a library lets nobody change them.
+    """
+    return _redact(error, {})
+
+
+def _redact(error: BaseException, seen: dict[int, BaseException]) -> BaseException:
+    if id(error) in seen:
+        return seen[id(error)]
+    seen[id(error)] = error
+    if (args := tuple(_masked(part, seen) for part in error.args)) != error.args:
+        error.args = args
+    inner = ("strerror", "filename") if isinstance(error, OSError) else ()
+    for name in (*getattr(error, "__dict__", ()), *inner, "__cause__", "__context__"):
+        value = getattr(error, name)
+        if (clean := _masked(value, seen)) is not value:
+            setattr(error, name, clean)
+    for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        _redact(part, seen)
+    said = str(error)
+    if (masked := redacted(said)) != said:
+        seen[id(error)] = RuntimeError(f"{type(error).__name__}: {masked}").with_traceback(error.__traceback__)
+    return seen[id(error)]
+
+
+def _masked(value: object, seen: dict[int, BaseException]) -> object:
+    """A value of an error: itself, or its masked text where it shows a secret."""
+    if isinstance(value, BaseException):
+        return _redact(value, seen)
+    said = value if isinstance(value, str) else repr(value)
+    return value if (masked := redacted(said)) == said else masked
+
+
+def _spelled(sign: str) -> str:
+    """A pattern for one character: itself, as `%2F`, or after backslashes as in JSON, also in JSON within JSON."""
+    percent = "".join(f"%{byte:02x}" for byte in sign.encode("utf-8", "replace"))
+    units = sign.encode("utf-16-be", "surrogatepass")
+    unicode = "".join(rf"\\+u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    marked = rf"|\\+{re.escape(sign)}" if sign in '"/\\' else ""
+    return f"(?:{re.escape(sign)}|(?i:{percent}|{unicode}){marked})"
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    ascii_json, json_text = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
+    return secret, ascii_json, json_text, quote(secret, safe="", errors="replace")
+
+
+def _unescaped(text: str) -> str:
+    """The text with what is URL-encoded or JSON-escaped in it as it is meant."""
+    plain = _JSON_ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+    return unquote(plain, errors="replace")
+
+
+class DraftMask:
+    """Passes a text on piece by piece with the secrets masked, also those that lie across pieces.
+
+    A run of characters that may be the beginning of a secret is held until it ends: mostly the last word.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def add(self, piece: str) -> str:
+        """What may be shown now."""
+        masking = _MASKING
+        text = redacted(self._held + piece)
+        run = len(text) - len(text.rstrip(masking.signs)) if masking.signs else 0
+        at = len(text) - min(run, masking.longest)
+        self._held = text[at:]
+        return text[:at]
+
+    def rest(self) -> str:
+        """What was held, when nothing follows."""
+        held, self._held = self._held, ""
+        return held
+
+
+class LogMask(logging.Filter):
+    """Masks the secrets in a log record: in its message, its arguments and its traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if (clean := redacted(message)) != message:
+            record.msg, record.args = clean, ()
+        if record.exc_info and record.exc_info[1] is not None:
+            written = "".join(traceback.format_exception(record.exc_info[1]))
+            if (clean := redacted(written)) != written:
+                record.exc_info, record.exc_text = None, clean
+        return True
+
+
+def mask_logs() -> None:
+    """Mask the secrets in what is logged and nobody handles, which Python writes to standard error."""
+    if logging.lastResort is not None and not any(isinstance(known, LogMask) for known in logging.lastResort.filters):
+        logging.lastResort.addFilter(LogMask())

@@ -1,0 +1,139 @@
+"""Keys are found however they are written, short ones are left alone, and nothing of an error or a draft is missed."""
+
+import base64
+import io
+import json
+import logging
+import traceback
+from contextlib import redirect_stderr
+from urllib.parse import quote
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from prompts.engine.calls import Call
+from prompts.engine.errors import BadKey
+from prompts.engine.redact import (
+    MASK,
+    DraftMask,
+    keep_secret,
+    mask_logs,
+    redact,
+    redacted,
+    secrets_of_address,
+    secrets_of_environment,
+)
+from prompts.engine.streamed import Gathered
+
+KEY = 'sk-proj/Ab+0815"x\\yü'
+PLAIN = "sk-plain-4711-0815"
+
+
+@pytest.fixture(autouse=True)
+def kept() -> None:
+    keep_secret((KEY, PLAIN))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        KEY,
+        PLAIN,
+        quote(KEY),
+        quote(KEY, safe="").lower().replace("ab", "Ab"),
+        json.dumps(KEY)[1:-1],
+        json.dumps(KEY, ensure_ascii=False)[1:-1],
+        json.dumps(KEY).replace("/", "\\/")[1:-1],
+        json.dumps(json.dumps(KEY))[3:-3],
+        "".join(f"\\u{ord(sign):04X}" for sign in KEY),
+        "".join(f"%{ord(sign):02x}" for sign in PLAIN),
+        PLAIN.replace("-", "\\u002d"),
+    ],
+)
+def test_a_key_is_masked_however_it_is_written(written: str) -> None:
+    for said in ("your key is Bearer {}.", '{{"key": "{}"}}', "{}", "100 % of {} \\u4e2d"):
+        assert redacted(said.format(written)) == said.format(MASK)
+
+
+@pytest.mark.parametrize("word", ["", "x", "none", "EMPTY", "ollama", "sk-1234", "lm-studio", "Not-Needed", "password"])
+def test_a_word_that_is_no_secret_stays(word: str) -> None:
+    keep_secret((word, None))
+    text = f"x none of the {word} is EMPTY: {word}word"
+    assert redacted(text) == text
+
+
+def test_what_an_address_and_the_environment_hold_is_masked() -> None:
+    keep_secret(secrets_of_address("https://me:pa%2Fss-4711@host/v1?api-version=2024-02-15&api_key=in-the-query"))
+    keep_secret(secrets_of_address("https://a-token-alone@host/v1"))
+    keep_secret(secrets_of_address("https://you:short@host/v1"))
+    assert list(secrets_of_address("http://[broken")) == list(secrets_of_address(None)) == []
+    basic = base64.b64encode(b"me:pa/ss-4711").decode().rstrip("=")
+    for secret in ("pa/ss-4711", "pa%2Fss-4711", basic, "in-the-query", "a-token-alone", "you:short"):
+        assert redacted(f"<{secret}>") == f"<{MASK}>"
+    assert redacted("a short text of 2024-02-15") == "a short text of 2024-02-15"
+    environment = {
+        "ANTHROPIC_API_KEY": "1", "HF_TOKEN": "2", "AWS_SECRET_ACCESS_KEY": "3", "WATSONX_APIKEY": "4",
+        "AWS_BEARER_TOKEN_BEDROCK": "5", "TRELLIS_MAX_TOKENS": "no", "POSTGRES_PASSWORD": "no", "SSH_AUTH_SOCK": "no",
+    }  # fmt: skip
+    assert list(secrets_of_environment(environment)) == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 18])
+@pytest.mark.parametrize("written", [PLAIN, KEY, PLAIN.replace("-", "\\u002d"), quote(KEY, safe="")])
+def test_a_key_in_pieces_is_never_shown(written: str, size: int) -> None:
+    text = f"Your key is {written}, say it. 你的密钥是{written}。"
+    draft = DraftMask()
+    shown = [draft.add(text[at : at + size]) for at in range(0, len(text), size)]
+    assert "".join((*shown, draft.rest())) == f"Your key is {MASK}, say it. 你的密钥是{MASK}。"
+    assert sum(map(bool, shown)) > 3, "a draft is shown while it is written"
+
+
+def test_a_streamed_answer_is_masked_as_a_draft_and_as_a_whole() -> None:
+    gathered = Gathered(Call("answer", (), 100))
+    text = f"It is {PLAIN} now"
+    pieces = [gathered.add({"choices": [{"delta": {"content": sign}}]}) for sign in text]
+    assert "".join((*pieces, gathered.rest())) == gathered.reply().text == f"It is {MASK} now"
+
+
+def raised() -> Exception:
+    """An error with the key in all places of errors and of those that it came from."""
+    try:
+        try:
+            TypeAdapter(int).validate_python(PLAIN)
+        except ValidationError as error:
+            error.add_note(f"noted {PLAIN}")
+            raise FileNotFoundError(2, f"no {PLAIN}", f"{PLAIN}.txt") from error
+    except FileNotFoundError as error:
+        try:
+            raise ExceptionGroup("both", [BadKey(f"bad {PLAIN}"), RuntimeError({"headers": [PLAIN]}, PLAIN.encode())])
+        except ExceptionGroup as group:
+            group.__context__ = error
+            return group
+    raise AssertionError("it was raised")
+
+
+def test_an_error_is_masked_with_all_that_it_came_from() -> None:
+    error = raised()
+    assert PLAIN in "".join(traceback.format_exception(error))
+    assert redact(error) is error
+    written = "".join(traceback.format_exception(error))
+    assert PLAIN not in written
+    assert PLAIN not in repr(error)
+    for part in (f"bad {MASK}", f"no {MASK}", "ValidationError: 1 validation error"):
+        assert part in written
+    error.__cause__ = error  # a circle ends
+    assert redact(error) is error
+
+
+def test_what_nobody_handles_is_logged_without_keys() -> None:
+    mask_logs()
+    mask_logs()
+    assert logging.lastResort is not None
+    assert len(logging.lastResort.filters) == 1
+    error = raised()
+    info = (type(error), error, error.__traceback__)
+    with redirect_stderr(io.StringIO()) as written:
+        logging.lastResort.handle(logging.LogRecord("x", 40, "", 1, "said %s", (PLAIN,), info))
+    assert f"said {MASK}" in written.getvalue()
+    assert "Traceback" in written.getvalue()
+    assert PLAIN not in written.getvalue()

@@ -1,0 +1,212 @@
+"""No configured key leaves the process in text that comes from outside, whatever a server says and wherever it goes."""
+
+import base64
+import gzip
+import json
+import traceback
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from flows.__main__ import _run
+from flows.asking import AskOptions, answer_question
+from flows.cli.screen import Screen
+from flows.history import index_run
+from flows.index import index
+from flows.indexing import IndexOptions
+from flows.query import query
+from flows.runtime import open_runtime
+from flows.session import open_session
+from flows.settings import load_settings
+from prompts.engine.drafts import Withdrawn
+from prompts.engine.redact import MASK
+from tests.flows.conftest import Command
+from tests.flows.recorder import logs, run_of
+from tests.flows.test_recorded_secrets import everything
+from tests.server.client import Server
+
+KEY = "sk-Never/To+Be-Shown-0815"
+PASSWORD = "Quite-Long-4711"
+ESCAPED = "".join(f"\\u{ord(sign):04x}" for sign in KEY)
+BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+FORMS = (KEY, KEY.replace("/", "\\/"), quote(KEY, safe=""), ESCAPED, PASSWORD, BASIC.rstrip("="))
+SAYS = f"your key is Bearer {' and '.join(FORMS)}."
+QUESTION = "Where was Tomas Reyd born?"
+
+# What the server says in place of, or besides, what it was asked for.
+ANSWERS: tuple[Mapping[str, object], ...] = ({"kind": "says_only"}, {"kind": "says_too"})
+ERRORS: tuple[Mapping[str, object], ...] = (
+    {"kind": "unauthorized"},
+    {"kind": "no_model"},
+    {"kind": "quota"},
+    {"kind": "rate_limit", "retry_after": "0"},
+    {"kind": "server_error", "status": 400},
+    {"kind": "server_error", "status": 500},
+    {"kind": "server_error", "status": 503},
+    {"kind": "error_in_success"},
+    {"kind": "overflow_vllm"},
+)
+
+
+def named(rule: Mapping[str, object]) -> str:
+    return f"{rule['kind']} {rule.get('status', '')}".strip()
+
+
+def shown(*texts: str) -> list[str]:
+    """The forms of the key that are in these texts."""
+    return [form for form in FORMS for text in texts if form in text]
+
+
+def stored(*folders: Path) -> list[str]:
+    """The files under these folders that hold the key in any form, as `name: form`."""
+    found = []
+    for path in sorted(path for folder in folders for path in (folder, *folder.rglob("*")) if path.is_file()):
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        found += [f"{path.name}: {form}" for form in FORMS if form.encode() in content]
+    return found
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for caches beside the workspace."""
+    monkeypatch.setenv("TRELLIS_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def leaky(model_server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The model of every role, called with the key; a password is in an address."""
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", KEY)
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
+    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", f"http://me:{PASSWORD}@127.0.0.1:9/v1")
+    monkeypatch.setenv("TRELLIS_MAX_ATTEMPTS", "1")
+    return model_server
+
+
+def tell(server: Server, rule: Mapping[str, object], **more: object) -> None:
+    server.misbehave({**rule, "says": SAYS, **more})
+
+
+@pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
+def test_a_question_shows_and_stores_no_key(
+    leaky: Server, copied: Command, cache: Path, tmp_path: Path, rule: Mapping[str, object]
+) -> None:
+    tell(leaky, rule)
+    asked = [copied("ask", QUESTION, *options) for options in ((), ("--json",))]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": "1", "question": QUESTION}) + "\n")
+    asked.append(copied("ask", "--questions", str(rows)))
+    assert leaky.stats()["calls"] > 0
+    said = [text for ended in asked for text in (ended.out, ended.err)]
+    assert shown(*said) == []
+    assert rule["kind"] == "says_too" or any(MASK in text for text in said)
+    assert stored(copied.workspace, cache) == []
+
+
+async def test_a_draft_shows_no_key_that_lies_across_pieces(leaky: Server, copied: Command) -> None:
+    tell(leaky, {"kind": "says_too"}, step="answer")
+    pieces: list[str] = []
+
+    def show(piece: str | Withdrawn) -> None:
+        pieces.append("<" if isinstance(piece, Withdrawn) else piece)
+
+    with open_session(open_runtime(load_settings({"workspace": copied.workspace}))) as session:
+        answer = await answer_question(QUESTION, AskOptions(on_text=show), session)
+    assert MASK in "".join(pieces)
+    assert shown(answer.model_dump_json(), "".join(pieces)) == []
+
+
+@pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
+def test_an_index_run_shows_and_stores_no_key(
+    leaky: Server, fresh: Command, source: Path, cache: Path, rule: Mapping[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    tell(leaky, rule)
+    said = []
+    for limit in ("0", "1"):  # refused, with the run remembered; then published, with dead letters
+        monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", limit)
+        for options in ((), ("--json",)):
+            ended = fresh("index", str(source), *options)
+            said += [ended.out, ended.err]
+    letters = fresh("dead-letter", "--json")
+    archive = fresh.workspace.with_name("archive.tar.gz")
+    fresh("archive", str(archive))
+    said += [letters.out, letters.err, fresh("status", "--json").out]
+    assert shown(*said) == []
+    if rule["kind"] != "says_too":
+        assert any(MASK in text for text in said)
+    assert stored(fresh.workspace, cache, archive) == []
+
+
+@pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
+def test_doctor_shows_no_key(leaky: Server, fresh: Command, rule: Mapping[str, object]) -> None:
+    tell(leaky, rule)
+    said = [text for options in ((), ("--json",)) for text in vars(fresh("doctor", *options)).values()]
+    texts = [text for text in said if isinstance(text, str)]
+    assert shown(*texts) == []
+    assert rule["kind"] == "says_too" or MASK in "".join(texts)
+
+
+@pytest.mark.parametrize("rule", ERRORS[:5], ids=named)  # others wait between their tries, or cut what is said
+def test_an_embedding_servers_error_shows_and_stores_no_key(
+    leaky: Server, fresh: Command, source: Path, cache: Path, rule: Mapping[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("TRELLIS_LM", "offline")
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "openai/m")
+    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", leaky.base_url.replace("://", f"://me:{PASSWORD}@"))
+    monkeypatch.setenv("TRELLIS_EMBEDDING_API_KEY", KEY)
+    tell(leaky, rule)
+    ended = fresh("index", str(source), "--json")
+    assert ended.code != 0
+    assert shown(ended.out, ended.err) == []
+    assert MASK in ended.err
+    assert MASK in ended.out
+    assert stored(fresh.workspace, cache) == []
+
+
+@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.parametrize("rule", [*ANSWERS, {"kind": "server_error", "status": 400}], ids=named)
+async def test_a_recorded_run_tells_prefect_no_key(
+    leaky: Server, copied: Command, source: Path, rule: Mapping[str, object]
+) -> None:
+    tell(leaky, rule)
+    place = str(copied.workspace)
+    runs = [
+        await index(str(source), workspace=place, full=True, return_state=True),
+        await query(QUESTION, workspace=place, return_state=True),
+    ]
+    await logs(await run_of(f"index {source} into"))
+    assert shown(*map(str, runs), await everything()) == []
+    assert stored(copied.workspace) == []
+
+
+def breaks(_options: Namespace, _screen: Screen) -> int:
+    """A command with a fault."""
+    open_runtime(load_settings())
+    raise LookupError(SAYS)
+
+
+def test_a_fault_is_told_with_its_traceback_and_without_the_key(
+    leaky: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(Namespace(json=False, run=f"{__name__}:breaks")) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert f"LookupError: your key is Bearer {MASK}" in said
+    assert shown(said) == []
+
+
+async def test_a_key_that_only_another_role_uses_is_masked_too(
+    leaky: Server, fresh: Command, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", "a-quite-other-key")
+    monkeypatch.setenv("TRELLIS_LM_SUMMARIZE", "anthropic/m")
+    monkeypatch.setenv("TRELLIS_LM_SUMMARIZE_API_KEY", KEY)
+    tell(leaky, {"kind": "unauthorized"})
+    with pytest.raises(Exception, match="key masked") as caught:
+        await index_run([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
+    assert shown("".join(traceback.format_exception(caught.value))) == []
