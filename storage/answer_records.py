@@ -40,6 +40,18 @@ class Citation(Record):
     verified: bool
 
 
+class Grounding(Record):
+    """One sentence of an answer, `answer[start:end]` in code points, and whether the evidence supports it.
+
+    None: it cannot be told (a heading, code, talk about the answer, another language). `markers` as in `Citation`.
+    """
+
+    start: int
+    end: int
+    supported: bool | None
+    markers: tuple[str, ...]
+
+
 class RouteDecision(Record):
     """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why.
 
@@ -192,6 +204,7 @@ class Answer(Record):
     trace: Trace
     usage: Usage
     generation: int
+    grounding: tuple[Grounding, ...] = ()
 
 
 class Retrieval(Record):

@@ -5,9 +5,12 @@ number than " Life" the word is mostly written small, and where " london" comes 
 words is kept, and the tokenizer is an installed package.
 """
 
+import math
 from functools import lru_cache
 
 from prompts.language.tokens import encoding
+
+_FREQUENT = 4_000  # the number of the last string that tells nothing by itself
 
 
 @lru_cache(maxsize=50_000)
@@ -18,6 +21,13 @@ def usually_lower(word: str) -> bool:
         stem = _without_ending(word.lower())
         return stem is not None and usually_lower(stem)
     return capital is None or small < capital
+
+
+@lru_cache(maxsize=50_000)
+def rarity(word: str) -> float:
+    """How much a word tells, in bits from 0 ("say") to 6 ("insomnia", and what the encoding does not hold whole)."""
+    ranks = [rank for form in (word, word.capitalize()) if (rank := _rank(f" {form}")) is not None]
+    return min(6.0, max(0.0, math.log2(min(ranks) / _FREQUENT))) if ranks else 6.0
 
 
 def _without_ending(word: str) -> str | None:

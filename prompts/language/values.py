@@ -1,8 +1,10 @@
 """Which dates and figures does a text hold, and what do they amount to? Raw strings stay as written."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 ValueKind = Literal["date", "money", "percent", "measure", "number"]
 
@@ -17,7 +19,7 @@ _DATE = re.compile(
     r"(?<![\d.,/-])(?:1[0-9]{3}|20[0-9]{2})s?(?![\d]|[.,]\d|\s*(?:%|m\b|km\b|metres|crowns|mm\b|kg\b|tonnes|米|公里|元))|"
     r"\b\d{1,4}\s+(?:BC|AD|BCE|CE)\b"
 )
-_NUMBER_WORDS = {
+NUMBER_WORDS = {
     word: index
     for index, word in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -50,7 +52,7 @@ _CURRENCY_AFTER = (
 _FIGURE = re.compile(
     rf"(?P<money>(?:{_CURRENCY})\s?)?(?P<number>(?<![A-Za-z0-9_.,])[-−]?\d{{1,3}}(?:[,  ]\d{{3}})+(?:\.\d+)?|"
     rf"(?<![A-Za-z0-9_.,])[-−]?\d+(?:\.\d+)?|"
-    rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b)(?P<scale>\s?(?:hundred|thousand|million|billion|bn|万|亿)\b|\s?[万亿])?"
+    rf"\b(?:{'|'.join(NUMBER_WORDS)})\b)(?P<scale>\s?(?:hundred|thousand|million|billion|bn|万|亿)\b|\s?[万亿])?"
     rf"(?:[\s-]?(?P<after>{_CURRENCY_AFTER})|[\s-]?(?P<unit>{_UNIT})(?![A-Za-z]))?",
     re.I,
 )
@@ -76,7 +78,7 @@ def amount(text: str) -> float | None:
 
 def _amount(match: re.Match[str]) -> float | None:
     raw = re.sub(r"[,  ]", "", match["number"]).replace("−", "-").lower()
-    number = float(_NUMBER_WORDS[raw]) if raw in _NUMBER_WORDS else float(raw)
+    number = float(NUMBER_WORDS[raw]) if raw in NUMBER_WORDS else float(raw)
     scale = (match["scale"] or "").strip().lower()
     return number * _SCALES.get(scale, 1.0)
 
@@ -104,3 +106,61 @@ def _kind(match: re.Match[str], unit: str) -> ValueKind:
     if unit.lower() in {"%", "percent", "per cent", "‰"}:
         return "percent"
     return "measure" if unit else "number"
+
+
+# --- figures to compare ----------------------------------------------------------------------------------------
+
+_ANY_FIGURE = re.compile(
+    r"(?<![A-Za-z\d_.,])(?<![A-Za-z][-–])(\d{1,3}(?:[,.\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)"
+    rf"(?!\d|(?:st|nd|rd|th)\b)(?:[\s-]?({'|'.join(_SCALES)})(?![A-Za-z]))?(s\b)?",
+    re.I,
+)
+_MONTH_NAME = re.compile(rf"\b(?=[JFMASOND]){_MONTH}(?=(,? \d)?)")
+_DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)? (?:of )?$")
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+
+
+class Figure(NamedTuple):
+    """What a figure may amount to, each with half of its last digit: "1.200" is either, "3.1 million" is 3.1 too."""
+
+    amounts: tuple[tuple[float, float], ...]
+    decade: bool
+
+    def stands_in(self, values: Iterable[float]) -> bool:
+        """Whether it is among others, to the precision in which it is written: 14 for 13.7, the 1990s for 1993."""
+        if self.decade:
+            return any(value // 10 == amount // 10 for amount, _ in self.amounts for value in values)
+        return any(abs(value - amount) <= half for amount, half in self.amounts for value in values)
+
+
+@lru_cache(maxsize=1024)
+def figures_in(text: str) -> tuple[Figure, ...]:
+    """The figures of a text that are written in digits, and the months of its dates (1 to 12); no ordinals."""
+    found = []
+    for match in _ANY_FIGURE.finditer(_months_numbered(text)):
+        raw = re.sub(r"[\u00a0\u202f]", "", match[1])
+        readings = {raw.replace(",", ""), raw.replace(".", "").replace(",", "."), raw.replace(",", ".")}
+        zeros = len(raw) - len(raw.rstrip("0,")) - 1 if "," in raw else 0  # 30,000 is rounded, the year 1800 is not
+        amounts = []
+        for scale in {1.0, _SCALES[match[2].lower()] if match[2] else 1.0}:
+            for reading in readings:
+                if reading.count(".") < 2:
+                    unit = 10.0 ** (-len(reading.partition(".")[2]) if "." in reading else max(zeros, 0))
+                    amounts.append((float(reading) * scale, 0.5 * unit * scale))
+        found.append(Figure(tuple(amounts), bool(match[3])))
+    return tuple(found)
+
+
+def without_figures(text: str) -> str:
+    """The text without what `figures_in` reads, for those who count words."""
+    return _ANY_FIGURE.sub(" ", _months_numbered(text))
+
+
+def _months_numbered(text: str) -> str:
+    """The months of dates as figures, so that "12 March 1990" and "1990-03-12" hold the same."""
+
+    def numbered(match: re.Match[str]) -> str:
+        of_date = match[1] or _DAY_BEFORE.search(text, max(0, match.start() - 8), match.start())
+        return str(1 + _MONTHS.index(match[0][:3].lower())) if of_date else match[0]
+
+    return _MONTH_NAME.sub(numbered, text)

@@ -1,0 +1,300 @@
+"""Grounding: which sentences of an answer the evidence supports. A flag that the reader sees, never a gate.
+
+A sentence is compared with the whole passages that it cites, or with all that the model was shown where it cites none:
+the share of its words and figures that stand there, rare words weighing more. A figure or a name that stands nowhere
+speaks against it whatever else is found; a figure that two others give by arithmetic counts as found. Where words
+decide nothing (headings, code, talk about the answer itself, an answer in another language than its evidence), and
+where a sentence cites nothing although its words stand there, the flag is None.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import permutations
+from typing import Literal, NamedTuple, Protocol
+
+from prompts.language.common import rarity, usually_lower
+from prompts.language.segment import Script, UnitKind, script_of, sentences, units
+from prompts.language.values import NUMBER_WORDS, figures_in, values_in, without_figures
+from prompts.language.words import HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
+from storage.records import Fallback, Grounding
+
+_SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
+_NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
+_UNCITED = 0.1  # people who judge an answer call a sentence unsupported that cites nothing, whatever it says
+_FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
+_AGAINST = 0.2  # what is left of a score where a name or a figure stands nowhere
+_FIGURE_BITS = 4.0
+_TELLING = 9.0  # bits of words not found under which a sentence says too little to be called unsupported
+_OPERANDS = 12  # two of more figures than these give any figure by chance
+_VOWELS = frozenset("aeiouy")  # a short word without one is a unit
+_VERDICTS = frozenset("yes no 是 否 是的 不是 对 不".split())  # they state what was asked
+
+
+class Scorer(Protocol):
+    """How far the evidence supports a claim, from 0 to 1."""
+
+    def __call__(self, claim: str, evidence: Sequence[str]) -> float: ...
+
+
+# --- sentences -------------------------------------------------------------------------------------------------
+
+_FILLER = "\ue000"  # in the place of markers and inline code: no letter, no space, no stop
+_MARKS = r"\[\d+(?:\s*[,，]\s*\d+)*\]"
+_MARKER = re.compile(_MARKS)
+_CODE = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
+_AFTER_STOP = re.compile(rf"([.!?。！？；…]+[\"'”’」』）)*_]*)((?:[ \t]?{_MARKS})+)(?![ \t]*{_MARKS}|[ \t]+[a-z])")
+_LEAD = re.compile(rf"[:：][\s*_{_FILLER}]*$")
+_RULE = re.compile(r"[\s|:\-=*_]+")
+_LINK = re.compile(r"\]\([^)\s]*\)")
+
+
+class Sentence(NamedTuple):
+    """`text[start:end]`, and its claim in words: no code, no markers; empty where nothing can be checked."""
+
+    start: int
+    end: int
+    kind: UnitKind | Literal["lead", "header"]
+    markers: tuple[str, ...]
+    claim: str
+
+
+def sentences_of(text: str) -> list[Sentence]:
+    """The sentences of an answer in markdown, in order and apart; markers behind a stop belong to what it ends."""
+    plain = _CODE.sub(lambda code: _FILLER * len(code.group()), text)
+    masked = _AFTER_STOP.sub(lambda match: _FILLER * len(match[2]) + match[1], plain)
+    masked = _MARKER.sub(lambda marker: _FILLER * len(marker.group()), masked)
+    found: list[Sentence] = []
+    split = units(masked)
+    for unit, following in zip(split, [*split[1:], None], strict=False):
+        if unit.kind == "code" and found and found[-1].kind == "code":
+            found[-1] = found[-1]._replace(end=unit.end)
+            continue
+        kind: UnitKind | Literal["lead", "header"] = unit.kind
+        written = masked[unit.start : unit.end]
+        if unit.kind == "row" and following and _RULE.fullmatch(masked, following.start, following.end):
+            kind = "header"
+        elif unit.kind in ("plain", "item") and _LEAD.search(written):
+            kind = "lead"
+        checkable = kind in ("plain", "item", "row") and WORD.search(written)
+        claim = " ".join(_LINK.sub("]", written).replace(_FILLER, " ").split()) if checkable else ""
+        markers = () if kind == "code" else _markers_in(plain[unit.start : unit.end])
+        found.append(Sentence(unit.start, unit.end, kind, markers, claim))
+    return found
+
+
+def _markers_in(text: str) -> tuple[str, ...]:
+    numbers = (number for marker in _MARKER.findall(text) for number in re.findall(r"\d+", marker))
+    return tuple(dict.fromkeys(f"[{int(number)}]" for number in numbers))
+
+
+# --- what a text holds -----------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"(?<![^\W_])[A-Z][\w’'-]+")
+_CAPITAL_NEXT = re.compile(r"\W{1,2}[A-Z]")
+_OPENS = re.compile(r"(?:^|[.!?:;|#•]\s*|[-*]\s+|\d[.)]\s+)[\"'“‘(\[*_]*$")
+
+
+class _Reading(NamedTuple):
+    terms: frozenset[str]
+    values: frozenset[float]
+    languages: frozenset[Script | Literal["english"]]
+    initials: str
+
+
+class _Coverage(NamedTuple):
+    """Of a claim's words and figures: the share that stands, how many there are and stand, bits of the others."""
+
+    share: float
+    weighed: int
+    standing: int
+    missing_bits: float
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> _Reading:
+    words = WORD.findall(fold(text))
+    distinct = set(words)
+    values = {amount for figure in figures_in(text) for amount, _ in figure.amounts}
+    values.update(float(NUMBER_WORDS[word]) for word in NUMBER_WORDS.keys() & distinct)
+    language: Script | Literal["english"] = script_of(text)
+    if language == "latin":
+        short = [word for word in text.split() if len(word) < 4 and word.islower() and not _VOWELS.isdisjoint(word)]
+        language = "english" if sum(word in STOPWORDS for word in short) * 2 >= len(short) else "latin"
+    return _Reading(
+        frozenset(term for word in distinct for term in word_terms(word)),
+        frozenset(values),
+        frozenset({language}),
+        "".join(word[0] for word in words if word not in STOPWORDS),
+    )
+
+
+@lru_cache(maxsize=256)
+def _read_all(texts: tuple[str, ...]) -> _Reading:
+    readings = [_read(text) for text in texts]
+    return _Reading(
+        frozenset[str]().union(*(reading.terms for reading in readings)),
+        frozenset[float]().union(*(reading.values for reading in readings)),
+        frozenset[Script | Literal["english"]]().union(*(reading.languages for reading in readings)),
+        " ".join(reading.initials for reading in readings),
+    )
+
+
+@lru_cache(maxsize=256)
+def _computable(text: str) -> list[tuple[frozenset[str], list[float]]]:
+    """The sentences of a text that hold figures: their terms, and what can be computed with (of a date the year)."""
+    found = []
+    for start, end in sentences(text):
+        numbers = [value.number for value in values_in(text[start:end]) if value.number is not None]
+        if numbers:
+            found.append((_read(text[start:end]).terms - STOPWORDS, numbers))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _words(claim: str) -> tuple[tuple[tuple[str, ...], float], ...]:
+    """The content words of a claim and their bits: each as its terms, a Chinese run as its bigrams."""
+    found: dict[tuple[str, ...], float] = {}
+    for word in WORD.findall(fold(without_figures(claim))):
+        if word in _VERDICTS:
+            continue
+        if HAN_RUN.match(word):
+            found.update(((t,), 2.0) for t in word_terms(word) if sum(c in HAN_STOP for c in t) * 2 < len(t))
+        elif word not in STOPWORDS and len(word) > 1:
+            number = (str(NUMBER_WORDS[word]),) if word in NUMBER_WORDS else ()
+            found[(*word_terms(word), *number)] = rarity(word)
+    return tuple(found.items())
+
+
+def _coverage(claim: str, evidence: _Reading, known: frozenset[str] = frozenset()) -> _Coverage:
+    total = found = missing = 0.0  # `known` words count neither way
+    standing = weighed = 0
+    for terms, bits in _words(claim):
+        if known.isdisjoint(terms):
+            stands = not evidence.terms.isdisjoint(terms)
+            weighed, standing, total = weighed + 1, standing + stands, total + 1 + bits
+            found, missing = (found + 1 + bits, missing) if stands else (found, missing + bits)
+    for figure in figures_in(claim):
+        stands = figure.stands_in(evidence.values)
+        weighed, standing, total = weighed + 1, standing + stands, total + _FIGURE_BITS
+        found += _FIGURE_BITS * stands
+    return _Coverage(found / total if total else 0.0, weighed, standing, missing)
+
+
+def word_coverage(claim: str, evidence: Sequence[str]) -> float:
+    """The default scorer: the share of the claim's content words and figures that stand in the evidence."""
+    return _coverage(claim, _read_all(tuple(evidence))).share
+
+
+# --- the flags -------------------------------------------------------------------------------------------------
+
+
+class _Answer(NamedTuple):
+    """What the sentences of one answer are judged against."""
+
+    claims: str
+    question: str
+    offered: tuple[str, ...]
+    listed: int
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the answer is in another language than all of the evidence: then words need not agree."""
+        own, shown = _read(self.claims).languages, _read_all(self.offered).languages
+        return "none" not in own | shown and not own & shown
+
+    def strange_name(self, claim: str) -> bool:
+        """Whether a capitalised name stands neither in what was offered nor in the question, nor as its initials."""
+        known = _read_all((*self.offered, self.question))
+        for match in _NAME.finditer(claim):
+            name, terms = match.group(), word_terms(fold(match.group()))
+            opens = _OPENS.search(claim, 0, match.start()) and not _CAPITAL_NEXT.match(claim, match.end())
+            if opens or fold(name) in STOPWORDS or usually_lower(name) or not known.terms.isdisjoint(terms):
+                continue
+            abbreviated = name.isupper() and name.lower() in known.initials
+            stem = terms[0][: max(4, len(terms[0]) - 3)]
+            if not abbreviated and not any(term.startswith(stem) for term in known.terms):
+                return True
+        return False
+
+    def strange_figure(self, claim: str, evidence: Sequence[str]) -> bool:
+        """Whether a figure neither stands in what was offered or asked nor follows from figures that do."""
+        values = _read_all((*self.offered, self.question)).values
+        strange = [figure for figure in figures_in(claim) if not figure.stands_in(values)]
+        if not strange:
+            return False
+        # Operands: what the answer and the question state, and the sentence of each passage nearest to the claim.
+        stated = [n for _, numbers in _computable(f"{self.claims}\n\n{self.question}") for n in numbers if n in values]
+        wanted = _read(f"{claim} {self.question}").terms
+        nearest = [max(part, key=lambda row: len(row[0] & wanted)) for text in evidence if (part := _computable(text))]
+        nearest.sort(key=lambda row: -len(row[0] & wanted))
+        pool = list(dict.fromkeys((*stated, *(n for _, numbers in nearest for n in numbers))))[:_OPERANDS]
+        results = [*map(float, range(self.listed + 1)), sum(pool)]
+        for a, b in permutations(pool, 2):
+            results += (a + b, a - b, a * b, *((a / b, 100 * a / b, 100 * (a - b) / b) if b else ()))
+        return not all(figure.stands_in(results) for figure in strange)
+
+    def judge(self, claim: str, cited: tuple[str, ...], concluded: Sequence[str]) -> tuple[bool | None, float]:
+        """The flag and its score; `concluded` are the supported sentences before, which it may conclude from."""
+        evidence, asked = _read_all(cited or self.offered), _read(self.question).terms
+        cover, told = _coverage(claim, evidence), _coverage(claim, evidence, asked)
+        score = weighed(cover.share, len(cited))
+        if self.strange_figure(claim, cited or self.offered) or (not self.foreign and self.strange_name(claim)):
+            return False, score * _AGAINST
+        verdict = not _VERDICTS.isdisjoint(WORD.findall(fold(claim)))
+        if not told.weighed or (verdict and not told.standing and told.missing_bits < _TELLING):  # "Yes [1]."
+            restated = _coverage(f"{claim} {self.question}", evidence).share
+            return (True if cited and restated >= _SUPPORTED else None), score
+        little = (told.standing or cover.share >= _UNSUPPORTED) and told.missing_bits < _TELLING
+        if cited and (score >= _SUPPORTED or little or (self.foreign and told.standing > 1)):
+            return True, score
+        if not cited and any(_coverage(claim, _read(text)).share >= _NEARLY_ALL for text in self.offered):
+            return True, score
+        if self.foreign or told.missing_bits < _TELLING or max(cover.share, told.share) >= _UNSUPPORTED:
+            return None, score
+        around = _coverage(claim, _read_all((*self.offered, *concluded)), asked)
+        return (None if around.share >= _SUPPORTED or around.missing_bits < _TELLING else False), score
+
+
+def weighed(score: float, sources: int, uncited: float = _UNCITED, further: float = _FURTHER_SOURCE) -> float:
+    """A scorer's score after how many passages the sentence cites: none, one, or several."""
+    return min(1.0, score + further * min(sources - 1, 2)) if sources else uncited * score
+
+
+def ground(
+    text: str, cited: Mapping[str, str], offered: Sequence[str], question: str, scorer: Scorer = word_coverage
+) -> tuple[Grounding, ...]:
+    """A flag a sentence. `cited`: the passage behind each marker; `offered`: all passages that the model was shown."""
+    return tuple(flag for flag, _ in ground_scored(text, cited, offered, question, scorer))
+
+
+def ground_scored(
+    text: str, cited: Mapping[str, str], offered: Sequence[str], question: str, scorer: Scorer = word_coverage
+) -> list[tuple[Grounding, float]]:
+    """The flags with the scores behind them (0: not checked). A scorer other than the default decides alone."""
+    rows = sentences_of(text)
+    claims = " ".join(row.claim for row in rows)
+    names = {name for name in _NAME.findall(claims) if not usually_lower(name)}
+    listed = max(len(names), sum(row.kind in ("item", "row") for row in rows))
+    answer = _Answer(claims, question, tuple(dict.fromkeys((*offered, *cited.values()))), listed)
+    judged: list[tuple[Grounding, float]] = []
+    concluded: list[str] = []
+    for row in rows:
+        own = tuple(cited[marker] for marker in row.markers if marker in cited)
+        supported, score = None, 0.0
+        if row.claim and answer.offered and scorer is word_coverage:
+            supported, score = answer.judge(row.claim, own, concluded)
+        elif row.claim and answer.offered:
+            given = scorer(row.claim, own or answer.offered)
+            enough = given >= (_SUPPORTED if own else _NEARLY_ALL)
+            supported, score = (True if enough else False if given < _UNSUPPORTED else None), weighed(given, len(own))
+        concluded += [row.claim] * bool(supported)
+        judged.append((Grounding(start=row.start, end=row.end, supported=supported, markers=row.markers), score))
+    return judged
+
+
+def fallback_of(grounding: Sequence[Grounding]) -> Fallback:
+    """What the flags of an answer come to: none (supported), partial or ungrounded."""
+    if not any(row.supported for row in grounding):
+        return "ungrounded"
+    return "partial" if any(row.supported is False for row in grounding) else "none"
