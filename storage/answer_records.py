@@ -42,6 +42,18 @@ class Citation(Record):
     verified: bool
 
 
+class Grounding(Record):
+    """One sentence of an answer, `answer[start:end]` in code points, and whether the evidence supports it.
+
+    None: it cannot be told (a heading, code, talk about the answer, another language). `markers` as in `Citation`.
+    """
+
+    start: int
+    end: int
+    supported: bool | None
+    markers: tuple[str, ...]
+
+
 class RouteDecision(Record):
     """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why.
 
@@ -148,19 +160,6 @@ class SparedCall(Record):
 
     step: str
     reason: str
-
-
-class Grounding(Record):
-    """Whether the evidence supports one sentence of an answer: `answer[start:end]`, in code points.
-
-    `supported` is None where that cannot be checked: headings, code, what only leads over. `markers` are those of its
-    citations.
-    """
-
-    start: int
-    end: int
-    supported: bool | None
-    markers: tuple[str, ...] = ()
 
 
 class Trace(Record):

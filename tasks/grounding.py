@@ -19,7 +19,7 @@ from prompts.language.values import NUMBER_WORDS, figures_in, values_in, without
 from prompts.language.words import HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
 from storage.records import Fallback, Grounding
 
-_SUPPORTED, _UNSUPPORTED = 0.45, 0.3  # scores from which, and under which, the flag is set
+_SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
 _NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
 _UNCITED = 0.1  # people who judge an answer call a sentence unsupported that cites nothing, whatever it says
 _FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
@@ -50,10 +50,7 @@ _LINK = re.compile(r"\]\([^)\s]*\)")
 
 
 class Sentence(NamedTuple):
-    """A sentence, list item, table row, heading or block of code: `text[start:end]`.
-
-    `claim` is what it states in words: no code, no markers; empty where nothing can be checked.
-    """
+    """`text[start:end]`, and its claim in words: no code, no markers; empty where nothing can be checked."""
 
     start: int
     end: int
@@ -106,9 +103,7 @@ class _Reading(NamedTuple):
 
 
 class _Coverage(NamedTuple):
-    """The weighted share of a claim's words and figures that stand in the evidence, how many were looked for and how
-    many stand, and the bits of the words that do not.
-    """
+    """Of a claim's words and figures: the share that stands, how many there are and stand, bits of the others."""
 
     share: float
     weighed: int
@@ -172,8 +167,7 @@ def _words(claim: str) -> tuple[tuple[tuple[str, ...], float], ...]:
 
 
 def _coverage(claim: str, evidence: _Reading, known: frozenset[str] = frozenset()) -> _Coverage:
-    """`known` words count neither way."""
-    total = found = missing = 0.0
+    total = found = missing = 0.0  # `known` words count neither way
     standing = weighed = 0
     for terms, bits in _words(claim):
         if known.isdisjoint(terms):
@@ -270,16 +264,14 @@ def weighed(score: float, sources: int, uncited: float = _UNCITED, further: floa
 def ground(
     text: str, cited: Mapping[str, str], offered: Sequence[str], question: str, scorer: Scorer = word_coverage
 ) -> tuple[Grounding, ...]:
-    """A flag for each sentence of an answer. `cited`: the whole passage behind each marker; `offered`: all passages
-    that the model was shown. A scorer of the user's decides alone.
-    """
+    """A flag a sentence. `cited`: the passage behind each marker; `offered`: all passages that the model was shown."""
     return tuple(flag for flag, _ in ground_scored(text, cited, offered, question, scorer))
 
 
 def ground_scored(
     text: str, cited: Mapping[str, str], offered: Sequence[str], question: str, scorer: Scorer = word_coverage
 ) -> list[tuple[Grounding, float]]:
-    """The flags with the scores behind them (0 where nothing was checked)."""
+    """The flags with the scores behind them (0: not checked). A scorer other than the default decides alone."""
     rows = sentences_of(text)
     claims = " ".join(row.claim for row in rows)
     names = {name for name in _NAME.findall(claims) if not usually_lower(name)}

@@ -1,0 +1,292 @@
+"""Grounding: sentences of an answer in markdown, and which of them the evidence supports."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.records import Grounding
+from tasks.grounding import fallback_of, ground, sentences_of
+
+BRIDGE = (
+    "Orla Bridge\nThe Orla Bridge runs for 12 km across the Velm Sound. It was designed by the engineer Mira Tolland "
+    "(1911 – 1968) and opened on 12 March 1954; building it cost 29.87 million crowns."
+)
+FERRY = (
+    "Velm ferry\nThe Velm ferry crossed the sound from 1901 until 1954. It carried 340 passengers and 25 carriages, "
+    "and was owned by Hesper Line, a company from Dorrin."
+)
+LONG = (
+    "长江口大桥\n长江口大桥全长12公里，1954年3月12日建成通车，由工程师陆明远设计。"
+    "大桥耗资2987万元，连接东岸的港口和西岸的火车站。"
+)
+MEDICINE = (
+    "Gallstones\nMost gallstones cause no symptoms and need no treatment. Surgeons remove the gallbladder when attacks "
+    "of pain return, usually through small cuts (laparoscopy)."
+)
+SHOWN = (BRIDGE, FERRY, MEDICINE)
+MARKED = {"[1]": BRIDGE, "[2]": FERRY, "[3]": MEDICINE}
+
+
+def flags(text: str, question: str = "What is known?", shown: tuple[str, ...] = SHOWN) -> list[bool | None]:
+    marked = MARKED if shown is SHOWN else {f"[{number}]": passage for number, passage in enumerate(shown, 1)}
+    return [row.supported for row in ground(text, marked, shown, question)]
+
+
+# --- sentences -------------------------------------------------------------------------------------------------
+
+MARKDOWN = """\
+## Answer
+It opened in 1954 [1]. Dr. Tolland drew it.[1, 2] It runs for 1.5 km, e.g. at St. Orla. [3]
+
+The parts are:
+
+- **North span**: 3 arches [2]
+- *South* span
+
+| year | bridge |
+| --- | --- |
+| 1954 | Orla [1] |
+
+```python
+rows[1] = "a. b"
+
+run(rows)
+```
+Use `a[1]. B` with care. 它建于1954年。[1]它很长[2]。"""
+
+
+@pytest.mark.parametrize(
+    ("place", "quoted", "kind", "markers"),
+    [
+        (0, "## Answer", "heading", ()),
+        (1, "It opened in 1954 [1].", "plain", ("[1]",)),
+        (2, "Dr. Tolland drew it.[1, 2]", "plain", ("[1]", "[2]")),
+        (3, "It runs for 1.5 km, e.g. at St. Orla. [3]", "plain", ("[3]",)),
+        (4, "The parts are:", "lead", ()),
+        (5, "- **North span**: 3 arches [2]", "item", ("[2]",)),
+        (6, "- *South* span", "item", ()),
+        (7, "| year | bridge |", "header", ()),
+        (8, "| --- | --- |", "row", ()),
+        (9, "| 1954 | Orla [1] |", "row", ("[1]",)),
+        (10, '```python\nrows[1] = "a. b"\n\nrun(rows)\n```', "code", ()),
+        (11, "Use `a[1]. B` with care.", "plain", ()),
+        (12, "它建于1954年。[1]", "plain", ("[1]",)),
+        (13, "它很长[2]。", "plain", ("[2]",)),
+    ],
+)
+def test_markdown_is_split_into_what_can_be_judged(
+    place: int, quoted: str, kind: str, markers: tuple[str, ...]
+) -> None:
+    row = sentences_of(MARKDOWN)[place]
+    assert (MARKDOWN[row.start : row.end], row.kind, row.markers) == (quoted, kind, markers)
+    assert len(sentences_of(MARKDOWN)) == 14
+
+
+def test_a_marker_that_begins_a_sentence_stays_with_it() -> None:
+    text = "It is old. [1] says that it was built in 1954. So does [2]."
+    assert [text[row.start : row.end] for row in sentences_of(text)] == [
+        "It is old.", "[1] says that it was built in 1954.", "So does [2].",
+    ]  # fmt: skip
+
+
+def test_code_holds_nothing_to_check() -> None:
+    assert flags("```\nZorblax = 1803\n```\n`Zorblax`") == [None, None]
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["It ran. ", "他说。", "[1]", " [2, 3]", "\n", "\n\n", "- ", "| a | b |\n", "|-|-|\n", "```", "`x. Y`", "# T\n",
+         "3.5 km", "Dr. ", "e.g. ", "**B** ", ":", "？", "!", "word ", "Ж. ", "كلمة؟ ", "\ue000", "\r\n", "“Q.” "]
+    )
+    | st.text(max_size=5),
+    max_size=25,
+).map("".join)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(PIECES)
+def test_sentences_are_apart_in_order_and_hold_all_that_is_written(text: str) -> None:
+    rows = sentences_of(text)
+    spans = [(row.start, row.end) for row in rows]
+    assert all(start < end for start, end in spans)
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+    inside = {at for start, end in spans for at in range(start, end)}
+    assert all(at in inside for at, character in enumerate(text) if not character.isspace())
+
+
+@settings(deadline=None)
+@given(PIECES)
+def test_every_sentence_gets_one_flag(text: str) -> None:
+    rows = ground(text, MARKED, SHOWN, "What?")
+    assert [(row.start, row.end, row.markers) for row in rows] == [
+        (row.start, row.end, row.markers) for row in sentences_of(text)
+    ]
+
+
+# --- flags -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The Orla Bridge runs for 12 km [1].",
+        "It runs for twelve kilometres across the sound [1].",
+        "It opened in March 1954 [1].",
+        "It was opened on 1954-03-12 [1].",
+        "Building it cost about 30 million crowns [1].",
+        "Building it cost 29,870,000 crowns [1].",
+        "The bridge opened in the 1950s [1].",
+        "Mira Tolland [1]",
+        "The answer is Mira Tolland [1].",
+        "Therefore, the answer to the question is 12 March 1954 [1][2].",
+        "**Hesper Line** [2]",
+        "- Hesper Line, from Dorrin [2]",
+        "| owner | Hesper Line [2] |",
+        "In most people gallstones cause no symptoms at all, and so they do not need treatment [3].",
+        "The gallbladder is removed by surgeons when painful attacks return [3].",
+        "The Velm ferry was owned by Hesper Line, a company from Dorrin.",
+        "Mira Tolland lived for 57 years [1].",
+        "The ferry ran for 53 years [2].",
+        "Together that makes 365 passengers and carriages [2].",
+    ],
+)
+def test_what_the_evidence_says_is_supported(text: str) -> None:
+    assert flags(text) == [True]
+
+
+@pytest.mark.parametrize("shown", [*SHOWN, LONG])
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        "It was painted green by Zorblax Quemby in 1803 [1].",
+        "It was painted green by Zorblax Quemby [1].",
+        "In 1803 it was painted green [1].",
+        "It was painted green by Zorblax Quemby in 1803.",
+        "- Painted green by Zorblax Quemby [1]",
+        "| painter | Zorblax Quemby [1] |",
+    ],
+)
+def test_a_made_up_sentence_is_flagged(shown: str, made_up: str) -> None:
+    title = shown.partition("\n")[0]
+    assert flags(f"{title} [1].\n\n{made_up}", shown=(shown, "Rain\nIt rains in spring."))[-1] is False
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        "The bridge runs for 14 km [1].",
+        "It opened in 1957 [1].",
+        "It was designed by Arn Kestrel [1].",
+        "Gallstones are dissolved by drinking vinegar mixed with crushed almonds before breakfast every morning [3].",
+        "Tourists adore photographing dolphins and whales, which frequently accompany fishermen near lighthouses [1].",
+    ],
+)
+def test_what_the_evidence_does_not_say_is_flagged(made_up: str) -> None:
+    assert flags(made_up) == [False]
+
+
+@pytest.mark.parametrize(
+    ("text", "supported"),
+    [
+        ("大桥全长12公里[1]。", True),
+        ("大桥由工程师陆明远设计，1954年3月建成通车。[1]", True),
+        ("它连接东岸港口与西岸火车站[1]。", True),
+        ("1803年它被佐布拉克斯·昆比漆成绿色[1]。", False),
+        ("它被佐布拉克斯·昆比漆成绿色，后来改作仓库使用[1]。", False),
+        ("大桥全长14公里[1]。", False),
+        ("因此，答案是陆明远[1]。", True),
+    ],
+)
+def test_chinese(text: str, supported: bool) -> None:
+    assert flags(text, shown=(LONG,)) == [supported]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Brücke über den Sund ist zwölf Kilometer lang [1].",
+        "Die Orla-Brücke wurde am 12. März 1954 eröffnet, entworfen von der Ingenieurin Mira Tolland [1].",
+        "这座大桥由米拉·托兰设计，于1954年3月12日通车[1]。",
+        "胆结石多数没有症状，不需要治疗[3]。",
+        "Le pont fut ouvert le 12 mars 1954 et traverse un bras de mer [1].",
+        "Мост длиной 12 км был открыт в 1954 году [1].",
+    ],
+)
+def test_a_translation_is_never_called_unsupported(text: str) -> None:
+    assert False not in flags(text)
+
+
+def test_a_translated_sentence_with_a_figure_of_its_own_is_flagged() -> None:
+    assert flags("Die Brücke wurde im Jahr 1803 grün gestrichen [1].") == [False]
+    assert flags("这座桥在1803年被漆成绿色[1]。") == [False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Comparing what the documents say about each of them [1][2], the conclusion is clear.",
+        "- Putting these together gives Mira Tolland.",
+        "Therefore, both of them are right.",
+        "The reasons are as follows:",
+        "Yes.",
+        "## Zorblax Quemby",
+        "The bridge opened the year the ferry stopped, 53 years after the ferry began.",
+    ],
+)
+def test_talk_about_the_answer_is_not_called_unsupported(text: str) -> None:
+    assert False not in flags(f"The ferry ran from 1901 until 1954 [2].\n\n{text}")
+
+
+def test_yes_states_what_was_asked() -> None:
+    assert flags("Yes [1].", "Was the Orla Bridge designed by Mira Tolland?") == [True]
+    assert flags("Yes [1].", "Do penguins migrate through Antarctica?") == [None]
+
+
+@pytest.mark.parametrize("shown", [SHOWN, (LONG, FERRY)])
+def test_what_is_counted_is_no_made_up_figure(shown: tuple[str, ...]) -> None:
+    text = "- the ferry [2]\n- the bridge [1]\n\nThese are 2 crossings [1][2]."
+    assert flags(text, shown=shown)[-1] is not False
+
+
+def test_a_conclusion_may_use_the_words_of_its_premises_and_of_the_question() -> None:
+    premise = "Attacks of pain return unless surgeons remove the gallbladder [3]."
+    conclusion = (
+        "So for attacks of pain surgeons and their small cuts are what removes trouble at Zandvoort hospital [2]."
+    )
+    assert flags(f"{premise} {conclusion}", "Who helps at the Zandvoort hospital?")[-1] is not False
+    assert flags(f"{premise} {conclusion}", "Who helps?")[-1] is False
+
+
+def test_without_evidence_nothing_is_checked() -> None:
+    assert ground("It is so [1].", {}, (), "Is it?") == (Grounding(start=0, end=13, supported=None, markers=("[1]",)),)
+
+
+def test_a_scorer_of_the_users_decides() -> None:
+    asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def half(claim: str, evidence: object) -> float:
+        assert isinstance(evidence, (list, tuple))
+        asked.append((claim, tuple(evidence)))
+        return 0.9 if "green" in claim else 0.1
+
+    text = "## T\nIt was painted green by Zorblax Quemby [1]. It runs for 12 km [1]. All green."
+    assert [row.supported for row in ground(text, MARKED, SHOWN, "?", half)] == [None, True, False, True]
+    assert asked[0] == ("It was painted green by Zorblax Quemby .", (BRIDGE,))
+    assert asked[2] == ("All green.", SHOWN)
+
+
+@pytest.mark.parametrize(
+    ("supported", "fallback"),
+    [
+        ([True, None], "none"),
+        ([True, False], "partial"),
+        ([None, None], "ungrounded"),
+        ([False], "ungrounded"),
+        ([], "ungrounded"),
+    ],
+)
+def test_what_the_flags_of_an_answer_come_to(supported: list[bool | None], fallback: str) -> None:
+    rows = [Grounding(start=0, end=1, supported=flag, markers=()) for flag in supported]
+    assert fallback_of(rows) == fallback
