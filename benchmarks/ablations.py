@@ -5,22 +5,17 @@ before the answering step. The second is LightRAG's ablation (arXiv 2410.05779) 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from benchmarks.questions import Question
-from flows.asking_view import AskOptions, View
-from flows.by_levels import LEVELS as MODES_OF_LEVELS
-from flows.by_levels import levels_of
+from flows.modes.dual_level_search import LEVEL_OF, dual_level_search
+from flows.question import AskOptions, QuestionContext
 from flows.session import Session
-from prompts.answer import EVIDENCE_TOKENS
+from prompts.engine.effort import Policy
 from prompts.engine.models import Models
-from prompts.language.tokens import count_tokens
 from prompts.language.words import fold
-from storage.records import Mode, Passage, Record
-from tasks.retrieve.levels import Found
+from storage.records import Mode, Record
 from tasks.retrieve.switches import Switches
-from tasks.retrieve.tables import Shares, best_rows, entity_row, relation_row
-from tasks.route import depth
 
 WITHOUT: dict[str, Switches] = {
     "-words": Switches(words=False),
@@ -41,8 +36,7 @@ CONTEXTS: dict[str, tuple[Mode, bool]] = {
     "-Low": ("high", False),
     "-Origin": ("hybrid", True),
 }
-# Without texts the tables have all the room, shared as they share theirs beside texts.
-ALONE = Shares(entities=EVIDENCE_TOKENS * 2 // 5, relations=EVIDENCE_TOKENS * 3 // 5)
+CONTEXT_TOKENS = 1_400
 _WORD = re.compile(r"\w+")
 
 
@@ -54,7 +48,7 @@ class Standing(Record):
 
     def lines(self) -> list[str]:
         return [
-            f"  the answer stands in the context ({self.questions} questions, {EVIDENCE_TOKENS} tokens)",
+            f"  the answer stands in the context ({self.questions} questions, {CONTEXT_TOKENS} tokens)",
             *(f"    {name:9}{share:.3f}" for name, share in self.shares.items()),
         ]
 
@@ -73,17 +67,15 @@ async def standing(questions: Sequence[Question], session: Session) -> Standing:
 
 
 async def context(question: str, mode: Mode, session: Session, tables_alone: bool = False) -> str:
-    """What a mode lays before the answering step, in EVIDENCE_TOKENS: its tables, and in the room that they leave the
-    sentences of its passages that are nearest to the question."""
-    view = View(session, AskOptions(mode=mode), question, session.runtime.embedder)
-    k = depth(view.taken, view.options.k)
-    if mode in MODES_OF_LEVELS:
-        levelled = await levels_of(view, [question], Models.offline(), k)
-        rows, passages = _rows(levelled.found, session, ALONE if tables_alone else Shares()), levelled.passages
-    else:
-        rows, passages = [], await view.search([question], k)
-    texts = [] if tables_alone else _texts(view, passages)
-    return "\n".join(_within([*rows, *texts], EVIDENCE_TOKENS))
+    """What a mode lays before the answering step, in CONTEXT_TOKENS: its tables and its passages."""
+    models = Models.offline().with_policy(Policy.of("medium", given={"answer": CONTEXT_TOKENS}))
+    asked = QuestionContext(session, AskOptions(mode=mode), question, [question], models, session.runtime.embedder)
+    if mode in LEVEL_OF:
+        laid = (await dual_level_search(asked)).context
+        texts = [] if tables_alone else [f"{one.title}: {one.text}" for one in laid.sources]
+        return "\n".join([*(note.text for note in laid.notes), *texts])
+    found = asked.sources(await asked.search([question], asked.depth, graph=mode != "naive"))
+    return "\n".join(f"{one.title}: {one.text}" for one in found)
 
 
 def stands(answers: Sequence[str], text: str) -> bool:
@@ -100,21 +92,3 @@ def _plain(text: str) -> str:
 def _tells(question: Question) -> bool:
     yes_or_no = {"yes", "no"} & {answer.lower() for answer in question.answers}
     return bool(question.answers) and not yes_or_no and not stands(question.answers, question.text)
-
-
-def _rows(found: Found, session: Session, shares: Shares) -> list[str]:
-    entities, relations = best_rows(found, session.index.entities, session.facts, shares)
-    return [*map(entity_row, entities), *(relation_row(relation, session.facts) for relation in relations)]
-
-
-def _texts(view: View, passages: Sequence[Passage]) -> list[str]:
-    ranked = sorted(view.pool(passages).evidence, key=lambda piece: (-view.relevance.judge(piece).score, piece.number))
-    return [f"{piece.title}: {piece.text}" for piece in ranked]
-
-
-def _within(lines: Sequence[str], room: int) -> Iterator[str]:
-    for line, tokens in zip(lines, count_tokens([f"{line}\n" for line in lines]), strict=True):
-        room -= tokens
-        if room < 0:
-            return
-        yield line

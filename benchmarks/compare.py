@@ -24,7 +24,7 @@ from benchmarks.compare_records import Asked, Comparison, Figures, SetFigures, W
 from benchmarks.compare_sets import COMPARED, CompareSet
 from benchmarks.page.whole import page
 from benchmarks.questions import Question
-from flows.asking_view import MODES
+from flows.question import MODES
 from flows.session import Session, open_session
 from storage.records import Mode
 

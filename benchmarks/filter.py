@@ -1,154 +1,78 @@
-"""How well does the knowledge filter tell evidence from the rest, and does it see what contradicts?
+"""How well does the filter without a model tell evidence from the rest?
 
-`python -m benchmarks.filter --data DIR [--keep DIR]` judges, offline: the first 20 passages that are retrieved for
-published questions, and passages of RGB, where copies with another answer stand among the true ones. What is not known
-is not claimed: where both sides have as many copies, both are shown as conflicting, and seldom one as the worse.
+`python -m benchmarks.filter --data DIR [--keep DIR]` judges the first 20 passages that are retrieved for published
+questions. A model's filter is measured with a model.
 """
 
 import argparse
 import asyncio
-import gzip
-import json
 import sys
 import tempfile
-import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.filter_cases import RGB, RGB_FILE, TOP, Case, RgbRow, area, before, cases, rgb_rows
-from prompts.engine.models import Models
-from prompts.filter import Filter
-from prompts.language.question import ask
-from prompts.language.segment import sentences
-from prompts.reading.differ import denies
-from prompts.reading.entail import Candidate, Hypothesis
-from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
-from storage.records import Record
+from benchmarks.questions import SETS
+from flows.indexing import IndexOptions, build_index
+from flows.runtime import open_runtime
+from flows.session import Session, open_session
+from flows.settings import Settings
+from prompts.language.words import fold_name
+from prompts.offline.filter import FLOOR, odds_of
+from tasks.filter_signs import shares
+from tasks.retrieve.search import retrieve
 
-SETS = ("2wiki_780", "hotpot_train100", "musique_train100")
-DEPTH = 12  # so many passages a question of one fact reads
-SICK_FILE = "qa/sick_nli.jsonl.gz"
+MEASURED = ("2wiki_780", "hotpot_train100", "musique_train100")
+TOP, DEPTH = 20, 12  # passages that are judged, and that a short question reads
 
-
-class Tally(Record):
-    """Of passages that are true and of copies with another answer: how many were called contradicting, how many were
-    shown in a conflict at all."""
-
-    true: int = 0
-    true_called: int = 0
-    true_shown: int = 0
-    wrong: int = 0
-    wrong_called: int = 0
-    wrong_shown: int = 0
-    others: int = 0
-    others_called: int = 0
-
-    def __add__(self, more: "Tally") -> "Tally":
-        return Tally(**{name: getattr(self, name) + getattr(more, name) for name in Tally.model_fields})
-
-    def line(self) -> str:
-        called = (
-            f"called {_share(self.wrong_called, self.wrong)} of {self.wrong} wrong,"
-            f" {_share(self.true_called, self.true)} of {self.true} true"
-        )
-        others = f", {_share(self.others_called, self.others)} of {self.others} others" if self.others else ""
-        shown = f"shown {_share(self.wrong_shown, self.wrong)} wrong, {_share(self.true_shown, self.true)} true"
-        return f"{called}{others}; {shown}"
+Flags = NDArray[np.bool_]
 
 
-# A setting: its name, the true passages, the copies with another answer, passages about something else, and which of
-# the true ones are known to hold.
-Setting = tuple[str, Sequence[str], Sequence[str], Sequence[str], Collection[int]]
+def area(scores: NDArray[np.float64], gold: Flags) -> float:
+    """The area under the ROC curve: how often a passage of evidence comes before another one; ties count half."""
+    first, second = scores[gold], scores[~gold]
+    higher = (first[:, None] > second[None, :]).sum() + 0.5 * (first[:, None] == second[None, :]).sum()
+    return float(higher / max(len(first) * len(second), 1))
 
 
-def settings(row: RgbRow) -> Iterator[Setting]:
-    """What may lie before the filter: it is told nothing of which side is true, but where passages are trusted."""
-    true, wrong, others = row.positive, row.positive_wrong, row.negative
-    for place, copy in enumerate(wrong):
-        yield "one wrong among all true", true, [copy], (), ()
-        yield "one wrong among all true and others", true, [copy], others, ()
-        if len(true) > 1:
-            yield "one wrong among two or more true", true, [copy], (), ()
-            yield "one wrong, its own original left out", [*true[:place], *true[place + 1 :]], [copy], (), ()
-    yield "as many wrong as true", true, wrong, (), ()
-    yield "as many wrong as true, one true trusted", true, wrong, (), (0,)
-    yield "as many wrong as true, all true trusted", true, wrong, (), range(len(true))
-    yield "no wrong, but others", true, (), others, ()
-
-
-def contradictions(rows: Sequence[RgbRow], judge: Filter) -> dict[str, Tally]:
-    """Each setting over all rows."""
-    found: dict[str, Tally] = {}
-    for row in rows:
-        taken = ask(row.query)
-        hypothesis: Hypothesis = "strong"
-        for name, true, wrong, others, trusted in settings(row):
-            texts = [*true, *wrong, *others]
-            verdicts = asyncio.run(
-                judge.run(hypothesis, [_candidate(text) for text in texts], Relevance(taken, {}), trusted)
-            )
-            called = np.array([one.label == "contradiction" for one in verdicts.each])
-            disputed = {place for one in verdicts.conflicts for place in (one.one, one.other)}
-            shown = np.array([place in disputed for place in range(len(texts))])
-            first, second = len(true), len(true) + len(wrong)
-            found[name] = found.get(name, Tally()) + Tally(
-                true=first, true_called=called[:first].sum(), true_shown=shown[:first].sum(),
-                wrong=len(wrong), wrong_called=called[first:second].sum(), wrong_shown=shown[first:second].sum(),
-                others=len(others), others_called=called[second:].sum(),
-            )  # fmt: skip
-    return found
-
-
-def _candidate(text: str) -> Candidate:
-    units = tuple(Evidence(0, "", "", text[start:end]) for start, end in sentences(text))
-    return Candidate(units, text)
-
-
-def separation(given: Sequence[Case]) -> list[str]:
-    """How well strength tells evidence from the rest, and what is kept of each at the depth of a question."""
-    scores = [case.strengths() for case in given]
-    everything, gold = np.concatenate(scores), np.concatenate([case.gold for case in given])
-    second = ~(gold & np.concatenate([case.named for case in given]))
-    kept = np.concatenate([part[:DEPTH] >= 0 for part in scores])
-    first = np.concatenate([case.gold[:DEPTH] for case in given])
-    return [
-        f"AUC {area(everything, gold):.3f}, of evidence that the question does not name"
-        f" {area(everything[second], gold[second]):.3f}; within a question {_within(given, scores):.3f}",
-        f"of the first {DEPTH}: {kept[first].mean():.3f} of the evidence entailed,"
-        f" {1 - kept[~first].mean():.3f} of the rest not; {np.mean([case.milliseconds for case in given]):.1f} CPU ms",
-        f"questions in which passages are said to conflict: {sum(map(_disputed, given))} of {len(given)}",
-    ]
-
-
-def _disputed(case: Case) -> bool:
-    candidates = case.candidates[:DEPTH]
-    verdicts = asyncio.run(Filter(Models.offline()).run(case.hypothesis, candidates, case.relevance))
-    return bool(verdicts.conflicts)
-
-
-def _within(given: Sequence[Case], scores: Sequence[np.ndarray]) -> float:
-    counts = [int(case.gold.sum() * (~case.gold).sum()) for case in given]
-    shares = [before(part[case.gold], part[~case.gold]) for case, part in zip(given, scores, strict=True)]
-    return float(np.average(shares, weights=counts))
-
-
-def negations(data: Path) -> str:
-    """How many of SICK's contradictions are seen by their negation, and how many are none."""
-    with gzip.open(data / SICK_FILE, "rt", encoding="utf-8") as lines:
-        pairs = [json.loads(line) for line in lines]
-    pairs = [pair for pair in pairs if pair["split"] == "train"]
-    seen = [pair["entailment"] == "CONTRADICTION" for pair in pairs if denies(pair["a"], pair["b"])]
-    total = sum(pair["entailment"] == "CONTRADICTION" for pair in pairs)
+async def judged(session: Session, question: str, gold: Sequence[str]) -> tuple[NDArray[np.float64], Flags, Flags]:
+    """The log-odds of each passage, whether it is evidence, and whether the question names it."""
+    near = session.dense([question])
+    passages = await retrieve(session.index, [question], near, TOP)
+    known = shares(session.index, question, near[0], [passage.chunk for passage in passages])
+    odds = [odds_of(known.get(one.chunk, 0.0), rank) for rank, one in enumerate(passages, 1)]
+    asked = f" {fold_name(question)} "
     return (
-        f"{_share(sum(seen), total)} of {total} contradictions seen, {_share(sum(seen), len(seen))} of those seen are"
+        np.array(odds), np.array([one.document in gold for one in passages], bool),
+        np.array([bool(one.title) and f" {fold_name(one.title)} " in asked for one in passages], bool),
+    )  # fmt: skip
+
+
+def measured(name: str, data: Path, keep: Path) -> str:
+    """One line of figures for a set."""
+    folder = keep / name
+    folder.mkdir(parents=True, exist_ok=True)
+    known = next(one for one in SETS if one.name == name)
+    known.write_corpus(data, folder / "corpus.jsonl")
+    runtime = open_runtime(Settings(workspace=folder / "workspace"))
+    asyncio.run(build_index([folder / "corpus.jsonl"], IndexOptions(), runtime))
+
+    async def all_judged() -> list[tuple[NDArray[np.float64], Flags, Flags]]:
+        with open_session(runtime) as session:
+            return [await judged(session, one.text, one.gold) for one in known.read_questions(data, None)]
+
+    rows = asyncio.run(all_judged())
+    odds, gold, named = (np.concatenate([row[place] for row in rows]) for place in range(3))
+    second = ~(gold & named)
+    kept = np.concatenate([row[0][:DEPTH] >= FLOOR for row in rows])
+    first = np.concatenate([row[1][:DEPTH] for row in rows])
+    return (
+        f"{name}: AUC {area(odds, gold):.3f}, of evidence that the question does not name"
+        f" {area(odds[second], gold[second]):.3f}; of the first {DEPTH}: {kept[first].mean():.3f} of the evidence"
+        f" entailed, {1 - kept[~first].mean():.3f} of the rest not"
     )
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.3f}" if whole else "-"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -157,33 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the folder that holds the sets")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again")
     options = parser.parse_args(arguments)
-    missing = [str(path) for path in (options.data / RGB_FILE, options.data / SICK_FILE) if not path.is_file()]
-    if missing:
-        print(
-            f"These files are absent: {', '.join(missing)}. Name the folder that has them: --data DIR.", file=sys.stderr
-        )
+    if not options.data.is_dir():
+        print(f"{options.data} is absent. Name the folder that has the sets: --data DIR.", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="trellis-bench-") as temporary:
-        keep = options.keep or Path(temporary)
-        for name in SETS:
-            print(
-                f"{name}: the first {TOP} passages",
-                *separation(cases(name, options.data, keep)),
-                sep="\n  ",
-                flush=True,
-            )
-        rgb = cases(RGB, options.data, keep)
-        for label, given in (("all rows", rgb), ("rows that no weight was fitted to", rgb[::2])):
-            share = _within(given, [case.strengths() for case in given])
-            print(f"{RGB}, {label}: a true passage before another one {share:.3f}")
-    rows, judge = rgb_rows(options.data), Filter(Models.offline())
-    for label, chosen in (("all rows", rows), ("rows that no rule was made on", rows[::2])):
-        print(f"{RGB}, contradictions, {label}")
-        started = time.process_time()
-        for name, tally in contradictions(chosen, judge).items():
-            print(f"  {name}: {tally.line()}")
-        print(f"  {time.process_time() - started:.1f} CPU s in all")
-    print(f"SICK, negations: {negations(options.data)}")
+        for name in MEASURED:
+            print(measured(name, options.data, options.keep or Path(temporary)), flush=True)
     return 0
 
 

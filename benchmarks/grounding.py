@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.filter_cases import area
+from benchmarks.filter import area
 from prompts.engine.cross_encoder import CrossEncoderScorer
 from prompts.language.words import terms
 from storage.records import Record

@@ -29,7 +29,7 @@ from pathlib import Path
 from benchmarks.memory_fit import fit
 from benchmarks.memory_sets import LANGUAGES, fires, indexed, many_entries, own_set, runtime_of
 from flows.answering import Response, respond
-from flows.asking_view import AskOptions, View
+from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime
 from flows.session import Session, open_session
 from prompts.engine.meter import Meter
@@ -113,14 +113,14 @@ class Costs:
             self.searching += time.thread_time() - self._began.pop(step)
 
     def add(self, said: Response, facts: Sequence[str]) -> None:
-        read = said.found.passages
+        read = said.result.passages
         if said.recall.used:
             self.recalled += 1
             self.from_memory += len(read)
         else:
             self.external += len(read)
-        self.said.append((said.answered.reading.support, *sorted(said.answered.reading.values)))
-        self.filtered += len(read) - len(said.found.kept.chunks)
+        self.said.append((said.answered.fallback, *sorted(said.answered.values)))
+        self.filtered += len(read) - len(said.result.filtered.chunks)
         lines = {line for passage in read for line in passage.text.splitlines()}
         self.hits += all(fact in lines for fact in facts)
 
@@ -141,11 +141,8 @@ async def put(question: str, session: Session) -> Response:
     """What the ask path finds and says for a question, before it is made an answer."""
     models = session.runtime.models.metered(Meter())
     asked = await rewrite(question, (), Rewrite(models))
-    view = View(session, AskOptions(), asked.question, session.runtime.embedder.metered(models.meter))
-    said = await respond(view, asked.queries, models)
-    if not isinstance(said, Response):
-        raise TypeError("offline no answer is kept")
-    return said
+    embedder = session.runtime.embedder.metered(models.meter)
+    return await respond(QuestionContext(session, AskOptions(), asked.question, asked.queries, models, embedder))
 
 
 def protocol(data: Path, folder: Path, number: int) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flows.asking import answer_question
-from flows.asking_view import AskOptions, View
 from flows.indexing import IndexOptions, build_index
-from flows.recalling import recalled
+from flows.memory import recalled
+from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
@@ -47,8 +47,9 @@ async def fires(question: str, session: Session) -> bool:
     """Whether the trigger would serve a question from memory; nothing is answered or kept."""
     models = session.runtime.models.metered(Meter())
     asked = await rewrite(question, (), Rewrite(models))
-    view = View(session, AskOptions(), asked.question, session.runtime.embedder.metered(models.meter))
-    return (await recalled(view, asked.queries, searches=True)).used
+    embedder = session.runtime.embedder.metered(models.meter)
+    question_asked = QuestionContext(session, AskOptions(), asked.question, asked.queries, models, embedder)
+    return (await recalled(question_asked)).used
 
 
 def own_set(folder: Path, language: str) -> None:

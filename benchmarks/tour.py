@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from flows.asking import AskOptions, answer_question
-from flows.asking_view import View
 from flows.indexing import IndexOptions, build_index
+from flows.question import QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
@@ -120,7 +120,7 @@ def _communities(document: str, session: Session) -> Iterator[Stop]:
             yield Stop(step="report", lines=(title, *quotes))
 
 
-def question_stops(answer: Answer, view: View) -> Iterator[Stop]:
+def question_stops(answer: Answer, asked: QuestionContext) -> Iterator[Stop]:
     """What an answer tells of its way."""
     trace = answer.trace
     yield Stop(step="rewrite", lines=trace.queries)
@@ -133,8 +133,8 @@ def question_stops(answer: Answer, view: View) -> Iterator[Stop]:
         for one in trace.trigger
     )
     yield Stop(step="trigger", lines=tuple(triggers))
-    entities = view.session.index.entities
-    links = tuple(f"{link.text} → {entities[link.entity].name}" for link in view.links)
+    entities = asked.session.index.entities
+    links = tuple(f"{link.text} → {entities[link.entity].name}" for link in asked.links)
     yield Stop(step="retrieve: link", lines=links)
     ranked = (f"{one.score:.3f} {one.document} {one.chunk}" for one in answer.passages)
     yield Stop(step="retrieve: passages", lines=tuple(ranked))
@@ -144,9 +144,9 @@ def question_stops(answer: Answer, view: View) -> Iterator[Stop]:
     yield Stop(step="filter", lines=(f"{counts.hypothesis} hypothesis: {labels}", *judged))
     chosen = f"{route.type}, confidence {route.confidence}, margin {route.margin}: {route.reason}"
     yield Stop(step="route", lines=(f"{trace.question_type} → {chosen}",))
-    built = (f"{one.description}; {one.refused} refused | {_cut(one.text)}" for one in trace.structures)
+    built = (f"{one.description}; {one.unverified} unverified | {_cut(one.text)}" for one in trace.structures)
     yield Stop(step="structurize", lines=tuple(built))
-    document = {name: view.chunk(name).document for one in trace.subquestions for name in one.evidence}
+    document = {name: asked.chunk(name).document for one in trace.subquestions for name in one.evidence}
     parts = (
         f"{one.question} → {one.answer} ({', '.join(dict.fromkeys(document[name] for name in one.evidence))})"
         for one in trace.subquestions
@@ -161,10 +161,11 @@ async def indexed(runtime: Runtime) -> IndexReport:
     return await build_index([CORPUS], IndexOptions(), runtime)
 
 
-async def asked(question: str, session: Session) -> tuple[Answer, View]:
+async def asked(question: str, session: Session) -> tuple[Answer, QuestionContext]:
     """The answer, and how its steps saw the session."""
     answer = await answer_question(question, AskOptions(), session)
-    return answer, View(session, AskOptions(), answer.trace.rewritten, session.runtime.embedder)
+    rewritten, runtime = answer.trace.rewritten, session.runtime
+    return answer, QuestionContext(session, AskOptions(), rewritten, [rewritten], runtime.models, runtime.embedder)
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 from prompts.language.words import content_terms
 
 Label = Literal["entailment", "neutral", "contradiction"]
-# Log-odds that a passage is evidence, fitted to questions of two public sets (docs/answers.md).
+# Log-odds that a passage is evidence, fitted to questions of two public sets (`python -m benchmarks.filter` measures them).
 TOGETHER, RANK, BIAS = 1.08, -0.99, 2.85
 # From this on it counts as evidence: .97 of the evidence that the weights were fitted to does.
 FLOOR = -4.0
@@ -31,6 +31,11 @@ class Verdict:
     against: int | None = None
 
 
+def odds_of(share: float, rank: int) -> float:
+    """The log-odds that a passage is evidence; `rank` is from 1 on."""
+    return BIAS + TOGETHER * math.log(max(share, _LEAST_SHARE)) + RANK * math.log(rank)
+
+
 def judge(
     question: str, passages: Sequence[str], shares: Sequence[float | None], rarity: Callable[[str], float]
 ) -> list[Verdict]:
@@ -47,8 +52,7 @@ def judge(
         if share is None:
             helps = sum(wanted[term] for term in shared) / total >= LEAST_COVERED
         else:
-            odds = BIAS + TOGETHER * math.log(max(share, _LEAST_SHARE)) + RANK * math.log(rank)
-            helps = odds >= FLOOR
+            helps = odds_of(share, rank) >= FLOOR
         words = ", ".join(shared[:_MOST_WORDS])
         told = f"has {words}" if shared else "hangs together with what else was found" if helps else "shares nothing"
         verdicts.append(Verdict("entailment" if helps else "neutral", told))
