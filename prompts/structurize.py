@@ -105,6 +105,7 @@ class BuildTable(dspy.Signature):
     sentence 4; row "Ambel Star", column "cars", cell "sixty", sentence 5."""
 
     question: str = dspy.InputField(desc="What is wanted.")
+    structure: StructureName = dspy.InputField()
     title: str = dspy.InputField()
     sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: TableBuilt = dspy.OutputField()
@@ -125,6 +126,7 @@ class BuildGraph(dspy.Signature):
     "Kestrel Bridge" 2; "Ilse Marrand" "was born in" "Dunmarrow" 7."""
 
     question: str = dspy.InputField(desc="What is wanted.")
+    structure: StructureName = dspy.InputField()
     title: str = dspy.InputField()
     sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: GraphBuilt = dspy.OutputField()
@@ -141,6 +143,7 @@ class BuildAlgorithm(dspy.Signature):
     they are about. Invent no step, even if one seems to be missing; leave out what belongs to another procedure."""
 
     question: str = dspy.InputField(desc="What is wanted.")
+    structure: StructureName = dspy.InputField()
     title: str = dspy.InputField()
     sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: AlgorithmBuilt = dspy.OutputField()
@@ -156,6 +159,7 @@ class BuildCatalogue(dspy.Signature):
     bear on the question. A topic line names its topic and needs no more words."""
 
     question: str = dspy.InputField(desc="What is wanted.")
+    structure: StructureName = dspy.InputField()
     title: str = dspy.InputField()
     sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: CatalogueBuilt = dspy.OutputField()
@@ -202,7 +206,9 @@ class Structurize(Step):
         told = [
             lead.format(number=piece.number, title=piece.title, text=" ".join(piece.text.split())) for piece in evidence
         ]
-        prediction = await self.acall(question=wanted, title="; ".join(titles), sentences="\n".join(told))
+        prediction = await self.acall(
+            question=wanted, structure=self.structure, title="; ".join(titles), sentences="\n".join(told)
+        )
         found: dict[str, list[Evidence]] = {piece.document: [] for piece in evidence}
         for label, attribute, value, sentence in _rows(prediction.built):
             piece = by_number.get(sentence, evidence[0])

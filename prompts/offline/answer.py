@@ -167,7 +167,13 @@ def asked_of(question: str, rarity: Rarity, known: frozenset[str]) -> Asked:
     kind = next((kind for kind, (asks, _) in _PATTERNS.items() if asks.search(question)), "")
     focus = {spelled.get(term, term): near for term, near in focus_of(question, frozenset().union(*names)).items()}
     total = sum(weights.values()) or 1.0
-    return Asked({term: weight / total for term, weight in weights.items()}, tuple(filter(None, names)), kind, focus, is_han(question))
+    return Asked(
+        {term: weight / total for term, weight in weights.items()},
+        tuple(filter(None, names)),
+        kind,
+        focus,
+        is_han(question),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -228,7 +234,9 @@ class _Piece:
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
         gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
         gain += KIND if self.fits else 0.0
-        return self.news * gain / (1 + LENGTH * (self.unit.end - self.unit.start) / 100) - RANK * (self.passage.number - 1)
+        return self.news * gain / (1 + LENGTH * (self.unit.end - self.unit.start) / 100) - RANK * (
+            self.passage.number - 1
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -339,7 +347,8 @@ def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
         other.passage.number == piece.passage.number
         and abs(other.place - piece.place) == 1
         and other.unit.kind == "plain"
-        and "\n\n" not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
+        and "\n\n"
+        not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
         for other, _ in chosen
     )
 
@@ -351,8 +360,9 @@ def _length(asked, piece):
 
 def _repeats(piece, best, asked):
     text, other = _text(piece), _text(best)
-    if text == other: return True
-    a,b=_span(asked,best)
+    if text == other:
+        return True
+    a, b = _span(asked, best)
     return piece.passage.number == best.passage.number and piece.unit.start < b and a < piece.unit.end
 
 
@@ -388,7 +398,7 @@ def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
     for place, first in enumerate(breaks[:-1]):
         last = max((b for b in breaks[place + 1 :] if b - first <= SHORT), default=0)
         if last:
-            worth = asked.weigh(frozenset(asked.weights) & frozenset(terms(text[first:last]))) 
+            worth = asked.weigh(frozenset(asked.weights) & frozenset(terms(text[first:last])))
             worth += KIND * asked.fits(text[first:last]) + 0.0001 * (last - first)
             if worth > most:
                 best, most = (first, last), worth

@@ -52,7 +52,9 @@ def quotables(text: str) -> tuple[Quotable, ...]:
         if piece.kind != "row":
             header = None
         elif _RULE.match(line):
-            header = (pieces[place - 1].start, pieces[place - 1].end) if found and pieces[place - 1].kind == "row" else None
+            header = (
+                (pieces[place - 1].start, pieces[place - 1].end) if found and pieces[place - 1].kind == "row" else None
+            )
             if header is not None:
                 found.pop()  # the row above the rule names the columns: it is shown with every row, never alone
             continue
@@ -69,7 +71,9 @@ def _pieces(text: str) -> list[Unit]:
     """The units of a text, the sentences of one list item joined."""
     found: list[Unit] = []
     for unit in units(text):
-        joins = unit.kind == "item" and found and found[-1].kind == "item" and "\n" not in text[found[-1].end : unit.start]
+        joins = (
+            unit.kind == "item" and found and found[-1].kind == "item" and "\n" not in text[found[-1].end : unit.start]
+        )
         if joins and unit.end - found[-1].start <= LONGEST:
             found[-1] = Unit(found[-1].start, unit.end, "item")
         else:
@@ -92,7 +96,11 @@ def _whole(text: str, pieces: Sequence[Unit], place: int) -> tuple[tuple[int, in
 def _under(pieces: Sequence[Unit], place: int) -> Sequence[Unit]:
     """The list, table or code right under a line."""
     end = place + 1
-    while end < len(pieces) and pieces[end].kind == pieces[place + 1].kind and pieces[end].kind not in ("plain", "heading"):
+    while (
+        end < len(pieces)
+        and pieces[end].kind == pieces[place + 1].kind
+        and pieces[end].kind not in ("plain", "heading")
+    ):
         end += 1
     return pieces[place + 1 : end]
 

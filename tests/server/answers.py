@@ -13,7 +13,7 @@
 | filter | entailment where two content words are shared, else neutral |
 | route | by keywords |
 | choose | the whole where the question says "themes", "often", "across" or 哪些, else a part |
-| structurize | an element for each sentence with a figure, else for the first sentence |
+| structurize | an element for each sentence with a figure, else for the first sentence, in the form of the structure |
 | decompose | the question; two parts where it holds " and " |
 | tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
 | classify | s*o for two names, else sp* |
@@ -27,6 +27,7 @@
 | table | the first figure of each sentence, without commas |
 | schema | the last two words |
 | answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
+| reduce | the points as they are |
 """
 
 import re
@@ -39,8 +40,10 @@ from tests.server.outputs import (
     Answer,
     Answered,
     Born,
+    Cell,
+    Cells,
     Claim,
-    Element,
+    Done,
     Entity,
     Example,
     Extraction,
@@ -49,14 +52,18 @@ from tests.server.outputs import (
     Judgements,
     Keys,
     Kind,
+    Line,
+    Lines,
+    Link,
     Parts,
     Relation,
     Report,
     Rewriting,
     Routed,
     Scope,
-    Structure,
+    Steps,
     Summary,
+    Triples,
     Tuned,
     Verdict,
     Verdicts,
@@ -187,7 +194,7 @@ def judge_passages(fields: Fields) -> Judgements:
     """The rule of the step `filter`."""
     asked = content_words(_text(fields, "question"))
     judged = []
-    for number, passage in _numbered(_items(fields, "passages")):
+    for number, passage in _pieces(_text(fields, "passages")):
         shared = sorted(asked & content_words(passage))
         label = "entailment" if len(shared) >= LEAST_SHARED else "neutral"
         judged.append(Judgement(number, f"shares {', '.join(shared) or 'nothing'}", label))
@@ -207,17 +214,29 @@ def choose(fields: Fields) -> Scope:
     return Scope("whole" if whole else "part", 0.9, "by its words")
 
 
-def structurize(fields: Fields) -> Structure:
-    """Where a sentence holds figures the element's value is the first of them, exactly as written."""
-    title, given = _text(fields, "title"), _numbered(_items(fields, "sentences"))
-    elements = tuple(
-        Element(title, " ".join(sorted(content_words(text))[:3]), figures(text)[0], number)
-        for number, text in given
-        if figures(text)
-    )
-    if given and not elements:
-        elements = (Element("1", "", given[0][1], given[0][0]),)
-    return Structure(f"{title}: {len(elements)} elements", elements)
+def structurize(fields: Fields) -> Cells | Triples | Steps | Lines:
+    """An element for each sentence with a figure (the first of them, exactly as written), else for the first one."""
+    title, given = _text(fields, "title"), _numbered(_text(fields, "sentences").splitlines())
+    told = [(number, text) for number, text in given if figures(text)] or given[:1]
+    about = f"{title}: {len(told)} elements"
+    structure = _text(fields, "structure")
+    if structure == "graph":
+        named = [(number, text, names(text)) for number, text in told]
+        links = [
+            Link(found[0], _between(text, *found[:2]), found[1], number)
+            for number, text, found in named
+            if len(found) > 1
+        ]
+        return Triples(about, tuple(links))
+    if structure == "algorithm":
+        return Steps(about, tuple(Done(str(place), "", text, number) for place, (number, text) in enumerate(told, 1)))
+    if structure == "catalogue":
+        return Lines(about, tuple(Line(str(place), text, number) for place, (number, text) in enumerate(told, 1)))
+    cells = [
+        Cell(title, " ".join(sorted(content_words(text))[:3]), (figures(text) or [text])[0], number)
+        for number, text in told
+    ]
+    return Cells(about, tuple(cells))
 
 
 def decompose(fields: Fields) -> Parts:
@@ -229,7 +248,7 @@ def decompose(fields: Fields) -> Parts:
 def answer(fields: Fields) -> Answer:
     asked = content_words(_text(fields, "question"))
     best, shared, marker = "", LEAST_SHARED - 1, 0
-    for number, piece in _numbered(_items(fields, "evidence")):
+    for number, piece in _pieces(_text(fields, "evidence")):
         for sentence in sentences(piece.partition(": ")[2] or piece):
             if len(asked & content_words(sentence)) > shared:
                 best, shared, marker = sentence, len(asked & content_words(sentence)), number
@@ -237,6 +256,18 @@ def answer(fields: Fields) -> Answer:
         return Answer("", (), answerable=False)
     values = [*figures(best), *(name for name in names(best) if not content_words(name) & asked)]
     return Answer(f"{best.rstrip('.。')} [{marker}].", tuple(values[:1]), answerable=True)
+
+
+def reduce_points(fields: Fields) -> Answer:
+    """The points of the notes as they are, the best first; the rule of the step `reduce`."""
+    points = re.findall(r"^\(\d+\) (.*)$", _text(fields, "notes"), re.M)
+    return Answer("\n".join(points), (), answerable=bool(points))
+
+
+def _pieces(evidence: str) -> list[tuple[int, str]]:
+    """Numbered pieces of evidence, as `[n] title: text` with a blank line between them."""
+    found = re.split(r"^\[(\d+)\] ", evidence, flags=re.M)
+    return [(int(number), text.strip()) for number, text in zip(found[1::2], found[2::2], strict=True)]
 
 
 def tune(fields: Fields) -> Tuned:
@@ -269,6 +300,7 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "structurize": structurize,
     "decompose": decompose,
     "answer": answer,
+    "reduce": reduce_points,
     "tune": tune,
     "classify": traversal.classify,
     "plan": traversal.plan,

@@ -17,10 +17,10 @@ INPUTS: dict[str, dict[str, object]] = {
     "report": {"entities": ["Ada: is here"], "statements": ["[1] Ada is here."]},
     "rewrite": {"question": "Where?", "history": []},
     "keywords": {"question": "Where was Ada Lovelace born?"},
-    "filter": {"question": "Where?", "hypothesis": "-", "known": [], "passages": ["[0] Here."]},
+    "filter": {"question": "Where?", "hypothesis": "-", "passages": "[1] T: Here."},
     "choose": {"question": "Where?", "documents": ["Orla Bridge"]},
     "route": {"question": "Where?", "core_content": []},
-    "structurize": {"question": "?", "structure": "table", "title": "T", "sentences": ["[1] It is 4 m."]},
+    "structurize": {"question": "?", "structure": "table", "title": "T", "sentences": "[1] It is 4 m."},
     "decompose": {"question": "Where?", "knowledge": []},
     "tune": {"sample": [f"T: {PASSAGE}"]},
     "classify": {"question": "Ada Lovelace and Babbage?", "names": ["Ada Lovelace", "Babbage"]},
@@ -33,7 +33,13 @@ INPUTS: dict[str, dict[str, object]] = {
     "direct": {"question": "Where is Ada Lovelace?"},
     "table": {"attributes": ["[0] length"], "title": "T", "sentences": ["[0] It is 4 m long."]},
     "schema": {"question": "Where is the bridge length?", "titles": ["T"]},
-    "answer": {"question": "Where is Ada Lovelace?", "found": [], "evidence": [f"[1] T: {PASSAGE}"]},
+    "answer": {"question": "Where is Ada Lovelace?", "response": "", "notes": "", "evidence": f"[1] T: {PASSAGE}"},
+    "reduce": {
+        "question": "Where?",
+        "response": "",
+        "notes": "(80) She was in London. [1]",
+        "evidence": f"[1] T: {PASSAGE}",
+    },
 }
 SHOWN = '{\n "found": {\n }\n}'
 RECORDS = "E<TAB>name<TAB>kind<TAB>description\nR<TAB>source<TAB>target<TAB>predicate\nEND"

@@ -139,21 +139,74 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """One element of a structure."""
+class Cell:
+    """One cell of a table."""
 
-    label: str
-    attribute: str
-    value: str
+    row: str
+    column: str
+    cell: str
     sentence: int
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
-    """A document's elements."""
+class Cells:
+    """A table."""
 
     description: str
-    elements: tuple[Element, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One triple."""
+
+    head: str
+    relation: str
+    tail: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """A graph."""
+
+    description: str
+    triples: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One step of a procedure."""
+
+    number: str
+    condition: str
+    action: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """An algorithm."""
+
+    description: str
+    steps: tuple[Done, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of an outline."""
+
+    number: str
+    text: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A catalogue."""
+
+    description: str
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +279,10 @@ Answered = (
     | Judgements
     | Routed
     | Scope
-    | Structure
+    | Cells
+    | Triples
+    | Steps
+    | Lines
     | Parts
     | Answer
     | Tuned

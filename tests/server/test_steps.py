@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from prompts.answer import AnswerStep
+from prompts.answer import AnswerStep, ReduceStep
 from prompts.classify import Classify
 from prompts.decompose import Decompose
 from prompts.direct import Direct
@@ -35,7 +35,7 @@ from tests.server.inputs import INPUTS, PASSAGE
 
 STEPS = (
     AnswerStep, Classify, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
-    PlanTable, PlanTraversal, Rate, ReadSchema, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
+    PlanTable, PlanTraversal, Rate, ReadSchema, ReduceStep, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
     WriteTable,
 )  # fmt: skip
 
