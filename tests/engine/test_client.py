@@ -302,6 +302,21 @@ async def test_all_answers_that_have_come_are_kept_before_one_of_them_is_read() 
     assert kept_at == [8] * 8
 
 
+async def test_no_call_goes_out_before_the_answer_whose_slot_it_takes_is_kept() -> None:
+    """The bound of what a killed process may lose: the calls under way and those answered but not kept, together."""
+    open_calls: list[int] = []
+
+    async def said(_: Call) -> Any:
+        open_calls.append(len(bench.transport.calls) - len(bench.cache.rows))
+        await asyncio.sleep(0)
+        return "ok"
+
+    bench = Bench(said, concurrency=3)
+    await bench.ask(*(call_of(str(number)) for number in range(30)))
+    assert len(open_calls) == 30
+    assert max(open_calls) == 3
+
+
 @pytest.mark.parametrize("row", ["", "[1]", '{"text": "not in form"}', '{"answer": 1}'])
 async def test_a_cached_row_that_cannot_be_read_is_asked_again_and_replaced(row: str) -> None:
     bench = Bench(["ok"])
