@@ -26,6 +26,26 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS, ANSWERED, IN_FLIGHT = 150, 40, 16
 PATIENCE = 120  # seconds
 RUN = "import asyncio, sys; from flows.index import index; asyncio.run(index(sys.argv[1], workspace=sys.argv[2]))"
+# The signal comes while a callback of the event loop runs: asyncio logs what is raised there, and goes on.
+IN_A_CALLBACK = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from flows.index import index
+
+async def main():
+    loop = asyncio.get_running_loop()
+
+    def look():
+        if Path(sys.argv[3]).exists():
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            loop.call_later(0.05, look)
+
+    look()
+    await index(sys.argv[1], workspace=sys.argv[2])
+
+asyncio.run(main())
+"""
 SERVE = "from flows.index import index; index.serve(name='stopped', print_starting_message=False)"
 
 
@@ -85,13 +105,19 @@ async def is_clean_and_can_go_on(workspace: Path, source: Path, server: Server) 
     assert calls(server) - before == DOCUMENTS - ANSWERED
 
 
-async def test_a_terminated_run_leaves_the_workspace_clean(source: Path, tmp_path: Path, model_server: Server) -> None:
+@pytest.mark.parametrize("code", [RUN, IN_A_CALLBACK], ids=["from outside", "in a callback"])
+async def test_a_terminated_run_leaves_the_workspace_clean(
+    code: str, source: Path, tmp_path: Path, model_server: Server
+) -> None:
     from prefect.client.orchestration import get_client
 
-    workspace = tmp_path / "ws"
-    with process(RUN, source, workspace) as running:
+    workspace, now = tmp_path / "ws", tmp_path / "now"
+    with process(code, source, workspace, now) as running:
         await in_mid_extraction(model_server)
-        running.terminate()
+        if code == IN_A_CALLBACK:
+            now.touch()
+        else:
+            running.terminate()
         assert running.wait(timeout=PATIENCE) != 0
     async with get_client() as client:
         state = (await client.read_flow_run(await run_of(f"index {source}"))).state
