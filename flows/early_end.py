@@ -1,5 +1,8 @@
 """What happens when a run fails, crashes or is cancelled? It is said in words, and the workspace is left clean."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 
 import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
@@ -8,6 +11,7 @@ import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, b
 from prefect import Flow, State
 from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
+from prefect.exceptions import ExternalSignal
 from prefect.flows import FlowStateHook
 from prefect.logging.loggers import flow_run_logger
 
@@ -48,6 +52,39 @@ def told_by(name: str) -> Hooks:
         )
 
     return Hooks(on_failure=[early_end], on_crashed=[early_end], on_cancellation=[early_end])
+
+
+@asynccontextmanager
+async def ended_by_signals() -> AsyncIterator[None]:
+    """Around the work of a flow: SIGTERM ends it also where it comes while a callback of the event loop runs.
+
+    Prefect's handler raises wherever the main thread is just then. What is raised in a callback asyncio only logs: the
+    run would go on to its end, and what models cost with it.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    before = loop.get_exception_handler()
+    signals: list[ExternalSignal] = []
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, ExternalSignal) and task is not None:
+            signals.append(error)
+            task.cancel()
+        elif before is not None:
+            before(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if signals and task is not None:
+            task.uncancel()
+            raise signals[0] from None
+        raise
+    finally:
+        loop.set_exception_handler(before)
 
 
 def _left(workspace: Workspace) -> str:

@@ -169,7 +169,7 @@ def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: S
         assert publish(root, {name: f"{number} {name * (200 + number)}" for name in "abc"}, keep=1) == number
     (root / "stop").touch()
     for reader in readers:
-        outcome, _ = reader.communicate(timeout=30)
+        outcome, _ = reader.communicate(timeout=180)
         word, reads, generations = outcome.split(maxsplit=2)
         assert word == "done", outcome
         assert int(reads) >= int(generations) >= 2

@@ -51,8 +51,9 @@ def read_on(root: Path, chroma_url: str) -> None:
     seen: set[int] = set()
     reads = 0
     generation = workspace.read()
-    say("reading")
-    while not (root / "stop").exists():
+    last = False
+    while not last:
+        last = (root / "stop").exists()
         if workspace.changed(generation):
             generation.close()
             generation = workspace.read()
@@ -66,6 +67,8 @@ def read_on(root: Path, chroma_url: str) -> None:
             return
         seen.add(generation.number)
         reads += 1
+        if reads == 1:
+            say("reading")
     generation.close()
     say(f"done {reads} {len(seen)}")
 
