@@ -40,12 +40,16 @@ class Pointer(Record):
 
 
 class Manifest(Record):
-    """What is known of a generation without opening it; `forgotten` are the documents that it keeps out."""
+    """What is known of a generation without opening it.
+
+    `forgotten` are the documents that it keeps out, `database_bytes` the size of its database (None: not known).
+    """
 
     number: int
     created: str
     counts: dict[str, int] = Field(default_factory=dict)
     forgotten: tuple[str, ...] = ()
+    database_bytes: int | None = None
 
 
 class Layout:

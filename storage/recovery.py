@@ -29,6 +29,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from storage.database import Database
+from storage.documents import DocumentReader
 from storage.errors import StorageError, UnknownGeneration
 from storage.layout import (
     DATABASE,
@@ -166,12 +167,16 @@ def is_retired(folder: Path) -> bool:
 
 
 def damage(folder: Path, number: int, whole: bool = False) -> str:
-    """What is wrong with a generation's files, or nothing: the manifest, and whether the database can be opened.
+    """What is wrong with a generation's files, or nothing: the manifest, and whether the database is whole and opens.
 
     `whole` reads every column of every table too, for DuckDB checks its blocks when it reads them: about 3 s for 1 GB.
     Raises OSError where the files may not be read, WorkspaceFormatError for the schema of another version.
     """
-    return _manifest_damage(folder, number) or _database_damage(folder / DATABASE, whole)
+    problem = _manifest_damage(folder, number) or _database_damage(folder / DATABASE, whole)
+    if problem:
+        return problem
+    wanted, there = read_manifest(folder).database_bytes, (folder / DATABASE).stat().st_size
+    return f"{DATABASE} has {there} bytes instead of {wanted}" if wanted not in (None, there) else ""
 
 
 def _manifest_damage(folder: Path, number: int) -> str:
@@ -357,11 +362,11 @@ def _listed(numbers: Collection[int]) -> str:
 def _renew_manifest(folder: Path, number: int) -> None:
     database = Database.open(folder / DATABASE)
     try:
-        counts, forgotten = MetaReader(database).counts(), database.strings("SELECT document FROM forgotten")
+        counts, forgotten = MetaReader(database).counts(), DocumentReader(database).forgotten()
     finally:
         database.close()
     created = datetime.fromtimestamp((folder / DATABASE).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    write_manifest(folder, Manifest(number=number, created=created, counts=counts, forgotten=tuple(sorted(forgotten))))
+    write_manifest(folder, Manifest(number=number, created=created, counts=counts, forgotten=tuple(forgotten)))
 
 
 def _complete(layout: Layout, found: Survey, current: int | None) -> None:

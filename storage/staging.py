@@ -116,7 +116,10 @@ class Staging:
         if afresh:
             Database.rewrite(self._folder / DATABASE)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = Manifest(number=self.number, created=created, counts=counts, forgotten=forgotten)
+        manifest = Manifest(
+            number=self.number, created=created, counts=counts, forgotten=forgotten,
+            database_bytes=(self._folder / DATABASE).stat().st_size,
+        )  # fmt: skip
         write_manifest(self._folder, manifest)
         (self._folder / LEASE).touch()
         sync_tree(self._folder)
