@@ -26,8 +26,8 @@ from storage.errors import ArchiveError, NoGeneration, StorageError, UsageError,
 from storage.layout import DATABASE, LEASE, MANIFEST, MEND, Layout, Pointer, sync_tree
 from storage.locks import Lease
 from storage.records import Record
-from storage.recovery import survey
 from storage.sqlite import SIDE_VERSION
+from storage.survey import survey
 
 CONTENTS = "archive.json"
 VERSION = 1

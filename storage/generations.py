@@ -18,11 +18,12 @@ from storage.errors import NoGeneration, StorageError, UnknownGeneration, Worksp
 from storage.layout import DATABASE, LEASE, MEND, Layout, Manifest, empty, read_manifest, size_of, sync, sync_tree
 from storage.locks import Lease, WriterLock
 from storage.records import Record
-from storage.recovery import Survey, damage, is_retired, mend, needs_mending, publish_again, survey
+from storage.recovery import mend, needs_mending, publish_again
 from storage.retention import remove_old
 from storage.rooms import Generation
 from storage.side import SideStore
 from storage.staging import Staging, build_index
+from storage.survey import Survey, damage, is_retired, survey
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds

@@ -5,7 +5,7 @@ import shutil
 from storage.errors import WorkspaceFormatError
 from storage.layout import LEASE, Layout, sync
 from storage.locks import Lease
-from storage.recovery import Survey, damage, survey
+from storage.survey import Survey, damage, survey
 
 
 def remove_old(layout: Layout, keep: int) -> list[int]:

@@ -4,9 +4,9 @@ from storage.generations import Workspace
 from storage.layout import LEASE, Layout, size_of
 from storage.locks import Lease
 from storage.records import Record
-from storage.recovery import survey
 from storage.retention import stay
 from storage.side import SidePart
+from storage.survey import survey
 
 
 class GenerationSize(Record):

@@ -23,9 +23,10 @@ from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, empty, sy
 from storage.locks import WriterLock
 from storage.meta import MetaWriter
 from storage.postings import PostingWriter
-from storage.recovery import mark_published, mark_retired, survey
+from storage.recovery import mark_published, mark_retired
 from storage.resolutions import ResolutionWriter
 from storage.retention import remove_old
+from storage.survey import survey
 from storage.vectors import VectorReader, VectorWriter
 
 logger = logging.getLogger(__name__)
@@ -139,7 +140,7 @@ class Staging:
     def _switch(self, retire: Collection[int]) -> dict[int, int]:
         """Publishes the folder; returns the switches so far.
 
-        See `storage.recovery` for the order, and what becomes of a run that is killed in between.
+        See `storage.survey` for the order, and what becomes of a run that is killed in between.
         """
         layout = self._layout
         if layout.pointer_text() is None:
