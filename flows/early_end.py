@@ -18,7 +18,7 @@ from prefect.logging.loggers import flow_run_logger
 from flows.published import resource_of
 from flows.settings import load_settings
 from prompts.engine.redact import redacted
-from storage.errors import NoGeneration, TrellisError, WorkspaceLocked
+from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
 from storage.generations import Workspace
 
 
@@ -43,12 +43,13 @@ def told_by(name: str) -> Hooks:
             logger.warning("Nothing was looked after: %s", error)
             return
         workspace = Workspace(settings.workspace, settings.keep_generations)
-        logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, _left(workspace))
+        left, generation = _left(workspace)
+        logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, left)
         emit_event(
             event=f"trellis.{name}.{end}",
             resource=resource_of(settings.workspace),
             related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
-            payload={"reason": redacted(state.message or ""), "generation": workspace.current()},
+            payload={"reason": redacted(state.message or ""), "generation": generation},
         )
 
     return Hooks(on_failure=[early_end], on_crashed=[early_end], on_cancellation=[early_end])
@@ -87,15 +88,18 @@ async def ended_by_signals() -> AsyncIterator[None]:
         loop.set_exception_handler(before)
 
 
-def _left(workspace: Workspace) -> str:
-    """What the workspace is like now, after what nobody needs was discarded."""
+def _left(workspace: Workspace) -> tuple[str, int | None]:
+    """What the workspace is like now, after what nobody needs was discarded; its current generation."""
     try:
         workspace.clean()
     except NoGeneration:
-        return f"Nothing is published in {workspace.root} yet; the next run goes on from what models have answered."
+        told = f"Nothing is published in {workspace.root} yet; the next run goes on from what models have answered."
+        return told, None
     except WorkspaceLocked:
-        return f"Another run writes {workspace.root}: nothing of it was touched."
+        return f"Another run writes {workspace.root}: nothing of it was touched.", workspace.current()
+    except StorageError as error:
+        return str(error), None
     return (
         f"Generation {workspace.current()} of {workspace.root} stays as it was; the next run goes on from what models "
         "have answered."
-    )
+    ), workspace.current()

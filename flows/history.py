@@ -31,6 +31,7 @@ async def index_run(sources: Sequence[str | Path], options: IndexOptions, runtim
     A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
     """
     started = _now()
+    runtime.workspace.recover(from_nothing=True)
     before = _hashes(runtime)
     async with _failures_remembered("index", started, runtime):
         try:

@@ -67,6 +67,7 @@ async def index(
         begin(settings)
         runtime = within(open_runtime(settings, progress.tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
+        runtime.workspace.recover(from_nothing=True)
         before = documents_now(runtime)
         async with ended_by_signals(), progress:
             report = await _within(minutes, sources, IndexOptions(full=full, allow_removals=allow_removals), runtime)

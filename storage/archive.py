@@ -22,11 +22,12 @@ from pydantic import Field, ValidationError
 
 from storage.archive_check import check_generation, check_side
 from storage.database import SCHEMA_VERSION
-from storage.errors import ArchiveError, NoGeneration, UsageError, WorkspaceFormatError
-from storage.layout import DATABASE, LEASE, MANIFEST, Layout, Pointer, sync_tree
+from storage.errors import ArchiveError, NoGeneration, StorageError, UsageError, WorkspaceFormatError
+from storage.layout import DATABASE, LEASE, MANIFEST, MEND, Layout, Pointer, sync_tree
 from storage.locks import Lease
 from storage.records import Record
 from storage.sqlite import SIDE_VERSION
+from storage.survey import survey
 
 CONTENTS = "archive.json"
 VERSION = 1
@@ -141,7 +142,9 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
             if pointer.current is None:
                 raise NoGeneration(layout.root)
             leases.close()
-            taken = {number: Lease.take(layout.folder(number) / LEASE) for number in layout.numbers()}
+            if not (layout.folder(pointer.current) / LEASE).exists() and layout.pointer() == pointer:
+                raise StorageError(layout.folder(pointer.current), "the current generation is not whole", MEND)
+            taken = {number: Lease.take(layout.folder(number) / LEASE) for number in survey(layout).published}
             numbers = [number for number, lease in taken.items() if lease is not None]
             for lease in taken.values():
                 if lease is not None:

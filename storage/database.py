@@ -6,6 +6,7 @@ of numpy arrays needs a tenth of a second. So rows are turned into columns here,
 
 import gc
 import json
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,15 +59,15 @@ class Database:
         try:
             database = cls(path, duckdb.connect(str(path), read_only=read_only), read_only)
         except duckdb.Error as error:
-            raise StorageError(path, f"the database cannot be opened ({error})") from error
+            raise StorageError(path, f"the database cannot be opened ({_first_line(error)})") from error
         try:
             found = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
             if found != [str(SCHEMA_VERSION)]:
                 raise WorkspaceFormatError(path.parent, int(found[0]) if found else 0, SCHEMA_VERSION)
         except duckdb.Error as error:
             database.close()
-            raise StorageError(path, f"this is not a generation of ours ({error})") from error
-        except WorkspaceFormatError:
+            raise StorageError(path, f"this is not a generation of ours ({_first_line(error)})") from error
+        except (StorageError, WorkspaceFormatError):
             database.close()
             raise
         return database
@@ -162,6 +163,15 @@ class Database:
         """The first column, which must hold text."""
         return [str(row[0]) for row in self.rows(sql, parameters)]
 
+    def read_everything(self) -> None:
+        """Reads every column of every table of ours; StorageError where one is missing or damaged."""
+        schema = files("storage").joinpath("schema.sql").read_text("utf-8")
+        for table in re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE):
+            try:
+                self.rows(f"SELECT max(hash(COLUMNS(*))) FROM {table}")
+            except duckdb.ProgrammingError as error:
+                raise StorageError(self.path, f"its table {table} cannot be read ({error})") from error
+
     def number(self, sql: str, parameters: Sequence[Parameter] = ()) -> int:
         """The first column of the first row, which must hold a whole number."""
         value = self.rows(sql, parameters)[0][0]
@@ -179,12 +189,27 @@ class Database:
     def _reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
         # Executing and fetching on one connection from two threads mixes up their results: a reader gets its own
         # cursor. A writer must stay on the connection that holds the transaction.
-        if self.read_only:
-            with self._connection.cursor() as cursor:
-                yield cursor
-        else:
-            with self._turn:
-                yield self._connection
+        try:
+            if self.read_only:
+                with self._connection.cursor() as cursor:
+                    yield cursor
+            else:
+                with self._turn:
+                    yield self._connection
+        except duckdb.Error as error:
+            if self.read_only and _is_damage(error):
+                raise StorageError(self.path, f"the database is damaged ({_first_line(error)})") from error
+            raise
+
+
+def _is_damage(error: duckdb.Error) -> bool:
+    """DuckDB reports a block whose checksum is wrong with the plainest of its errors."""
+    unreadable = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
+    return type(error) is duckdb.Error or isinstance(error, unreadable)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
 
 
 _FIELD_OF = {column: field for field, column in _COLUMN_OF.items()}

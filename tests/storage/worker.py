@@ -15,20 +15,22 @@ from tests.storage.samples import MODEL, put, same_ranking, vector
 
 
 def die_writing(root: Path, moment: str) -> None:
-    """Killed by itself in a run: in a transaction, or as the renaming of the folder or of the pointer begins."""
+    """Killed by itself in a run that retires the current generation: in a transaction, or as a file or folder whose
+    name ends so is put in its place."""
 
     def die_renaming(event: str, arguments: tuple[object, ...]) -> None:
         if event == "os.rename" and str(arguments[1]).endswith(moment):
             os.kill(os.getpid(), signal.SIGKILL)
 
     with Workspace(root).write() as staging:
+        base = staging.base_number
         put(staging, "doomed", "this text must never be seen " * 5)
         if moment == "transaction":
             with staging.transaction():
                 staging.documents.remove_documents(["a"])
                 os.kill(os.getpid(), signal.SIGKILL)
         sys.addaudithook(die_renaming)
-        staging.publish()
+        staging.publish(retire=[] if base is None else [base])
 
 
 def hold_lock(root: Path, _: str) -> None:
