@@ -117,7 +117,7 @@ def test_a_damaged_index_is_answered_from_the_database_and_rebuilt(
     damage(root / "generations" / "000001" / "chroma-1")
     with Workspace(root).read() as generation, caplog.at_level(logging.WARNING):
         assert generation.vectors.search(vector("q"), 3) == generation.vectors.exact_search(vector("q"), 3)
-        assert "rebuild_vectors" in caplog.text
+        assert "`trellis clean --vectors`" in caplog.text
     assert Workspace(root).rebuild_vectors() == 18
     assert len(index_folders(root, 1)) == 1
     assert_search_is_exact(root, caplog)
