@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
@@ -25,8 +26,16 @@ from pydantic import Field, ValidationError
 
 from storage.archive_check import Unfit, check_generation, check_side
 from storage.database import SCHEMA_VERSION
-from storage.errors import ArchiveError, Damaged, NoGeneration, UsageError, WorkspaceFormatError
-from storage.faults import fault_of, faults_told, writable
+from storage.errors import (
+    ArchiveError,
+    Damaged,
+    DiskFull,
+    NoGeneration,
+    NotPermitted,
+    UsageError,
+    WorkspaceFormatError,
+)
+from storage.faults import fault_of, faults_told
 from storage.layout import DATABASE, LEASE, MANIFEST, Layout, Pointer, sync, sync_tree
 from storage.locks import Lease
 from storage.records import Record
@@ -39,8 +48,17 @@ _SIDE = "side.sqlite"
 _TAILORING = "tailoring.toml"
 _MOST_CONTENTS = 16 << 20  # bytes
 _BLOCK = 1 << 20
+
+
+def _zstd_error() -> type[Exception]:
+    """Of the reader that Python 3.14 brought."""
+    has = "zst" in tarfile.TarFile.OPEN_METH
+    found: type[Exception] = import_module("compression.zstd").ZstdError if has else tarfile.ReadError
+    return found
+
+
 # How the readers of tar and of each compression say that a file is not as it should be.
-_UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+_UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, _zstd_error())
 _NO_SIDE = (
     "Move side.sqlite out of the workspace, or put an earlier copy of it there: without it memory, kept answers and "
     "vectors and the history of runs are lost, and nothing of what is indexed."
@@ -89,9 +107,9 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
     kind = _kind(file)
     if file.exists():
         raise UsageError(f"{file} is there already.", "Name another file, or remove this one first.")
-    with _held(Layout(root)) as (pointer, kept), faults_told(file), tempfile.TemporaryDirectory() as aside:
+    with _held(Layout(root)) as (pointer, kept), _temporary_folder() as aside, faults_told(file):
         numbers = _whole(Layout(root), kept, pointer, file)
-        sources = _sources(Layout(root), numbers, Path(aside), file)
+        sources = _sources(Layout(root), numbers, aside, file)
         contents = _Contents(
             version=VERSION, schema_version=SCHEMA_VERSION, side_version=SIDE_VERSION,
             created=datetime.now(UTC).isoformat(timespec="seconds"), current=pointer.current or 0, last=pointer.last,
@@ -151,6 +169,14 @@ def _kind(file: Path) -> str:
 
 
 @contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    with faults_told("The folder for temporary files"):
+        folder = tempfile.TemporaryDirectory()
+    with folder as path:
+        yield Path(path)
+
+
+@contextmanager
 def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
     """The pointer and the numbers of the generations, which stay until the block ends."""
     with ExitStack() as leases:
@@ -199,13 +225,15 @@ def _sources(layout: Layout, numbers: Sequence[int], aside: Path, file: Path) ->
 
 def _copied_side(source: Path, copy: Path, file: Path) -> Path:
     """A whole copy of the side store, or ArchiveError."""
-    # A disk that is read-only has no room for what readers of a log share; then nobody writes it either.
-    alone = "" if writable(source) else "&immutable=1"
     try:
-        with faults_told(source):
-            there = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro{alone}", uri=True)
-            with closing(there), closing(sqlite3.connect(copy)) as here:
-                there.backup(here)
+        try:
+            _back_up(source, copy)
+        except (NotPermitted, DiskFull):
+            # Even reading needs room beside it. Where there is none nobody writes, and files are as good as a backup.
+            for ending in ("", "-wal"):
+                if (there := source.with_name(f"{source.name}{ending}")).is_file():
+                    with faults_told(copy):
+                        shutil.copyfile(there, copy.with_name(f"{copy.name}{ending}"))
         with closing(SideDatabase(copy)) as ours:
             ours.is_there()  # an earlier version's gets the tables that it lacks
         check_side(copy)
@@ -215,8 +243,16 @@ def _copied_side(source: Path, copy: Path, file: Path) -> Path:
     return copy
 
 
+def _back_up(source: Path, copy: Path) -> None:
+    with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as there:
+        with faults_told(source):
+            there.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        with faults_told(copy), closing(sqlite3.connect(copy)) as here:
+            there.backup(here)
+
+
 def _described(path: Path) -> _File:
-    with path.open("rb") as stream:
+    with faults_told(path), path.open("rb") as stream:
         return _File(sha256=hashlib.file_digest(stream, "sha256").hexdigest(), size=path.stat().st_size)
 
 

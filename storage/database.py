@@ -112,8 +112,9 @@ class Database:
             if self._depth == 0:
                 self.execute("COMMIT")
 
-    def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None:
-        with self._turn, faults_told(self.path, _DAMAGED):
+    def execute(self, sql: str, parameters: Sequence[Parameter] = (), place: Path | None = None) -> None:
+        """`place` is the file that it writes, where that is another one."""
+        with self._turn, faults_told(place or self.path, _DAMAGED):
             self._connection.execute(sql, _bound(parameters))
 
     def _roll_back(self) -> None:

@@ -43,7 +43,7 @@ def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> Stor
     if isinstance(error, duckdb.Error):
         return _of_duckdb(error, place, damaged)
     if isinstance(error, OSError):
-        return _of_number(error.errno, error.strerror or str(error), error.filename or place)
+        return _of_number(error.errno, error.strerror or str(error), place)
     return None
 
 
@@ -52,7 +52,8 @@ def fault_in_words(words: str, place: str | Path, damaged: str = "") -> StorageE
     if found := _CODE.search(words):
         return _of_sqlite(int(found[1]), words, place, damaged)
     numbers = (*_NOT_PERMITTED, *_FULL, *_FAILED)
-    return next((_of_number(number, words, place) for number in numbers if os.strerror(number) in words), None)
+    said = next((number for number in numbers if os.strerror(number) in words), None)
+    return None if said is None else _of_number(said, os.strerror(said), place)
 
 
 @contextmanager
@@ -69,7 +70,12 @@ def faults_told(place: str | Path, damaged: str = "") -> Iterator[None]:
 
 def writable(path: Path) -> bool:
     """Whether a file can be changed by a database, which also makes files beside it."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    return _may(path, os.W_OK) and _may(path.parent, os.W_OK)
+
+
+def _may(path: Path, mode: int) -> bool:
+    # By the rights in force, not by those of whoever started the process.
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _of_number(number: int | None, words: str, place: str | Path) -> StorageError | None:
@@ -100,7 +106,7 @@ def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> Storag
 def _by_the_disk(path: Path, words: str) -> StorageError:
     """SQLite does not say why it could not open or write a file: the disk and the process's limits do."""
     folder = next((one for one in path.absolute().parents if one.exists()), Path("/"))
-    if not os.access(folder, os.W_OK | os.X_OK) or (path.exists() and not os.access(path, os.R_OK | os.W_OK)):
+    if not _may(folder, os.W_OK | os.X_OK) or (path.exists() and not _may(path, os.R_OK | os.W_OK)):
         return NotPermitted(path, words)
     if shutil.disk_usage(folder).free < _LITTLE or getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
         return DiskFull(path, words)

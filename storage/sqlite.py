@@ -28,8 +28,8 @@ _WAIT = 30.0  # seconds, for a lock of another process: nothing else passes by w
 _AGAIN = "Run the same command again when nobody asks or indexes."
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED = {
-    "side.sql": "Move the file away: a new one is made. With it go memory, the kept answers and vectors (models are asked "
-    "and paid again for them) and the history of runs; what is indexed stays. An archive holds an earlier copy.",
+    "side.sql": "Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go "
+    "memory, kept answers and vectors (models are paid again) and the history of runs; what is indexed stays.",
     "limits.sql": "Move the file away: a new one is made. With it goes only what was counted in the last minute.",
 }
 _WITHOUT = {
