@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.errors import NotPermitted, StorageError
-from storage.faults import fault_in_words, writable
+from storage.faults import fault_in_words, faults_told, writable
 from storage.records import Record
 from storage.seal import DATABASE, check_seal, seal
 
@@ -148,9 +148,10 @@ class ChromaIndex(VectorIndex):
 
     def __init__(self, folder: Path, create: bool = False) -> None:
         # Chroma would make an empty index at a path that does not exist.
-        if not create and not (folder / DATABASE).is_file():
-            raise StorageError(folder, "the vector index is missing", REBUILD)
         if not create:
+            with faults_told(folder):
+                if not (folder / DATABASE).is_file():
+                    raise StorageError(folder, "the vector index is missing", REBUILD)
             if not writable(folder / DATABASE):
                 raise NotPermitted(folder, "Chroma opens its files for writing only")
             check_seal(folder, REBUILD)
