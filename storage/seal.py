@@ -41,10 +41,11 @@ class _Seal(Record):
 
 def seal(folder: Path) -> None:
     """Seals a folder that Chroma has closed; opening it no longer changes its database."""
-    with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
-        connection.execute(_LEAVE_AS_IT_IS)
-    found = _Seal(chroma=version("chromadb"), files={name: _described(folder / name) for name in _sealed(folder)})
-    (folder / SEAL).write_text(found.model_dump_json() + "\n", encoding="utf-8")
+    with faults_told(folder):
+        with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
+            connection.execute(_LEAVE_AS_IT_IS)
+        found = _Seal(chroma=version("chromadb"), files={name: _described(folder / name) for name in _sealed(folder)})
+        (folder / SEAL).write_text(found.model_dump_json() + "\n", encoding="utf-8")
 
 
 def check_seal(folder: Path, remedy: str) -> None:

@@ -302,19 +302,16 @@ def test_a_damaged_older_generation_is_left_out(root: Path, tmp_path: Path, capl
     assert read_archive(tmp_path / "kept.tar", tmp_path / "ws").generations == (2,)
 
 
-@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", ""])
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, bytes])
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no tar"])
-def test_a_damaged_file_is_no_archive(archive: Path, tmp_path: Path, kind: str, damage: str) -> None:
-    with tarfile.open(archive) as read, tarfile.open(tmp_path / "damaged", f"w:{kind}") as made:
-        for entry in read:
-            made.addfile(entry, read.extractfile(entry))
-    content = bytearray((tmp_path / "damaged").read_bytes())
+def test_a_damaged_file_is_no_archive(
+    archive: Path, tmp_path: Path, compress: Callable[[bytes], bytes], damage: str
+) -> None:
+    content = bytearray(compress(b"no tar" * 99 if damage == "no tar" else gzip.decompress(archive.read_bytes())))
     if damage == "cut":
         del content[len(content) // 2 :]
     elif damage == "flipped":
         content[len(content) // 3] ^= 0x55
-    else:
-        content = bytearray({"gz": gzip, "bz2": bz2, "xz": lzma}[kind].compress(b"no tar" * 99) if kind else b"no tar")
     (tmp_path / "damaged").write_bytes(content)
     with pytest.raises(ArchiveError, match="not restored"):
         read_archive(tmp_path / "damaged", tmp_path / "in" / "ws")
