@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from storage.errors import NotPermitted, StorageError
 from storage.faults import fault_in_words, faults_told, writable
 from storage.records import Record
-from storage.seal import DATABASE, check_seal, seal
+from storage.seal import DATABASE, SEAL, check_seal, seal
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -233,8 +233,9 @@ def _build_from(
 
 
 def _copy(source: str, target: str) -> str:
-    # A reader's opening may touch the database while it is copied: SQLite's own copy waits for a whole state.
-    if Path(source).name != DATABASE:
+    # Without a seal a reader's opening may touch the database while it is copied: SQLite's own copy waits for a whole
+    # state, but is not the same file.
+    if Path(source).name != DATABASE or Path(source).with_name(SEAL).is_file():
         return str(shutil.copy2(source, target))
     there, here = sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True), sqlite3.connect(target)
     try:
