@@ -55,16 +55,19 @@ class Workspace:
     """A folder of state. Nothing is created before the first write.
 
     `chroma_url`: the Chroma server that serves the vectors; without it a folder of Chroma's in each generation does.
+    `reading`: who only reads goes on without the side store where it cannot be written.
     """
 
-    def __init__(self, root: Path, keep_generations: int = 5, chroma_url: str | None = None) -> None:
+    def __init__(
+        self, root: Path, keep_generations: int = 5, chroma_url: str | None = None, reading: bool = False
+    ) -> None:
         if keep_generations < 1:
             raise StorageError(root, f"cannot keep {keep_generations} generations", "Keep at least one.")
         self.root = root
         self.keep_generations = keep_generations
         self._layout = Layout(root)
         self._server = ChromaServer(chroma_url, self._layout.identity_file) if chroma_url else None
-        self.side = SideStore(self._layout.side_file)
+        self.side = SideStore(self._layout.side_file, reading=reading)
 
     def current(self) -> int | None:
         """The generation that readers open, or None where nothing is published; StorageError where CURRENT is lost."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from storage.errors import StorageError
+from storage.faults import faults_told
 from storage.records import Record
 
 DATABASE = "generation.duckdb"
@@ -86,7 +87,8 @@ class Layout:
     def pointer_text(self) -> bytes | None:
         """What is in CURRENT, whatever it is; None where there is no such file."""
         try:
-            return self.pointer_file.read_bytes()
+            with faults_told(self.pointer_file):
+                return self.pointer_file.read_bytes()
         except FileNotFoundError:
             return None
 
@@ -129,7 +131,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Of a generation's folder; StorageError where it is missing or damaged."""
     try:
-        return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+        with faults_told(folder / MANIFEST):
+            return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError) as error:
         raise StorageError(folder, "this generation's manifest cannot be read") from error
 
@@ -149,12 +152,17 @@ def size_of(folder: Path) -> int:
 def write_atomically(path: Path, text: str) -> None:
     """Readers see the old content or the new one, and after a power cut so do we."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    sync(path.parent)
+    with faults_told(path):
+        try:
+            with aside.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:

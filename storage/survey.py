@@ -27,7 +27,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from storage.database import Database
-from storage.errors import StorageError
+from storage.errors import DiskFailed, DiskFull, InUse, NotPermitted, StorageError
 from storage.layout import (
     DATABASE,
     MANIFEST,
@@ -155,7 +155,7 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
     """What is wrong with a generation's files, or nothing: the manifest, and whether the database is whole and opens.
 
     `whole` reads every column of every table too, for DuckDB checks its blocks when it reads them: about 3 s for 1 GB.
-    Raises OSError where the files may not be read, WorkspaceFormatError for the schema of another version.
+    Raises OSError or its StorageError where the files cannot be read for another reason, WorkspaceFormatError for the schema of another version.
     """
     problem = manifest_damage(folder, number) or database_damage(folder / DATABASE, whole)
     if problem:
@@ -188,6 +188,8 @@ def database_damage(path: Path, whole: bool) -> str:
                 database.read_everything()
         finally:
             database.close()
+    except (NotPermitted, DiskFull, DiskFailed, InUse):
+        raise  # nothing is known of its content
     except StorageError as error:
         return f"{DATABASE} cannot be read ({error.message})"
     return ""

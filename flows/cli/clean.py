@@ -16,6 +16,8 @@ def clean(options: Namespace, screen: Screen) -> int:
     places = {workspace.root, runtime.settings.cache_dir or workspace.root}
     before = sum(map(size_of, places))
     removed = workspace.clean(options.keep)
+    if options.vectors:
+        workspace.rebuild_vectors()
     if options.caches:
         caches.forget_caches()
     for store in (workspace.side, caches)[: len(places)]:

@@ -61,7 +61,7 @@ class Status(Record):
 
 def status(options: Namespace, screen: Screen) -> int:
     """Show what is there; an empty workspace says how to begin."""
-    runtime = runtime_of(options)
+    runtime = runtime_of(options, reading=True)
     found = _status(runtime)
     if screen.as_json:
         screen.json(found)
@@ -138,7 +138,7 @@ def _caches_elsewhere(runtime: Runtime) -> tuple[SidePart, ...]:
     folder = runtime.settings.cache_dir
     if folder is None or not folder.is_dir():
         return ()
-    return tuple(part for part in open_caches(runtime.settings, runtime.workspace).parts() if part.rows)
+    return tuple(part for part in open_caches(runtime.settings, runtime.workspace, reading=True).parts() if part.rows)
 
 
 def _sources(generation: Generation) -> tuple[SourceView, ...]:
