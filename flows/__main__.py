@@ -53,6 +53,7 @@ def _run(options: Namespace) -> int:
     from prompts.engine.errors import EngineError
     from prompts.engine.redact import mask_logs, redacted
     from storage.errors import TrellisError
+    from storage.faults import DATABASE_ERRORS, fault_of
 
     screen = Screen(as_json=options.json)
     mask_logs()
@@ -67,8 +68,8 @@ def _run(options: Namespace) -> int:
         # Whoever read our output has seen enough; the interpreter must not complain when it closes the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        screen.error(error)
+    except (OSError, *DATABASE_ERRORS) as error:
+        screen.error(fault_of(error, getattr(error, "filename", None) or "A file") or error)
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")

@@ -1,5 +1,8 @@
 """What happens when a run fails, crashes or is cancelled? It is said in words, and the workspace is left clean."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 
 import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
@@ -8,13 +11,14 @@ import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, b
 from prefect import Flow, State
 from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
+from prefect.exceptions import ExternalSignal
 from prefect.flows import FlowStateHook
 from prefect.logging.loggers import flow_run_logger
 
 from flows.published import resource_of
 from flows.settings import load_settings
 from prompts.engine.redact import redacted
-from storage.errors import NoGeneration, TrellisError, WorkspaceLocked
+from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
 from storage.generations import Workspace
 
 
@@ -39,26 +43,63 @@ def told_by(name: str) -> Hooks:
             logger.warning("Nothing was looked after: %s", error)
             return
         workspace = Workspace(settings.workspace, settings.keep_generations)
-        logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, _left(workspace))
+        left, generation = _left(workspace)
+        logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, left)
         emit_event(
             event=f"trellis.{name}.{end}",
             resource=resource_of(settings.workspace),
             related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
-            payload={"reason": redacted(state.message or ""), "generation": workspace.current()},
+            payload={"reason": redacted(state.message or ""), "generation": generation},
         )
 
     return Hooks(on_failure=[early_end], on_crashed=[early_end], on_cancellation=[early_end])
 
 
-def _left(workspace: Workspace) -> str:
-    """What the workspace is like now, after what nobody needs was discarded."""
+@asynccontextmanager
+async def ended_by_signals() -> AsyncIterator[None]:
+    """Around the work of a flow: SIGTERM ends it also where it comes while a callback of the event loop runs.
+
+    Prefect's handler raises wherever the main thread is just then. What is raised in a callback asyncio only logs: the
+    run would go on to its end, and what models cost with it.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    before = loop.get_exception_handler()
+    signals: list[ExternalSignal] = []
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, ExternalSignal) and task is not None:
+            signals.append(error)
+            task.cancel()
+        elif before is not None:
+            before(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if signals and task is not None:
+            task.uncancel()
+            raise signals[0] from None
+        raise
+    finally:
+        loop.set_exception_handler(before)
+
+
+def _left(workspace: Workspace) -> tuple[str, int | None]:
+    """What the workspace is like now, after what nobody needs was discarded; its current generation."""
     try:
         workspace.clean()
     except NoGeneration:
-        return f"Nothing is published in {workspace.root} yet; the next run goes on from what models have answered."
+        told = f"Nothing is published in {workspace.root} yet; the next run goes on from what models have answered."
+        return told, None
     except WorkspaceLocked:
-        return f"Another run writes {workspace.root}: nothing of it was touched."
+        return f"Another run writes {workspace.root}: nothing of it was touched.", workspace.current()
+    except StorageError as error:
+        return str(error), None
     return (
         f"Generation {workspace.current()} of {workspace.root} stays as it was; the next run goes on from what models "
         "have answered."
-    )
+    ), workspace.current()

@@ -85,6 +85,7 @@ async def _kept(made: Callable[[Staging], Edit], runtime: Runtime) -> EditReport
 
 
 async def _published(changed: Callable[[Staging], Edit], undone: bool, runtime: Runtime) -> EditReport:
+    runtime.workspace.recover()
     runtime.workspace.read().close()  # NoGeneration where there is nothing to edit
     with runtime.workspace.write() as staging:
         edit = changed(staging)

@@ -14,7 +14,7 @@ from flows.garbage import rare_collection
 from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedder import text_hash
 from prompts.language.segment import sentences
-from storage.errors import UnknownDocument, UsageError
+from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.records import Chunk, Record, Usage
 from storage.rooms import Generation
 from storage.staging import Staging
@@ -24,6 +24,8 @@ from tasks.forget import Traces
 
 class ForgetReport(Record):
     """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
+
+    Generations that cannot be read, and those that were set aside, go too: nobody can say what they hold.
 
     `same_text` are documents that stay though they say the same.
     """
@@ -72,6 +74,7 @@ async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool 
     FailureGate where what follows from the rest fails.
     """
     started = time.monotonic()
+    runtime.workspace.recover()
     runtime.workspace.read().close()  # NoGeneration before anything is written
     with runtime.workspace.write() as staging, rare_collection():
         held = _held(documents, runtime)
@@ -95,6 +98,7 @@ def let_in(documents: Sequence[str], runtime: Runtime) -> int:
 
     The next run on their source brings them back. Raises UsageError for one that is not on the list.
     """
+    runtime.workspace.recover()
     runtime.workspace.read().close()
     with runtime.workspace.write() as staging:
         out = staging.documents.forgotten()
@@ -110,8 +114,12 @@ def _held(documents: Sequence[str], runtime: Runtime) -> _Held:
     """What all kept generations hold of the documents; UnknownDocument where none has one."""
     held = _Held()
     for one in runtime.workspace.generations():
-        with runtime.workspace.read(one.number) as generation:
-            held.add(generation, documents)
+        try:
+            with runtime.workspace.read(one.number) as generation:
+                held.add(generation, documents)
+        except StorageError:
+            held.generations.append(one.number)
+    held.generations += runtime.workspace.set_aside()
     with runtime.workspace.read() as generation:
         out, known = generation.documents.forgotten(), generation.documents.ids()
     for document in documents:

@@ -1,6 +1,7 @@
 """Which runs have there been? Each that got as far as working leaves a row in the workspace."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,10 +14,12 @@ from flows.runtime import Runtime, usage_rows
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.redact import redacted
 from prompts.engine.roles import Role
-from storage.errors import BudgetReached, TrellisError, UsageError
+from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
 from storage.records import IndexReport
 from storage.runs import RunRow
 from tasks.forecast import Written
+
+logger = logging.getLogger(__name__)
 
 _RUNS_READ = 200
 # The steps of an index run whose answers have a length, and whose models they ask.
@@ -31,6 +34,7 @@ async def index_run(sources: Sequence[str | Path], options: IndexOptions, runtim
     A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
     """
     started = _now()
+    runtime.workspace.recover(from_nothing=True)
     before = _hashes(runtime)
     async with _failures_remembered("index", started, runtime):
         try:
@@ -86,10 +90,10 @@ async def _failures_remembered(kind: str, started: str, runtime: Runtime) -> Asy
     except UsageError:
         raise
     except (TrellisError, EngineError) as error:
-        _remember(runtime, kind, started, "failed", {"error": redacted(error.message)})
+        _remember_failure(runtime, kind, started, "failed", {"error": redacted(error.message)})
         raise
     except BaseException:  # cancelled, interrupted, or a fault of ours
-        _remember(runtime, kind, started, "stopped", {})
+        _remember_failure(runtime, kind, started, "stopped", {})
         raise
 
 
@@ -119,6 +123,14 @@ def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: di
     ]
     text = json.dumps(summary | {"usage": paid} if paid else summary, ensure_ascii=False)
     runtime.workspace.side.runs.append(RunRow(kind=kind, started=started, finished=_now(), state=state, summary=text))
+
+
+def _remember_failure(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
+    """Where not even that can be written, the failure itself is what is to be told."""
+    try:
+        _remember(runtime, kind, started, state, summary)
+    except StorageError as error:
+        logger.debug("This run is not in the history: %s", error)
 
 
 def _now() -> str:

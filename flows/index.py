@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.budgeting import within
-from flows.early_end import told_by
+from flows.early_end import ended_by_signals, told_by
 from flows.garbage import rare_collection
 from flows.history import index_run
 from flows.indexing import IndexOptions
@@ -67,8 +67,9 @@ async def index(
         begin(settings)
         runtime = within(open_runtime(settings, progress.tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
+        runtime.workspace.recover(from_nothing=True)
         before = documents_now(runtime)
-        async with progress:
+        async with ended_by_signals(), progress:
             report = await _within(minutes, sources, IndexOptions(full=full, allow_removals=allow_removals), runtime)
     except (TrellisError, EngineError) as error:
         return failed(error, IndexReport)

@@ -58,6 +58,7 @@ async def retry(runtime: Runtime) -> RetryReport:
     Raises NoGeneration, WorkspaceLocked, and FailureGate where what follows from the new passages fails in turn.
     """
     started = time.monotonic()
+    runtime.workspace.recover()
     runtime.workspace.read().close()  # NoGeneration before anything is written
     with runtime.workspace.write() as staging, rare_collection():
         before = letters_of(staging)

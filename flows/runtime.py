@@ -82,21 +82,25 @@ class Runtime:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def open_runtime(settings: Settings, progress: Progress = silent) -> Runtime:
-    """Open what the settings name; nothing is created or loaded before it is used."""
+def open_runtime(settings: Settings, progress: Progress = silent, reading: bool = False) -> Runtime:
+    """Open what the settings name; nothing is created or loaded before it is used.
+
+    `reading`: who asks or looks goes on without memory and caches where their disk cannot be written.
+    """
     settings.keep_secrets()
-    workspace = Workspace(settings.workspace, settings.keep_generations, settings.chroma_url)
-    caches = open_caches(settings, workspace)
+    workspace = Workspace(settings.workspace, settings.keep_generations, settings.chroma_url, reading)
+    caches = open_caches(settings, workspace, reading)
     embedder = open_embedding(settings, caches.embeddings)
-    shared = budgets(settings, settings.cache_dir or settings.workspace)
+    shared = budgets(settings, settings.cache_dir or settings.workspace, reading)
     choices, calls = settings.model_choices(), settings.call_settings()
     models = Models(choices, Meter(), calls, caches.model_answers, budget_of=shared)
     return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
 
 
-def open_caches(settings: Settings, workspace: Workspace) -> SideStore:
+def open_caches(settings: Settings, workspace: Workspace, reading: bool = False) -> SideStore:
     """Where answers of models and vectors of texts are kept: with the workspace, or in a folder of their own."""
-    return SideStore(settings.cache_dir / "caches.sqlite") if settings.cache_dir else workspace.side
+    folder = settings.cache_dir
+    return SideStore(folder / "caches.sqlite", reading=reading) if folder else workspace.side
 
 
 def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:

@@ -91,7 +91,7 @@ class Sessions:
 
 def _opened(settings: Settings, as_of: int | None) -> Session:
     """A session with everything loaded; given back at once where that fails."""
-    session = open_session(open_runtime(settings), as_of)
+    session = open_session(open_runtime(settings, reading=True), as_of)
     try:
         session.warm()
     except BaseException:

@@ -6,13 +6,17 @@ nothing is believed: its first entry says what must follow, and only that is tak
 """
 
 import hashlib
+import logging
+import lzma
 import shutil
 import sqlite3
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
@@ -20,13 +24,24 @@ from uuid import uuid4
 
 from pydantic import Field, ValidationError
 
-from storage.archive_check import check_generation, check_side
+from storage.archive_check import Unfit, check_generation, check_side
 from storage.database import SCHEMA_VERSION
-from storage.errors import ArchiveError, NoGeneration, UsageError, WorkspaceFormatError
-from storage.layout import DATABASE, LEASE, MANIFEST, Layout, Pointer, sync_tree
+from storage.errors import (
+    ArchiveError,
+    Damaged,
+    DiskFull,
+    NoGeneration,
+    NotPermitted,
+    StorageError,
+    UsageError,
+    WorkspaceFormatError,
+)
+from storage.faults import fault_of, faults_told
+from storage.layout import DATABASE, LEASE, MANIFEST, MEND, Layout, Pointer, sync, sync_tree
 from storage.locks import Lease
 from storage.records import Record
-from storage.sqlite import SIDE_VERSION
+from storage.sqlite import SIDE_VERSION, SideDatabase
+from storage.survey import survey
 
 CONTENTS = "archive.json"
 VERSION = 1
@@ -35,6 +50,24 @@ _SIDE = "side.sqlite"
 _TAILORING = "tailoring.toml"
 _MOST_CONTENTS = 16 << 20  # bytes
 _BLOCK = 1 << 20
+
+
+def _zstd_error() -> type[Exception]:
+    """Of the reader that Python 3.14 brought."""
+    has = "zst" in tarfile.TarFile.OPEN_METH
+    found: type[Exception] = import_module("compression.zstd").ZstdError if has else tarfile.ReadError
+    return found
+
+
+# How the readers of tar and of each compression say that a file is not as it should be.
+_UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, _zstd_error())
+_NO_SIDE = (
+    "Move side.sqlite out of the workspace, or put an earlier copy of it there: without it memory, kept answers and "
+    "vectors and the history of runs are lost, and nothing of what is indexed."
+)
+_NO_CURRENT = "Roll back to a generation that is whole (`trellis rollback N`), or index again, and archive then."
+
+logger = logging.getLogger(__name__)
 
 
 class _File(Record):
@@ -68,14 +101,17 @@ class ArchiveReport(Record):
 def write_archive(root: Path, file: Path) -> ArchiveReport:
     """Write a workspace into a new file, which is there only when it is whole.
 
-    Raises NoGeneration, or UsageError for an ending that is not one of .tar.gz, .tgz, .tar, .tar.zst (Python 3.14 on),
-    or a file that is there already.
+    What could not be restored is not packed: an older generation that is damaged is left out, with a warning. Raises
+    ArchiveError where the current one or the side store is damaged; NoGeneration; UsageError for an ending that is not
+    one of .tar.gz, .tgz, .tar, .tar.zst (Python 3.14 on), or a file that is there already; StorageError where the
+    target cannot be written.
     """
     kind = _kind(file)
     if file.exists():
         raise UsageError(f"{file} is there already.", "Name another file, or remove this one first.")
-    with _held(Layout(root)) as (pointer, numbers), tempfile.TemporaryDirectory() as aside:
-        sources = _sources(Layout(root), numbers, Path(aside))
+    with _held(Layout(root)) as (pointer, kept), _temporary_folder() as aside, faults_told(file):
+        numbers = _whole(Layout(root), kept, pointer, file)
+        sources = _sources(Layout(root), numbers, aside, file)
         contents = _Contents(
             version=VERSION, schema_version=SCHEMA_VERSION, side_version=SIDE_VERSION,
             created=datetime.now(UTC).isoformat(timespec="seconds"), current=pointer.current or 0, last=pointer.last,
@@ -89,6 +125,7 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
                 for name, path in sources.items():
                     with path.open("rb") as stream:
                         _add(archive, name, stream, contents.files[name].size)
+            sync(part)
             part.rename(file)
         finally:
             part.unlink(missing_ok=True)
@@ -103,7 +140,8 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
     """
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} is not empty.", "Name a --workspace that does not exist yet.")
-    root.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with faults_told(root):
+        root.absolute().parent.mkdir(parents=True, exist_ok=True)
     aside = root.absolute().with_name(f".{root.absolute().name}.{uuid4().hex[:8]}")
     try:
         with _opened(file) as archive:
@@ -111,11 +149,12 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
             _unpack(archive, contents, file, aside)
         _check(contents, file, aside)
         layout = Layout(aside)
-        for number in contents.generations:
-            (layout.folder(number) / LEASE).touch()
-        layout.point(Pointer(current=contents.current, last=contents.last))
-        sync_tree(aside)
-        aside.rename(root.absolute())
+        with faults_told(root):
+            for number in contents.generations:
+                (layout.folder(number) / LEASE).touch()
+            layout.point(Pointer(current=contents.current, last=contents.last))
+            sync_tree(aside)
+            aside.rename(root.absolute())
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return _report(file, contents)
@@ -132,6 +171,14 @@ def _kind(file: Path) -> str:
 
 
 @contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    with faults_told("The folder for temporary files"):
+        folder = tempfile.TemporaryDirectory()
+    with folder as path:
+        yield Path(path)
+
+
+@contextmanager
 def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
     """The pointer and the numbers of the generations, which stay until the block ends."""
     with ExitStack() as leases:
@@ -141,7 +188,9 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
             if pointer.current is None:
                 raise NoGeneration(layout.root)
             leases.close()
-            taken = {number: Lease.take(layout.folder(number) / LEASE) for number in layout.numbers()}
+            if not (layout.folder(pointer.current) / LEASE).exists() and layout.pointer() == pointer:
+                raise StorageError(layout.folder(pointer.current), "the current generation is not whole", MEND)
+            taken = {number: Lease.take(layout.folder(number) / LEASE) for number in survey(layout).published}
             numbers = [number for number, lease in taken.items() if lease is not None]
             for lease in taken.values():
                 if lease is not None:
@@ -149,7 +198,22 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
         yield pointer, numbers
 
 
-def _sources(layout: Layout, numbers: Sequence[int], aside: Path) -> dict[str, Path]:
+def _whole(layout: Layout, numbers: Sequence[int], pointer: Pointer, file: Path) -> list[int]:
+    """Those of the generations that can be restored; ArchiveError where the current one cannot."""
+    whole = []
+    for number in numbers:
+        try:
+            check_generation(layout.folder(number), number)
+        except Unfit as problem:
+            if number == pointer.current:
+                raise ArchiveError(file, str(problem), _NO_CURRENT, "written") from problem
+            logger.warning("Left out of %s: %s.", file, problem)
+        else:
+            whole.append(number)
+    return whole
+
+
+def _sources(layout: Layout, numbers: Sequence[int], aside: Path, file: Path) -> dict[str, Path]:
     """The files to archive by their names there; the side store as a copy of one moment."""
     found = {
         f"generations/{number:06d}/{name}": layout.folder(number) / name
@@ -157,17 +221,42 @@ def _sources(layout: Layout, numbers: Sequence[int], aside: Path) -> dict[str, P
         for name in (DATABASE, MANIFEST)
     }
     if layout.side_file.is_file():
-        found[_SIDE] = aside / _SIDE
-        there = sqlite3.connect(f"{layout.side_file.absolute().as_uri()}?mode=ro", uri=True)
-        with closing(there), closing(sqlite3.connect(found[_SIDE])) as here:
-            there.backup(here)
+        found[_SIDE] = _copied_side(layout.side_file, aside / _SIDE, file)
     if (layout.root / _TAILORING).is_file():
         found[_TAILORING] = layout.root / _TAILORING
     return found
 
 
+def _copied_side(source: Path, copy: Path, file: Path) -> Path:
+    """A whole copy of the side store, or ArchiveError."""
+    try:
+        try:
+            _back_up(source, copy)
+        except (NotPermitted, DiskFull):
+            # Even reading needs room beside it. Where there is none nobody writes, and files are as good as a backup.
+            for ending in ("", "-wal"):
+                if (there := source.with_name(f"{source.name}{ending}")).is_file():
+                    with faults_told(copy):
+                        shutil.copyfile(there, copy.with_name(f"{copy.name}{ending}"))
+        with closing(SideDatabase(copy)) as ours:
+            ours.is_there()  # an earlier version's gets the tables that it lacks
+        check_side(copy)
+    except (Damaged, Unfit) as problem:
+        said = "the side store is damaged" if isinstance(problem, Damaged) else str(problem)
+        raise ArchiveError(file, said, _NO_SIDE, "written") from problem
+    return copy
+
+
+def _back_up(source: Path, copy: Path) -> None:
+    with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as there:
+        with faults_told(source):
+            there.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        with faults_told(copy), closing(sqlite3.connect(copy)) as here:
+            there.backup(here)
+
+
 def _described(path: Path) -> _File:
-    with path.open("rb") as stream:
+    with faults_told(path), path.open("rb") as stream:
         return _File(sha256=hashlib.file_digest(stream, "sha256").hexdigest(), size=path.stat().st_size)
 
 
@@ -194,9 +283,12 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(file, "r:*") as archive:
             yield archive
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except _UNREADABLE as error:
+        if fault := fault_of(error, file):
+            raise fault from error
         # tarfile tells how each of its readers failed, a line each.
-        raise ArchiveError(file, f"it cannot be read ({str(error).splitlines()[0].rstrip(':')})") from error
+        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(":")
+        raise ArchiveError(file, f"it cannot be read ({words})") from error
 
 
 def _contents_of(archive: tarfile.TarFile, file: Path) -> _Contents:
@@ -232,7 +324,8 @@ def _unpack(archive: tarfile.TarFile, contents: _Contents, file: Path, target: P
         if said is None or not entry.isreg() or entry.size != said.size:
             raise ArchiveError(file, f"its entry {entry.name!r} is not what it lists")
         path = target.joinpath(*PurePosixPath(entry.name).parts)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with faults_told(target):
+            path.parent.mkdir(parents=True, exist_ok=True)
         if _copied(cast("IO[bytes]", archive.extractfile(entry)), path) != said.sha256:
             raise ArchiveError(file, f"its entry {entry.name!r} is damaged")
     if left:
@@ -245,13 +338,17 @@ def _copied(stream: IO[bytes], path: Path) -> str:
     with path.open("xb") as out:
         while block := stream.read(_BLOCK):
             digest.update(block)
-            out.write(block)
+            with faults_told(path):
+                out.write(block)
     return digest.hexdigest()
 
 
 def _check(contents: _Contents, file: Path, target: Path) -> None:
     layout = Layout(target)
-    for number in contents.generations:
-        check_generation(layout.folder(number), number, file)
-    if layout.side_file.is_file():
-        check_side(layout.side_file, file)
+    try:
+        for number in contents.generations:
+            check_generation(layout.folder(number), number)
+        if layout.side_file.is_file():
+            check_side(layout.side_file)
+    except Unfit as problem:
+        raise ArchiveError(file, str(problem)) from problem

@@ -1,4 +1,4 @@
-"""Is a database that came from elsewhere just data? A view, a default or a trigger could run what its maker likes."""
+"""Is a database whole, and just data? A view, a default or a trigger could run what its maker likes."""
 
 import sqlite3
 import tempfile
@@ -6,7 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from storage.database import Database
-from storage.errors import ArchiveError, StorageError
+from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
+from storage.faults import faults_told
 from storage.layout import DATABASE, read_manifest
 from storage.sqlite import SideDatabase
 
@@ -17,32 +18,42 @@ _MADE = """
 _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
 
 
-def check_generation(folder: Path, number: int, archive: Path) -> None:
-    """Raises ArchiveError unless the folder holds the generation of this number with our tables and nothing else."""
+class Unfit(Exception):
+    """What is wrong, as the end of a sentence."""
+
+
+def check_generation(folder: Path, number: int) -> None:
+    """Raises Unfit unless the folder holds the whole generation of this number, with our tables and nothing else."""
     try:
         if read_manifest(folder).number != number:
-            raise ArchiveError(archive, f"generation {number} says that it is another one")
-        database = Database.open(folder / DATABASE)
+            raise Unfit(f"generation {number} says that it is another one")
+        with closing(Database.open(folder / DATABASE)) as database:
+            made = database.strings(_MADE)
+            database.read_through()
+    except (DiskFull, DiskFailed, NotPermitted, InUse):
+        raise
     except StorageError as error:
-        raise ArchiveError(archive, f"generation {number} is damaged ({error.message})") from error
-    with closing(database), tempfile.TemporaryDirectory() as aside, closing(_new_database(aside)) as ours:
-        if database.strings(_MADE) != ours.strings(_MADE):
-            raise ArchiveError(archive, f"the database of generation {number} holds other things than ours do")
+        raise Unfit(f"generation {number} is damaged ({error.message.rstrip('.')})") from error
+    with tempfile.TemporaryDirectory() as aside, closing(_new_database(aside)) as ours:
+        if made != ours.strings(_MADE):
+            raise Unfit(f"the database of generation {number} holds other things than ours do")
 
 
-def check_side(path: Path, archive: Path) -> None:
-    """Raises ArchiveError unless the file is a whole side store with our tables and nothing else."""
+def check_side(path: Path) -> None:
+    """Raises Unfit unless the file is a whole side store with our tables and nothing else."""
     with tempfile.TemporaryDirectory() as aside, closing(SideDatabase(Path(aside) / path.name)) as ours:
         try:
-            with closing(sqlite3.connect(path)) as connection:
+            with faults_told(path), closing(sqlite3.connect(path)) as connection:
                 whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
                 parts = connection.execute(_PARTS).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise ArchiveError(archive, f"its side store is damaged ({error})") from error
+        except Damaged as error:
+            raise Unfit(f"the side store is damaged ({error.message.rstrip('.')})") from error
         with ours.transaction() as made:
             expected = made.execute(_PARTS).fetchall()
-        if not whole or parts != expected:
-            raise ArchiveError(archive, "its side store is damaged, or holds other things than ours do")
+        if not whole:
+            raise Unfit("the side store is damaged")
+        if parts != expected:
+            raise Unfit("the side store holds other things than ours do")
 
 
 def _new_database(folder: str) -> Database:

@@ -45,21 +45,26 @@ class CallBudget:
 
         While a call with a lower priority number waits for room, in whatever process, those with a higher one do.
         """
+        entered, wait = self._clock(), 0.0  # what holds where the disk is full, and nothing can be entered
         with self._db.transaction() as connection:
-            now = self._clock()
-            wait = self._wait(connection, now, tokens)
-            if wait > 0:
-                self._wait_in_line(connection, priority, now + wait + _GRACE)
-                return 0.0, wait
-            urgent = connection.execute(
-                "SELECT max(until) FROM waiting WHERE server = ? AND priority < ?", (self._server, priority)
-            ).fetchone()[0]
-            # Further away than anybody waits, it was written before the clock was set back.
-            if urgent is not None and now < urgent <= now + self._window + _GRACE:
-                return 0.0, min(urgent - now, _GRACE)
-            connection.execute("DELETE FROM waiting WHERE server = ? AND priority = ?", (self._server, priority))
-            self._enter(connection, now, 1, tokens)
-            return now, 0.0
+            entered, wait = self._taken(connection, tokens, priority)
+        return entered, wait
+
+    def _taken(self, connection: sqlite3.Connection, tokens: int, priority: int) -> tuple[float, float]:
+        now = self._clock()
+        wait = self._wait(connection, now, tokens)
+        if wait > 0:
+            self._wait_in_line(connection, priority, now + wait + _GRACE)
+            return 0.0, wait
+        urgent = connection.execute(
+            "SELECT max(until) FROM waiting WHERE server = ? AND priority < ?", (self._server, priority)
+        ).fetchone()[0]
+        # Further away than anybody waits, it was written before the clock was set back.
+        if urgent is not None and now < urgent <= now + self._window + _GRACE:
+            return 0.0, min(urgent - now, _GRACE)
+        connection.execute("DELETE FROM waiting WHERE server = ? AND priority = ?", (self._server, priority))
+        self._enter(connection, now, 1, tokens)
+        return now, 0.0
 
     def correct(self, entered: float, calls: int, tokens: int) -> None:
         """Adds to what was entered at that time; negative numbers give back."""

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.errors import StorageError
+from storage.errors import NotPermitted, StorageError
+from storage.faults import fault_in_words, faults_told, writable
 from storage.records import Record
+from storage.seal import DATABASE, SEAL, check_seal, seal
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -30,14 +32,14 @@ Vector = NDArray[np.float32]
 FetchVectors = Callable[[Sequence[str]], Mapping[str, Vector]]
 
 _COLLECTION = "windows"
-_DATABASE = "chroma.sqlite3"
 _PAGE = 5_000  # Chroma takes at most 5,461 rows in one call
 # While Chroma takes windows no other thread runs: 130 ms for 600 of them. From 1,000 on it writes its graph to files,
 # where one large page keeps the whole graph in them.
 _FEW = 1_000
 _FEW_AT_ONCE = 128
 _PROBE = 10
-REBUILD = "It is built anew from the database by the next index run, or by `Workspace.rebuild_vectors`."
+_PANIC = "pyo3_runtime"
+REBUILD = "`trellis clean --vectors` builds it anew from the database; nothing else is lost."
 # Chroma counts the users of an opened path without a lock: two threads that open one path at once lose a count.
 OPENING = threading.Lock()
 
@@ -146,8 +148,13 @@ class ChromaIndex(VectorIndex):
 
     def __init__(self, folder: Path, create: bool = False) -> None:
         # Chroma would make an empty index at a path that does not exist.
-        if not create and not (folder / _DATABASE).is_file():
-            raise StorageError(folder, "the vector index is missing", REBUILD)
+        if not create:
+            with faults_told(folder):
+                if not (folder / DATABASE).is_file():
+                    raise StorageError(folder, "the vector index is missing", REBUILD)
+            if not writable(folder / DATABASE):
+                raise NotPermitted(folder, "Chroma opens its files for writing only")
+            check_seal(folder, REBUILD)
         import chromadb
         from chromadb.config import Settings
         from chromadb.errors import ChromaError
@@ -179,8 +186,13 @@ def reported(place: str | Path, errors: tuple[type[Exception], ...]) -> Iterator
     """Chroma's errors as a StorageError about this place."""
     try:
         yield
-    except errors as error:
-        raise StorageError(place, f"the vector index cannot be used ({error})", REBUILD) from error
+    except BaseException as error:
+        # A panic of its Rust code is no Exception, and its class is nowhere to be imported from.
+        if not isinstance(error, errors) and type(error).__module__ != _PANIC:
+            raise
+        words = str(error).splitlines()[0] if str(error) else type(error).__name__
+        fault = fault_in_words(words, place, REBUILD)
+        raise fault or StorageError(place, f"the vector index cannot be used ({words})", REBUILD) from error
 
 
 def build(
@@ -197,6 +209,7 @@ def build(
     with ChromaIndex(folder, create=True) as index:
         index.put(windows, fetch)
         index.check(windows, fetch)
+    seal(folder)
 
 
 def _build_from(
@@ -212,6 +225,7 @@ def _build_from(
             index.remove(sorted(there.keys() - {w.id for w in windows}))
             index.put(changed, fetch)
             index.check(windows, fetch)
+        seal(folder)
     except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:
         logger.warning("The vector index %s cannot be carried over and is built anew: %s", base, error)
         return False
@@ -219,8 +233,9 @@ def _build_from(
 
 
 def _copy(source: str, target: str) -> str:
-    # A reader's opening may touch the database while it is copied: SQLite's own copy waits for a whole state.
-    if Path(source).name != _DATABASE:
+    # Without a seal a reader's opening may touch the database while it is copied: SQLite's own copy waits for a whole
+    # state, but is not the same file.
+    if Path(source).name != DATABASE or Path(source).with_name(SEAL).is_file():
         return str(shutil.copy2(source, target))
     there, here = sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True), sqlite3.connect(target)
     try:

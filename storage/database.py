@@ -6,6 +6,8 @@ of numpy arrays needs a tenth of a second. So rows are turned into columns here,
 
 import gc
 import json
+import logging
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,14 +21,22 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from storage.errors import StorageError, WorkspaceFormatError
+from storage.faults import faults_told
 from storage.records import Record
 
 SCHEMA_VERSION = 3
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Record)
 Row = tuple[object, ...]
 Parameter = str | int | float | None | Collection[str] | Sequence[float]
 Column = Sequence[object] | NDArray[np.generic]
+
+_DAMAGED = (
+    "Roll back to a generation that is whole (`trellis generations`, `trellis rollback N`), or index again. "
+    "Memory and caches are not touched."
+)
 
 # DuckDB keywords cannot be column names without quotes: records say `start` and `end`, tables `start_at` and `end_at`.
 _COLUMN_OF = {"start": "start_at", "end": "end_at"}
@@ -45,7 +55,8 @@ class Database:
     @classmethod
     def create(cls, path: Path) -> "Database":
         """A new file with the schema in it. The folder must exist, the file must not."""
-        database = cls(path, duckdb.connect(str(path)), read_only=False)
+        with faults_told(path, _DAMAGED):
+            database = cls(path, duckdb.connect(str(path)), read_only=False)
         database.execute(files("storage").joinpath("schema.sql").read_text("utf-8"))
         database.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)])
         return database
@@ -54,19 +65,14 @@ class Database:
     def open(cls, path: Path, read_only: bool = True) -> "Database":
         """Raises StorageError for a missing or damaged file, WorkspaceFormatError for another version of the schema."""
         if not path.is_file():
-            raise StorageError(path, "the database file is missing")
-        try:
+            raise StorageError(path, "the database file is missing", _DAMAGED)
+        with faults_told(path, _DAMAGED):
             database = cls(path, duckdb.connect(str(path), read_only=read_only), read_only)
-        except duckdb.Error as error:
-            raise StorageError(path, f"the database cannot be opened ({error})") from error
         try:
             found = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
             if found != [str(SCHEMA_VERSION)]:
                 raise WorkspaceFormatError(path.parent, int(found[0]) if found else 0, SCHEMA_VERSION)
-        except duckdb.Error as error:
-            database.close()
-            raise StorageError(path, f"this is not a generation of ours ({error})") from error
-        except WorkspaceFormatError:
+        except BaseException:
             database.close()
             raise
         return database
@@ -75,7 +81,7 @@ class Database:
     def rewrite(path: Path) -> None:
         """Copies what a closed file holds into a new one in its place: of deleted rows nothing is left."""
         aside = path.with_name(f"{path.name}.new")
-        with duckdb.connect() as connection:
+        with faults_told(path, _DAMAGED), duckdb.connect() as connection:
             connection.execute(f"ATTACH '{_quoted(path)}' AS was (READ_ONLY)")
             connection.execute(f"ATTACH '{_quoted(aside)}' AS is_now")
             connection.execute("COPY FROM DATABASE was TO is_now")
@@ -94,22 +100,30 @@ class Database:
         """All or nothing. Inner ones join the outermost; an exception rolls everything back."""
         with self._turn:
             if self._depth == 0:
-                self._connection.execute("BEGIN TRANSACTION")
+                self.execute("BEGIN TRANSACTION")
             self._depth += 1
             try:
                 yield
             except BaseException:
                 self._depth -= 1
                 if self._depth == 0:
-                    self._connection.execute("ROLLBACK")
+                    self._roll_back()
                 raise
             self._depth -= 1
             if self._depth == 0:
-                self._connection.execute("COMMIT")
+                self.execute("COMMIT")
 
-    def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None:
-        with self._turn:
+    def execute(self, sql: str, parameters: Sequence[Parameter] = (), place: Path | None = None) -> None:
+        """`place` is the file that it writes, where that is another one."""
+        with self._turn, faults_told(place or self.path, _DAMAGED):
             self._connection.execute(sql, _bound(parameters))
+
+    def _roll_back(self) -> None:
+        try:
+            self._connection.execute("ROLLBACK")
+        except duckdb.Error as error:
+            # After a fault of the disk there is no transaction any more; what ended the block is what is to be told.
+            logger.debug("Nothing is rolled back in %s: %s", self.path, error)
 
     def insert(self, table: str, columns: Mapping[str, Column]) -> None:
         """Appends rows given as equally long columns of text (or None), numbers, vectors, lists of text or integers."""
@@ -118,7 +132,7 @@ class Database:
         # A list column cannot be passed as lists: DuckDB guesses its type from a sample, and fails on empty ones.
         picked = [f"from_json({n}, '[\"VARCHAR\"]')" if _holds_lists(values) else n for n, values in columns.items()]
         arrays = {name: _array(values) for name, values in columns.items()}
-        with self._turn:
+        with self._turn, faults_told(self.path, _DAMAGED):
             try:
                 self._connection.register("incoming", arrays)
                 self._connection.execute(
@@ -145,6 +159,11 @@ class Database:
 
     # --- reading ---
 
+    def read_through(self) -> None:
+        """Reads all rows, and so compares every block that holds one with its checksum: Damaged where one differs."""
+        for table in self.strings("SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY 1"):
+            self.rows(f'SELECT bit_xor(hash(t)) FROM "{table}" AS t')
+
     def rows(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[Row]:
         with self._reader() as connection:
             found: list[Row] = connection.execute(sql, _bound(parameters)).fetchall()
@@ -161,6 +180,15 @@ class Database:
     def strings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[str]:
         """The first column, which must hold text."""
         return [str(row[0]) for row in self.rows(sql, parameters)]
+
+    def read_everything(self) -> None:
+        """Reads every column of every table of ours; StorageError where one is missing or damaged."""
+        schema = files("storage").joinpath("schema.sql").read_text("utf-8")
+        for table in re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE):
+            try:
+                self.rows(f"SELECT max(hash(COLUMNS(*))) FROM {table}")
+            except duckdb.ProgrammingError as error:
+                raise StorageError(self.path, f"its table {table} cannot be read ({error})") from error
 
     def number(self, sql: str, parameters: Sequence[Parameter] = ()) -> int:
         """The first column of the first row, which must hold a whole number."""
@@ -179,12 +207,13 @@ class Database:
     def _reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
         # Executing and fetching on one connection from two threads mixes up their results: a reader gets its own
         # cursor. A writer must stay on the connection that holds the transaction.
-        if self.read_only:
-            with self._connection.cursor() as cursor:
-                yield cursor
-        else:
-            with self._turn:
-                yield self._connection
+        with faults_told(self.path, _DAMAGED):
+            if self.read_only:
+                with self._connection.cursor() as cursor:
+                    yield cursor
+            else:
+                with self._turn:
+                    yield self._connection
 
 
 _FIELD_OF = {column: field for field, column in _COLUMN_OF.items()}

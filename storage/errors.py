@@ -17,8 +17,13 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 ├── WorkspaceLocked       exit 4  another index run holds the workspace
 ├── FailureGate           exit 5  too many items failed to publish the rest
 ├── ModelError            exit 1  a model did not give a usable answer
-├── ArchiveError          exit 2  a file is no archive of a workspace, or a damaged one
-└── StorageError          exit 1  stored state is damaged or was used wrongly
+├── ArchiveError          exit 2  a file is no archive of a workspace, or a damaged one; or none can be made
+└── StorageError          exit 1  stored state cannot be used
+    ├── NotPermitted              a file or its disk may not be read or written
+    ├── DiskFull                  there is no room left
+    ├── DiskFailed                the disk does not do what it should
+    ├── InUse                     another process has held it for too long
+    └── Damaged                   the content is not what was written
 """
 
 from collections.abc import Sequence
@@ -195,10 +200,15 @@ class ModelError(TrellisError):
 
 
 class ArchiveError(TrellisError):
+    """`what` is what did not happen; nothing was changed."""
+
     exit_code = 2
 
-    def __init__(self, archive: str | Path, problem: str) -> None:
-        super().__init__(f"{archive} was not restored: {problem}.", "Use another copy of it; nothing was changed.")
+    def __init__(
+        self, archive: str | Path, problem: str, remedy: str = "Use another copy of it; nothing was changed.",
+        what: str = "restored",
+    ) -> None:  # fmt: skip
+        super().__init__(f"{archive} was not {what}: {problem}.", remedy)
 
 
 class StorageError(TrellisError):
@@ -206,3 +216,43 @@ class StorageError(TrellisError):
         self, place: str | Path, problem: str, remedy: str = "Index again, or roll back to another generation."
     ) -> None:
         super().__init__(f"{place}: {problem}.", remedy)
+
+
+class NotPermitted(StorageError):
+    def __init__(self, place: str | Path, words: str) -> None:
+        super().__init__(
+            place, f"it may not be read or written here ({words})",
+            "Check its owner and permissions and how its disk is mounted, or name another place. Nothing is damaged.",
+        )  # fmt: skip
+
+
+class DiskFull(StorageError):
+    def __init__(self, place: str | Path, words: str) -> None:
+        super().__init__(
+            place, f"there is no room left for it ({words})",
+            "Make room on its disk (or raise the quota), then run the same command again. What was stored is whole.",
+        )  # fmt: skip
+
+
+class DiskFailed(StorageError):
+    def __init__(self, place: str | Path, words: str) -> None:
+        super().__init__(
+            place, f"its disk failed ({words})",
+            "Check the disk (the system's log says more), copy the workspace to a sound one, or restore an archive.",
+        )  # fmt: skip
+
+
+class InUse(StorageError):
+    def __init__(self, place: str | Path, words: str) -> None:
+        super().__init__(
+            place, f"another process holds it ({words})", "Run the same command again when that one is done."
+        )
+
+
+class Damaged(StorageError):
+    """`remedy` says what to do with the content and what is lost with it."""
+
+    def __init__(self, place: str | Path, words: str, remedy: str = "") -> None:
+        super().__init__(
+            place, f"its content is damaged ({words})", remedy or "Restore it from an archive or a backup."
+        )

@@ -14,46 +14,63 @@ from pathlib import Path
 from storage.chroma import ChromaIndex, build
 from storage.chroma_server import ChromaServer
 from storage.database import Database
-from storage.errors import NoGeneration, StorageError, UnknownGeneration
-from storage.layout import DATABASE, LEASE, Layout, empty, read_manifest, size_of, sync, sync_tree
+from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceFormatError
+from storage.layout import DATABASE, LEASE, MEND, Layout, Manifest, empty, read_manifest, size_of, sync, sync_tree
 from storage.locks import Lease, WriterLock
 from storage.records import Record
-from storage.retention import discard_leftovers, remove_old
+from storage.recovery import mend, needs_mending, publish_again
+from storage.retention import remove_old
 from storage.rooms import Generation
 from storage.side import SideStore
 from storage.staging import Staging, build_index
+from storage.survey import Survey, damage, is_retired, survey
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
+_MEND_LEASE = "The next `trellis index` or `trellis clean` makes it again."
 
 
 class GenerationInfo(Record):
-    """A kept generation; `created` is a UTC time in ISO form."""
+    """A kept generation; `created` is a UTC time in ISO form.
+
+    `damage` says what is wrong with its files, and is empty where it can be read; time and counts may then be unknown.
+    """
 
     number: int
     created: str
     current: bool
     counts: dict[str, int]
     size_bytes: int
+    damage: str = ""
+
+
+class Problem(Record):
+    """Something of a workspace that is not as it should be, and what to do."""
+
+    message: str
+    remedy: str
 
 
 class Workspace:
     """A folder of state. Nothing is created before the first write.
 
     `chroma_url`: the Chroma server that serves the vectors; without it a folder of Chroma's in each generation does.
+    `reading`: who only reads goes on without the side store where it cannot be written.
     """
 
-    def __init__(self, root: Path, keep_generations: int = 5, chroma_url: str | None = None) -> None:
+    def __init__(
+        self, root: Path, keep_generations: int = 5, chroma_url: str | None = None, reading: bool = False
+    ) -> None:
         if keep_generations < 1:
             raise StorageError(root, f"cannot keep {keep_generations} generations", "Keep at least one.")
         self.root = root
         self.keep_generations = keep_generations
         self._layout = Layout(root)
         self._server = ChromaServer(chroma_url, self._layout.identity_file) if chroma_url else None
-        self.side = SideStore(self._layout.side_file)
+        self.side = SideStore(self._layout.side_file, reading=reading)
 
     def current(self) -> int | None:
-        """The generation that readers open, or None where nothing is published."""
+        """The generation that readers open, or None where nothing is published; StorageError where CURRENT is lost."""
         return self._layout.pointer().current
 
     def changed(self, generation: Generation) -> bool:
@@ -61,26 +78,38 @@ class Workspace:
         return self.current() != generation.number
 
     def generations(self) -> list[GenerationInfo]:
-        """All that can be read or rolled back to, ascending."""
-        current = self.current()
-        infos = []
-        for number in self._layout.numbers():
-            folder = self._layout.folder(number)
-            manifest = read_manifest(folder)
-            infos.append(
-                GenerationInfo(
-                    number=number,
-                    created=manifest.created,
-                    current=number == current,
-                    counts=manifest.counts,
-                    size_bytes=size_of(folder),
-                )
-            )
-        return infos
+        """All that were published and are kept, ascending, damaged ones too. CURRENT may be lost."""
+        found = survey(self._layout)
+        return [self._info(number, found) for number in found.published]
 
     def retired(self) -> list[int]:
         """Generations that hold what was forgotten, and are still there because somebody reads them."""
-        return self._layout.retired()
+        return list(survey(self._layout).retired)
+
+    def set_aside(self) -> list[int]:
+        """Generations that were built but never published, ascending; nothing reads them."""
+        return list(survey(self._layout).aside)
+
+    def problems(self) -> list[Problem]:
+        """What is not as it should be; writes nothing."""
+        found = survey(self._layout)
+        problems = []
+        if found.problem:
+            problems.append(Problem(message=f"{self._layout.pointer_file}: {found.problem}.", remedy=MEND))
+        for info in self.generations():
+            if info.damage:
+                remedy = MEND if info.current else "Nothing uses it: delete its folder when you do not need it."
+                problems.append(Problem(message=f"Generation {info.number} is damaged: {info.damage}.", remedy=remedy))
+            elif not (self._layout.folder(info.number) / LEASE).exists():
+                lease = self._layout.folder(info.number) / LEASE
+                problems.append(Problem(message=f"{lease}: it is missing.", remedy=_MEND_LEASE))
+        for number in (*found.unpublished, *found.aside):
+            place = self._layout.folder(number) if number in found.unpublished else self._layout.folder_aside(number)
+            remedy = f"`trellis rollback {number}` makes it current; delete its folder when you do not need it."
+            problems.append(
+                Problem(message=f"Generation {number} ({place}) was built but never published.", remedy=remedy)
+            )
+        return problems
 
     def read(self, number: int | None = None) -> Generation:
         """Opens a generation (None: the current one) read-only and keeps it from being removed until it is closed.
@@ -89,19 +118,40 @@ class Workspace:
         """
         for _ in range(_ATTEMPTS):
             wanted = self._current() if number is None else number
-            if number is not None and wanted not in self._layout.numbers():
-                raise UnknownGeneration(number, self._layout.numbers())
+            if number is not None and wanted not in survey(self._layout).published:
+                self._layout.pointer()  # where CURRENT is lost, that is what is wrong
+                raise UnknownGeneration(number, survey(self._layout).published)
             lease = Lease.take(self._layout.folder(wanted) / LEASE)
+            if lease is not None and self._is_retired(wanted):
+                lease.release()
+                lease = None
             if lease is not None:
                 return self._open(wanted, lease)
             # It is being removed right now: so another one is current, or the number is gone in a moment.
             time.sleep(_PAUSE)
-        raise StorageError(self.root, "its current generation cannot be held for reading")
+        raise self._unreadable(wanted)
+
+    def recover(self, from_nothing: bool = False) -> None:
+        """Before a run that writes reads the current generation: makes sure that it can be read, or mends CURRENT.
+
+        `from_nothing`: where none can be read, the run may begin with an empty one. Raises WorkspaceLocked where
+        something is to be mended while another run writes, and StorageError where that takes a person.
+        """
+        if needs_mending(self._layout):
+            lock = WriterLock(self._layout.lock_file)
+            try:
+                mend(self._layout, from_nothing=from_nothing)
+            finally:
+                lock.release()
 
     def write(self) -> Staging:
-        """Begins the next generation from a copy of the current one; WorkspaceLocked while another run writes."""
+        """Begins the next generation from a copy of the current one; WorkspaceLocked while another run writes.
+
+        Where the current one cannot be read, from the newest that can.
+        """
         lock = WriterLock(self._layout.lock_file)
         try:
+            mend(self._layout, from_nothing=True)
             if self._server is not None:
                 # Now, not after an hour of work.
                 self._server.begin()
@@ -111,19 +161,25 @@ class Workspace:
             raise
 
     def rollback(self, number: int) -> None:
-        """Makes a kept generation the current one. Later ones stay; their numbers are not given again."""
+        """Makes a kept generation the current one, or one that was set aside, also where CURRENT is lost.
+
+        Later ones stay; their numbers are not given again.
+        """
         with self._locked():
-            if number not in self._layout.numbers():
-                raise UnknownGeneration(number, self._layout.numbers())
-            self._layout.point(self._layout.pointer().model_copy(update={"current": number}))
+            publish_again(self._layout, number)
+            mend(self._layout, wanted=number)
 
     def clean(self, keep: int | None = None) -> list[int]:
-        """Removes the generations beyond `keep` (None: `keep_generations`) that nobody reads; returns their numbers."""
+        """Removes the generations beyond `keep` (None: `keep_generations`) that nobody reads; returns their numbers.
+
+        Damaged ones and those that were set aside stay, and do not count.
+        """
         with self._locked():
-            discard_leftovers(self._layout)
+            mend(self._layout)
+            empty(self._layout.staging)
             removed = remove_old(self._layout, keep or self.keep_generations)
             if self._server is not None:
-                self._server.keep_only(self._layout.numbers())
+                self._server.keep_only(self._numbers())
             return removed
 
     def rebuild_vectors(self, number: int | None = None) -> int:
@@ -149,6 +205,42 @@ class Workspace:
                 shutil.rmtree(before)
             return count
 
+    def _numbers(self) -> list[int]:
+        found = survey(self._layout)
+        return sorted({*found.published, *found.aside})
+
+    def _info(self, number: int, found: Survey) -> GenerationInfo:
+        folder = self._layout.folder(number)
+        try:
+            problem = damage(folder, number)
+        except WorkspaceFormatError:
+            problem = ""  # whoever opens it is told
+        except OSError as error:
+            problem = f"it may not be read ({error.strerror})"
+        try:
+            manifest = read_manifest(folder)
+        except StorageError:
+            manifest = Manifest(number=number, created="")
+        current = found.pointer is not None and number == found.pointer.current
+        return GenerationInfo(
+            number=number, created=manifest.created, current=current, counts=manifest.counts,
+            size_bytes=size_of(folder), damage=problem,
+        )  # fmt: skip
+
+    def _is_retired(self, number: int) -> bool:
+        return is_retired(self._layout.folder(number)) and number in survey(self._layout).retired
+
+    def _unreadable(self, number: int) -> StorageError:
+        folder = self._layout.folder(number)
+        if not folder.is_dir():
+            return StorageError(self._layout.pointer_file, f"it names generation {number}, which is not there", MEND)
+        if self._is_retired(number):
+            problem = f"it names generation {number}, which holds what was forgotten"
+            return StorageError(self._layout.pointer_file, problem, MEND)
+        if not (folder / LEASE).exists():
+            return StorageError(folder / LEASE, "it is missing", _MEND_LEASE)
+        return StorageError(self.root, "its current generation cannot be held for reading")
+
     def _current(self) -> int:
         current = self.current()
         if current is None:
@@ -170,7 +262,8 @@ class Workspace:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._current()
+        if not self._layout.folders() and not self._layout.folders_aside():
+            self._current()  # nothing was ever published here: no lock's file is made
         lock = WriterLock(self._layout.lock_file)
         try:
             yield

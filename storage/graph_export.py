@@ -29,6 +29,7 @@ class TableReader:
         columns = ", ".join(f'{name} AS "{_WORDS.get(name, name)}"' for name in names)
         target = str(path).replace("'", "''")
         self._db.execute(
-            f"COPY (SELECT {columns} FROM {table} ORDER BY ALL) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+            f"COPY (SELECT {columns} FROM {table} ORDER BY ALL) TO '{target}' (FORMAT parquet, COMPRESSION zstd)",
+            place=path,
         )
         return self._db.number(f"SELECT count(*) FROM {table}")

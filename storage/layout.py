@@ -2,7 +2,8 @@
 
 CURRENT                     which generation readers open, the highest number ever published, and which are retired
 LOCK                        held by the one process that writes
-generations/000007/         an immutable generation: generation.duckdb, chroma-1/, manifest.json, LEASE
+generations/000007/         an immutable generation: generation.duckdb, chroma-1/, manifest.json, LEASE, PUBLISHED
+set-aside/000008/           a generation whose run died before it was published; nothing removes it but `forget`
 staging/                    what a run is building; nothing here survives the run
 side.sqlite                 what outlives generations
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
@@ -16,16 +17,20 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from storage.errors import StorageError
+from storage.faults import faults_told
 from storage.records import Record
 
 DATABASE = "generation.duckdb"
 LEASE = "LEASE"
 MANIFEST = "manifest.json"
+PUBLISHED = "PUBLISHED"
+RETIRED = "RETIRED"
 _INDEX = "chroma-"
+MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
 
 
 class Pointer(Record):
-    """The content of CURRENT. A number above `last` was never published: its folder is a dead run's.
+    """The content of CURRENT. `last` is the highest number that was ever given: no other run gets it.
 
     `retired` are those that hold what was to be forgotten: nobody opens them again, and they go with their last reader.
     """
@@ -36,11 +41,16 @@ class Pointer(Record):
 
 
 class Manifest(Record):
-    """What is known of a generation without opening it."""
+    """What is known of a generation without opening it.
+
+    `forgotten` are the documents that it keeps out, `database_bytes` the size of its database (None: not known).
+    """
 
     number: int
     created: str
     counts: dict[str, int] = Field(default_factory=dict)
+    forgotten: tuple[str, ...] = ()
+    database_bytes: int | None = None
 
 
 class Layout:
@@ -54,38 +64,52 @@ class Layout:
         self.identity_file = root / "IDENTITY"
         self.staging = root / "staging"
         self.generations = root / "generations"
+        self.set_aside = root / "set-aside"
 
     def folder(self, number: int) -> Path:
         return self.generations / f"{number:06d}"
 
+    def folder_aside(self, number: int) -> Path:
+        return self.set_aside / f"{number:06d}"
+
     def pointer(self) -> Pointer:
-        """What CURRENT says; nothing published where there is no such file."""
+        """What CURRENT says; nothing published where there is neither such a file nor a generation's folder.
+
+        Raises StorageError where it is missing or damaged.
+        """
+        text = self.pointer_text()
+        if text is None and self.folders():
+            text = self.pointer_text()  # a first run writes it before its folder is there
+            if text is None:
+                raise StorageError(self.pointer_file, "it is missing, but there are generations", MEND)
+        return Pointer() if text is None else self.read_pointer(text)
+
+    def pointer_text(self) -> bytes | None:
+        """What is in CURRENT, whatever it is; None where there is no such file."""
         try:
-            return Pointer.model_validate_json(self.pointer_file.read_bytes())
+            with faults_told(self.pointer_file):
+                return self.pointer_file.read_bytes()
         except FileNotFoundError:
-            return Pointer()
+            return None
+
+    def read_pointer(self, text: bytes) -> Pointer:
+        """The content of CURRENT; StorageError where it is none."""
+        try:
+            pointer = Pointer.model_validate_json(text)
         except ValidationError as error:
-            raise StorageError(
-                self.pointer_file, "this is not a generation pointer", "Restore it from a backup."
-            ) from error
+            raise StorageError(self.pointer_file, "this is not a generation pointer", MEND) from error
+        return pointer.model_copy(update={"last": max(pointer.last, pointer.current or 0)})
 
     def point(self, pointer: Pointer) -> None:
         write_atomically(self.pointer_file, pointer.model_dump_json(exclude_defaults=True) + "\n")
 
-    def numbers(self) -> list[int]:
-        """The published generations that are kept, ascending."""
-        pointer = self.pointer()
-        return [n for n in self.folders() if n <= pointer.last and n not in pointer.retired]
-
-    def retired(self) -> list[int]:
-        """The retired generations that a reader still holds, ascending."""
-        return sorted(set(self.folders()) & set(self.pointer().retired))
-
     def folders(self) -> list[int]:
         """All numbered folders, ascending, published or not."""
-        if not self.generations.is_dir():
-            return []
-        return sorted(int(f.name) for f in self.generations.iterdir() if f.name.isdecimal())
+        return _numbered(self.generations)
+
+    def folders_aside(self) -> list[int]:
+        """The numbers of the generations that were set aside, ascending."""
+        return _numbered(self.set_aside)
 
     def index_folder(self, generation: Path) -> Path | None:
         """The newest Chroma folder of a generation's folder."""
@@ -107,7 +131,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Of a generation's folder; StorageError where it is missing or damaged."""
     try:
-        return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+        with faults_told(folder / MANIFEST):
+            return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError) as error:
         raise StorageError(folder, "this generation's manifest cannot be read") from error
 
@@ -127,12 +152,17 @@ def size_of(folder: Path) -> int:
 def write_atomically(path: Path, text: str) -> None:
     """Readers see the old content or the new one, and after a power cut so do we."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    sync(path.parent)
+    with faults_told(path):
+        try:
+            with aside.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:
@@ -156,3 +186,10 @@ def empty(folder: Path) -> None:
     """Leaves an empty folder there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def _numbered(parent: Path) -> list[int]:
+    if not parent.is_dir():
+        return []
+    names = [folder.name for folder in parent.iterdir()]
+    return sorted(int(name) for name in names if name.isdecimal() and name == f"{int(name):06d}")

@@ -11,14 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from storage.errors import WorkspaceLocked
+from storage.faults import faults_told
 
 
 class WriterLock:
     """Held from construction until `release`. Raises WorkspaceLocked, naming the holder, where another holds it."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        with faults_told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -29,8 +31,13 @@ class WriterLock:
             "host": socket.gethostname(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+        try:
+            with faults_told(path):
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         if self._descriptor >= 0:
@@ -57,7 +64,8 @@ class Lease:
     def take(cls, path: Path, exclusive: bool = False) -> "Lease | None":
         """None where the folder is gone or going, or (exclusive) where it has readers."""
         try:
-            descriptor = os.open(path, os.O_RDONLY)
+            with faults_told(path):
+                descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
         try:

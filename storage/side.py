@@ -45,11 +45,17 @@ _PARTS = (
 
 
 class SideStore:
-    """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970."""
+    """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970.
 
-    def __init__(self, path: Path, limits: SideLimits | None = None, clock: Callable[[], float] = time.time) -> None:
+    `reading`: who only reads goes on without it where the file cannot be written.
+    """
+
+    def __init__(
+        self, path: Path, limits: SideLimits | None = None, clock: Callable[[], float] = time.time,
+        reading: bool = False,
+    ) -> None:  # fmt: skip
         limits = limits or SideLimits()
-        self._db = SideDatabase(path)
+        self._db = SideDatabase(path, reading=reading)
         self._limits = limits
         self.memory = Memory(self._db, limits.memory)
         self.answers = AnswerCache(self._db, limits.answers, clock)
@@ -59,8 +65,8 @@ class SideStore:
         self.runs = RunHistory(self._db, limits.runs)
 
     def parts(self) -> list[SidePart]:
-        """What each part holds, and what bounds it; nothing where there is no file yet."""
-        if not self._db.path.exists():
+        """What each part holds, and what bounds it; nothing where there is no file yet, or it cannot be used."""
+        if not self._db.is_there():
             return []
         limits = self._limits
         rows = {
@@ -83,7 +89,7 @@ class SideStore:
 
     def holes(self) -> int:
         """Bytes of the file that hold nothing; `compact` gives them back."""
-        if not self._db.path.exists():
+        if not self._db.is_there():
             return 0
         free, size = (int(str(self._db.rows(f"PRAGMA {name}")[0][0])) for name in ("freelist_count", "page_size"))
         return free * size

@@ -19,12 +19,14 @@ from storage.edits import EditWriter
 from storage.errors import StorageError
 from storage.extractions import ExtractionWriter
 from storage.graph import GraphWriter
-from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, sync, sync_tree, write_manifest
+from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, empty, sync, sync_tree, write_manifest
 from storage.locks import WriterLock
 from storage.meta import MetaWriter
 from storage.postings import PostingWriter
+from storage.recovery import mark_published, mark_retired
 from storage.resolutions import ResolutionWriter
-from storage.retention import discard_leftovers, remove_old
+from storage.retention import remove_old
+from storage.survey import survey
 from storage.vectors import VectorReader, VectorWriter
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 class Staging:
     """The generation that a run is building; it holds the workspace's lock until it is left.
+
+    The workspace was mended before: CURRENT can be followed, and what it names can be read.
 
     `number` is what it will be once published, `base_number` the generation that it started from (None: from nothing).
     Leaving without `publish` discards it.
@@ -47,7 +51,7 @@ class Staging:
         pointer = layout.pointer()
         self.base_number = pointer.current
         self.number = pointer.last + 1
-        discard_leftovers(layout)
+        empty(layout.staging)
         # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
@@ -106,30 +110,50 @@ class Staging:
         """
         if self._published:
             raise StorageError(self._folder, "this generation is published already", "Begin another run.")
-        counts = self.meta.counts()
+        counts, forgotten = self.meta.counts(), tuple(self.documents.forgotten())
         self._db.execute("CHECKPOINT")
         self.build_index(afresh)
         self._db.close()
         if afresh:
             Database.rewrite(self._folder / DATABASE)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        write_manifest(self._folder, Manifest(number=self.number, created=created, counts=counts))
+        manifest = Manifest(
+            number=self.number, created=created, counts=counts, forgotten=forgotten,
+            database_bytes=(self._folder / DATABASE).stat().st_size,
+        )  # fmt: skip
+        write_manifest(self._folder, manifest)
         (self._folder / LEASE).touch()
         sync_tree(self._folder)
-        self._layout.generations.mkdir(exist_ok=True)
-        self._folder.rename(self._layout.folder(self.number))
-        sync(self._layout.generations)
-        retired = tuple(sorted({*self._layout.retired(), *retire}))
-        self._layout.point(Pointer(current=self.number, last=self.number, retired=retired))
+        switches = self._switch(retire)
         self._published = True
         try:
+            mark_published(self._layout, self.number, switches)
             remove_old(self._layout, self._keep)
             if self._server is not None:
-                self._server.keep_only(self._layout.numbers())
+                found = survey(self._layout)
+                self._server.keep_only([*found.published, *found.aside])
         except (OSError, StorageError) as error:
             # The run did succeed; the next one, or `Workspace.clean`, tries again.
-            logger.warning("Old generations could not be removed: %s", error)
+            logger.warning("What follows a publication could not all be done: %s", error)
         return self.number
+
+    def _switch(self, retire: Collection[int]) -> dict[int, int]:
+        """Publishes the folder; returns the switches so far.
+
+        See `storage.survey` for the order, and what becomes of a run that is killed in between.
+        """
+        layout = self._layout
+        if layout.pointer_text() is None:
+            layout.point(Pointer(last=self.number - 1))
+        layout.generations.mkdir(exist_ok=True)
+        self._folder.rename(layout.folder(self.number))
+        sync(layout.generations)
+        found = survey(layout)
+        for number in set(retire) - {self.number}:
+            mark_retired(layout.folder_aside(number) if number in found.aside else layout.folder(number), self.number)
+        retired = tuple(sorted({*found.retired, *(set(retire) - set(found.aside))}))
+        layout.point(Pointer(current=self.number, last=self.number, retired=retired))
+        return found.switches
 
     def close(self) -> None:
         """Discards what was not published, and frees the workspace."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from storage.chroma import REBUILD, Hit, Vector, VectorIndex, Window
 from storage.database import Column, Database, selection
-from storage.errors import StorageError
+from storage.errors import NotPermitted, StorageError
 
 ChunkScore = tuple[str, float]
 
@@ -131,6 +131,10 @@ class VectorReader:
             if self._index is None and self._open_index is not None:
                 try:
                     self._index = self._open_index()
+                except NotPermitted as error:
+                    # On a disk that is meant to be read-only this is no fault.
+                    self._open_index = None
+                    logger.info("Vectors are searched in the database: %s", error.message)
                 except StorageError as error:
                     self._open_index = None
                     logger.warning("Vectors are searched in the database instead, slower: %s", error)

@@ -279,6 +279,17 @@ def test_the_api_retries_when_told_to_wait_and_keeps_the_order(server: Server) -
     assert embedder.dimension == 3
 
 
+def test_what_a_request_brought_is_kept_before_the_next_is_sent(server: Server) -> None:
+    server.script = [(200, {}, 3), (400, {}, 0), (200, {}, 3)]
+    cache, where = Memory(), Endpoint("m", "m", server.url, None, "text", listed=False)
+    texts = ["x" * n for n in range(1, 101)]
+    with pytest.raises(ModelRefused):
+        ApiEmbedder(where, cache).embed(texts)
+    assert len(cache.kept) == 64
+    assert ApiEmbedder(where, cache).embed(texts).shape == (100, 3)
+    assert [len(sent) for _, _, sent in server.requests] == [64, 36, 36]
+
+
 def test_the_api_gives_up_after_five_attempts(server: Server) -> None:
     server.script = [(500, {}, 0)]
     with pytest.raises(ModelUnavailable, match="500"):

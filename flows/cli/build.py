@@ -76,7 +76,7 @@ def _dry_run(options: Namespace, screen: Screen) -> int:
     from flows.indexing import IndexOptions
 
     with screen.progress() as progress:
-        runtime = within(runtime_of(options, progress), _budget(options))
+        runtime = within(runtime_of(options, progress, reading=True), _budget(options))
         wanted = IndexOptions(full=options.full, allow_removals=options.allow_removals)
         found = asyncio.run(forecast(options.sources, wanted, runtime))
     if screen.as_json:

@@ -16,6 +16,8 @@ def clean(options: Namespace, screen: Screen) -> int:
     places = {workspace.root, runtime.settings.cache_dir or workspace.root}
     before = sum(map(size_of, places))
     removed = workspace.clean(options.keep)
+    if options.vectors:
+        workspace.rebuild_vectors()
     if options.caches:
         caches.forget_caches()
     for store in (workspace.side, caches)[: len(places)]:
@@ -26,6 +28,8 @@ def clean(options: Namespace, screen: Screen) -> int:
         return 0
     gone = f"generations {', '.join(map(str, removed))}" if removed else "no generation"
     screen.line(f"Removed {gone}; freed {in_words(freed)}", style="bold green")
-    kept = [str(one.number) for one in workspace.generations()]
+    kept = [f"{one.number}{' (damaged)' if one.damage else ''}" for one in workspace.generations()]
     screen.line(f"kept: {', '.join(kept)}", indent=2)
+    if aside := workspace.set_aside():
+        screen.line(f"set aside, never published: {', '.join(map(str, aside))}", indent=2, style="yellow")
     return 0

@@ -44,7 +44,7 @@ def _show(report: ForgetReport, screen: Screen) -> None:
         [
             ("published", f"generation {report.generation}"),
             ("removed", f"{kept}, {report.embeddings} cached vectors"),
-            ("generations", f"{', '.join(map(str, report.retired)) or 'none'} removed"),
+            ("generations", f"{', '.join(map(str, sorted(report.retired))) or 'none'} removed"),
         ],
         indent=2,
     )

@@ -178,10 +178,12 @@ def _state(commands: Commands) -> None:
         commands, "clean", "clean:clean", "free the room of what is no longer needed",
         "  trellis clean                old generations, leftovers, holes in the side store\n"
         "  trellis clean --keep 1       of the generations only the current one\n"
-        "  trellis clean --caches       what models and the embedder would have to do again",
+        "  trellis clean --caches       what models and the embedder would have to do again\n"
+        "  trellis clean --vectors      where a warning says that the vector index is damaged",
     )  # fmt: skip
     clean.add_argument("--keep", type=_positive, metavar="N", help="how many generations stay (default: the setting)")
     clean.add_argument("--caches", action="store_true", help="also the caches of models' answers and of vectors")
+    clean.add_argument("--vectors", action="store_true", help="build the current vector index anew from the database")
     _command(
         commands, "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
         "  trellis doctor\n  TRELLIS_LM=ollama/qwen3 trellis doctor --json",

@@ -21,6 +21,7 @@ def show_sizes(found: Sizes, caches: Sequence[SidePart], screen: Screen) -> None
     rows += [
         ("the file of these", f"{in_words(found.side_bytes)}, {in_words(found.holes_bytes)} of it empty"),
         ("left by runs", in_words(found.leftover_bytes)),
+        *([("set aside", in_words(found.set_aside_bytes))] if found.set_aside_bytes else []),
         ("all of it", in_words(found.total_bytes)),
         ("`trellis clean`", f"frees about {in_words(found.freed_bytes)}"),
     ]

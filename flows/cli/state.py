@@ -12,8 +12,8 @@ from flows.runtime import Runtime, open_caches
 from flows.settings import Settings
 from flows.usage import in_short
 from prompts.engine.roles import ROLES
-from storage.errors import NoGeneration, UsageError
-from storage.generations import GenerationInfo
+from storage.errors import NoGeneration, StorageError, UsageError
+from storage.generations import GenerationInfo, Problem
 from storage.layout import size_of
 from storage.meta import UsageRow
 from storage.records import Record
@@ -37,7 +37,8 @@ class SourceView(Record):
 class Status(Record):
     """What a workspace holds; `generation` is None where nothing is indexed yet.
 
-    `usage` is what the models did for the run that published the current generation.
+    `usage` is what the models did for the run that published the current generation; `problems` is what is damaged or
+    lost, with remedies.
     """
 
     workspace: str
@@ -55,11 +56,12 @@ class Status(Record):
     embedding: str
     usage: tuple[UsageRow, ...]
     runs: tuple[RunRow, ...]
+    problems: tuple[Problem, ...] = ()
 
 
 def status(options: Namespace, screen: Screen) -> int:
     """Show what is there; an empty workspace says how to begin."""
-    runtime = runtime_of(options)
+    runtime = runtime_of(options, reading=True)
     found = _status(runtime)
     if screen.as_json:
         screen.json(found)
@@ -69,19 +71,22 @@ def status(options: Namespace, screen: Screen) -> int:
 
 
 def generations(options: Namespace, screen: Screen) -> int:
-    """List the generations, oldest first."""
+    """List the generations, oldest first; what is damaged or lost is told on standard error."""
     workspace = runtime_of(options).workspace
-    kept = workspace.generations()
+    kept, problems = workspace.generations(), workspace.problems()
+    for problem in problems:
+        screen.note(f"{problem.message} {problem.remedy}")
     if screen.as_json:
         screen.json(kept)
         return 0
-    if not kept:
+    if not kept and not problems:
         raise NoGeneration(workspace.root)
     for one in kept:
         counts = ", ".join(f"{one.counts.get(name, 0)} {name}" for name in ("documents", "entities", "relations"))
         mark = "  (current)" if one.current else ""
+        mark += f"  (damaged: {one.damage})" if one.damage else ""
         screen.line(
-            f"{one.number:>6}  {one.created}  {counts}, {in_words(one.size_bytes)}{mark}",
+            f"{one.number:>6}  {one.created or 'at an unknown time'}  {counts}, {in_words(one.size_bytes)}{mark}",
             style="bold" if one.current else "",
         )
     return 0
@@ -90,34 +95,39 @@ def generations(options: Namespace, screen: Screen) -> int:
 def rollback(options: Namespace, screen: Screen) -> int:
     """Switch, and say what is current now. Raises UnknownGeneration, WorkspaceLocked."""
     workspace = runtime_of(options).workspace
-    before = workspace.current()
+    before = next((one.number for one in workspace.generations() if one.current), None)
     workspace.rollback(options.generation)
     if screen.as_json:
         screen.json({"generation": options.generation, "before": before})
     else:
-        screen.line(f"Generation {options.generation} is current (it was {before}). Later ones are kept.")
+        screen.line(f"Generation {options.generation} is current (it was {before or 'none'}). Later ones are kept.")
     return 0
 
 
 def _status(runtime: Runtime) -> Status:
     workspace = runtime.workspace
     infos = {info.number: info for info in workspace.generations()}
-    current = workspace.current()
-    info: GenerationInfo | None = infos.get(current) if current is not None else None
+    problems = workspace.problems()
+    info: GenerationInfo | None = next((one for one in infos.values() if one.current and not one.damage), None)
+    current = next((one.number for one in infos.values() if one.current), None)
     sources: tuple[SourceView, ...] = ()
     documents: tuple[str, ...] = ()
     usage: tuple[UsageRow, ...] = ()
     if info is not None:
-        with workspace.read(info.number) as generation:
-            sources, documents = _sources(generation), tuple(generation.documents.ids())
-            usage = tuple(generation.meta.usage())
+        try:
+            with workspace.read(info.number) as generation:
+                sources, documents = _sources(generation), tuple(generation.documents.ids())
+                usage = tuple(generation.meta.usage())
+        except StorageError as error:
+            if error.message not in {problem.message for problem in problems}:
+                problems.append(Problem(message=error.message, remedy=error.remedy))
     return Status(
         workspace=str(workspace.root.absolute()), generation=current, created=info.created if info else None,
         counts=info.counts if info else {}, size_bytes=info.size_bytes if info else 0,
         workspace_bytes=size_of(workspace.root), sizes=measure(workspace) if workspace.root.is_dir() else None,
         caches=_caches_elsewhere(runtime), sources=sources, documents=documents,
         settings=_in_force(runtime.settings), models={role: runtime.models.name(role) for role in ROLES},
-        embedding=runtime.embedder.name, usage=usage,
+        embedding=runtime.embedder.name, usage=usage, problems=tuple(problems),
         # Looking must not make a folder where there is none.
         runs=tuple(workspace.side.runs.list(LAST_RUNS)) if workspace.root.is_dir() else (),
     )  # fmt: skip
@@ -128,7 +138,7 @@ def _caches_elsewhere(runtime: Runtime) -> tuple[SidePart, ...]:
     folder = runtime.settings.cache_dir
     if folder is None or not folder.is_dir():
         return ()
-    return tuple(part for part in open_caches(runtime.settings, runtime.workspace).parts() if part.rows)
+    return tuple(part for part in open_caches(runtime.settings, runtime.workspace, reading=True).parts() if part.rows)
 
 
 def _sources(generation: Generation) -> tuple[SourceView, ...]:
@@ -149,13 +159,16 @@ def _in_force(settings: Settings) -> dict[str, object]:
 
 def _show(found: Status, screen: Screen) -> None:
     screen.line(f"Workspace {found.workspace}", style="bold")
-    if found.generation is None:
+    for problem in found.problems:
+        screen.line(problem.message, style="red", indent=2)
+        screen.line(problem.remedy, indent=4)
+    if found.generation is None and not found.problems:
         screen.line("Nothing is indexed yet. Begin with: trellis index SOURCE (or try: trellis demo)", indent=2)
-    else:
+    elif found.generation is not None:
         counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in found.counts.items() if number)
         screen.facts(
             [
-                ("generation", f"{found.generation}, published {found.created}"),
+                ("generation", f"{found.generation}, published {found.created or 'at an unknown time'}"),
                 ("holds", counts),
                 *_list("sources", [f"{one.source} ({one.documents} documents)" for one in found.sources]),
                 *_list("documents", list(found.documents)),

@@ -1,9 +1,12 @@
 """How does one call become an answer that can be relied on?
 
 Cache, then one flight for equal calls, then admission, tries with backoff, twice the room for a cut answer, and one
-repair of an answer that cannot be read. A whole answer is written into the cache when it comes, before anything else is
-done with it, so that a killed process loses none; one that cannot be read is struck out again. All that was paid for is
-entered in the ledger.
+repair of an answer that cannot be read. A whole answer is written into the cache, and committed, in the step of the
+event loop in which it is received: before anything else is done with it, and before its slot goes to another call. One
+that cannot be read is struck out again. All that was paid for is entered in the ledger.
+
+So a killed process loses no more answers than it had calls under way (`concurrency` for each server): those that the
+server had sent and the process had not read, and those that the loop has just read in the same round.
 """
 
 import asyncio

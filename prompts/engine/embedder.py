@@ -72,7 +72,12 @@ def text_hash(text: str) -> str:
 
 
 class CachingEmbedder(ABC):
-    """Base of the embedders that compute: each distinct text goes to the model once, or not at all."""
+    """Base of the embedders that compute: each distinct text goes to the model once, or not at all.
+
+    Vectors are in the cache before they are used: all at once, or after so many texts as `kept_after` says.
+    """
+
+    kept_after: int | None = None
 
     def __init__(self, name: str, max_tokens: int, cache: VectorCache | None) -> None:
         self.name = name
@@ -126,10 +131,11 @@ class CachingEmbedder(ABC):
         hashes = {text: text_hash(text) for text in dict.fromkeys(texts)}
         found = dict(self._cache.get_many(self.name, list(hashes.values()))) if self._cache else {}
         missing = [text for text, key in hashes.items() if key not in found]
-        if missing:
+        for at in range(0, len(missing), self.kept_after or len(missing) or 1):
+            part = missing[at : at + (self.kept_after or len(missing))]
             # a lone surrogate (from a broken file name or page) has no UTF-8; one sign for it keeps all offsets
-            vectors = _unit(self._encode([text.encode("utf-8", "replace").decode() for text in missing]), len(missing))
-            fresh = {hashes[text]: vector for text, vector in zip(missing, vectors, strict=True)}
+            vectors = _unit(self._encode([text.encode("utf-8", "replace").decode() for text in part]), len(part))
+            fresh = {hashes[text]: vector for text, vector in zip(part, vectors, strict=True)}
             if self._cache:
                 self._cache.put_many(self.name, fresh)
             found |= fresh

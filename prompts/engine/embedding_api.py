@@ -38,7 +38,12 @@ class _Answer(BaseModel):
 
 
 class ApiEmbedder(CachingEmbedder):
-    """A served embedding model. Its name holds the host, for two servers may call two models the same."""
+    """A served embedding model. Its name holds the host, for two servers may call two models the same.
+
+    The vectors of one request are in the cache before the next request is sent.
+    """
+
+    kept_after = _BATCH
 
     def __init__(
         self,
@@ -101,8 +106,8 @@ class ApiEmbedder(CachingEmbedder):
         return httpx.Client(headers=headers, timeout=60.0)
 
     def _encode(self, texts: list[str]) -> Floats:
-        batches = [self._batch(self._client.get(), texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)]
-        widths = {len(row) for batch in batches for row in batch}
+        rows = self._batch(self._client.get(), texts)
+        widths = {len(row) for row in rows}
         if not self._widths and len(widths) == 1:
             self._widths.extend(widths)
         if widths != set(self._widths):
@@ -110,7 +115,7 @@ class ApiEmbedder(CachingEmbedder):
                 f"{self.name!r} answered vectors of {sorted(widths)} numbers; the first ones had {self._widths}.",
                 "Its server now serves another model: name that one, and index again with --full.",
             )
-        return np.array([row for batch in batches for row in batch], np.float32)
+        return np.array(rows, np.float32)
 
     def _batch(self, client: httpx.Client, texts: list[str]) -> list[list[float]]:
         started = time.monotonic()

@@ -122,7 +122,7 @@ async def test_a_server_that_hangs_is_given_up_after_the_timeout(model_server: S
     with pytest.raises(Failure, match=r"no reply within 0\.3 s") as caught:
         await transport.send(CALL)
     assert caught.value.retryable
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 30, "it waited for the server"
     await transport.aclose()
 
 
@@ -172,7 +172,7 @@ async def test_a_prompt_that_the_server_cut_without_a_word_is_an_overflow(
 async def test_more_than_a_hundred_calls_are_in_flight_at_once(
     transport: OpenAITransport, model_server: Server
 ) -> None:
-    model_server.settle(latency_ms=300)
+    model_server.settle(latency_ms=3000)  # all are there before the first is answered
     calls = [replace(CALL, variant=number) for number in range(150)]
     await asyncio.gather(*map(transport.send, calls))
     assert model_server.stats()["most_in_flight"] == 150
@@ -181,7 +181,8 @@ async def test_more_than_a_hundred_calls_are_in_flight_at_once(
 async def test_cancelling_closes_the_request(transport: OpenAITransport, model_server: Server) -> None:
     model_server.misbehave({"kind": "hang", "seconds": 30, "nth": 1})
     task = asyncio.create_task(transport.send(CALL))
-    await asyncio.sleep(0.1)
+    while not (await asyncio.to_thread(model_server.stats))["in_flight"]:  # noqa: ASYNC110 -- another process
+        await asyncio.sleep(0.02)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert task.cancelled()

@@ -87,7 +87,7 @@ async def test_threads_share_it_with_loops() -> None:
 
     def embed() -> None:
         with purse.spending_here(800, None) as bill:
-            released.wait(5)
+            released.wait(60)
             bill.used = 100, 0
 
     thread = asyncio.create_task(asyncio.to_thread(embed))

@@ -152,7 +152,7 @@ def test_it_is_called_without_a_loop_and_from_threads(plain_models: Models) -> N
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert found == [step(**EXTRACT).found] * 4
 
 

@@ -97,7 +97,7 @@ def prefect_server(network_attempts: list[str]) -> Iterator[list[str]]:
     """A Prefect server of the session's own, on this machine, with a database in a temporary folder."""
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=90):
+    with prefect_test_harness(server_startup_timeout=240):
         yield network_attempts
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-WAIT = 15.0  # seconds
+WAIT = 90.0  # seconds
 PAUSE = 0.2
 
 

@@ -34,7 +34,7 @@ def test_certificates_are_spared_over_plain_http_alone(
     given = {name: ours if value == "SPARED" else value for name, value in environment.items()}
     shown = subprocess.run(
         [sys.executable, "-c", SHOW], env=clean | given | {"PREFECT_HOME": str(tmp_path)}, capture_output=True,
-        text=True, check=True, timeout=60,
+        text=True, check=True, timeout=180,
     ).stdout.strip()  # fmt: skip
     assert (shown == ours) is spared
     if environment.get("PREFECT_API_SSL_CERT_FILE") == "ours.pem":

@@ -117,5 +117,5 @@ def on_a_terminal(*arguments: str) -> str:
         pass  # Linux' way to say that the other side has closed
     finally:
         os.close(ours)
-    assert process.wait(timeout=60) == 0, said.decode(errors="replace")
+    assert process.wait(timeout=180) == 0, said.decode(errors="replace")
     return said.decode()

@@ -9,7 +9,7 @@ import pytest
 from flows.index import index
 from flows.recording import begin, flow
 from flows.settings import load_settings
-from flows.shown.artifacts import EVERY, Page, Progress, put
+from flows.shown.artifacts import Page, Progress, put
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.redact import MASK, keep_secret, redact, redacted
 from tasks.step import step
@@ -129,14 +129,18 @@ async def test_a_step_waits_for_a_model_that_cannot_be_reached_and_for_nothing_e
 async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
     import asyncio
 
+    from prefect.artifacts import Artifact
+
     seen: list[str] = []
 
     @flow(name="progressing")
     async def long_run() -> None:
         async with Progress() as progress:
             progress.tell("extract", 60, 120)
-            await asyncio.sleep(1.5 * EVERY)
-            seen.append(await artifact("progress-extract"))
+            async with asyncio.timeout(90):
+                while (found := await Artifact.aget("progress-extract")) is None:  # noqa: ASYNC110 -- the server
+                    await asyncio.sleep(0.2)
+            seen.append(str(found.data))
             progress.tell("extract", 120, 120)
 
     @flow(name="short")

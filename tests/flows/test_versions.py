@@ -1,5 +1,6 @@
 """Older generations stay what they were: they can be compared, asked, and gone back to, and nothing newer leaks in."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,69 @@ def test_diff_is_shown_and_an_unknown_generation_names_those_that_exist(two: Com
 )
 def test_of_long_texts_the_stretch_that_differs_is_shown(before: str, after: str, shown: tuple[str, str]) -> None:
     assert stretch(before, after) == shown
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pointer", [None, "", '{"current":1,"last":1}'], ids=["missing", "empty", "older"])
+def test_an_index_run_without_its_pointer_loses_nothing(two: Command, pointer: str | None) -> None:
+    source = write_rows(two.workspace.parent / "more.jsonl", [FERRY | {"id": "new"}])
+    if pointer is None:
+        (two.workspace / "CURRENT").unlink()
+    else:
+        (two.workspace / "CURRENT").write_text(pointer)
+    told = two("status", "--json").json["problems"]
+    assert ["CURRENT" in problem["message"] and "rollback" in problem["remedy"] for problem in told] == [True]
+    done = two("index", str(source), "--json")
+    assert (done.code, done.json["generation"], done.json["chunks"] > 3) == (0, 3, True)
+    assert [one["number"] for one in two("generations", "--json").json] == [1, 2, 3]
+    assert "412" in two("show", "bridge", "--as-of", "1").out
+    assert {"bridge", "ferry", "korb", "new"} == set(two("status", "--json").json["documents"])
+
+
+def test_a_damaged_generation_hides_no_other(two: Command) -> None:
+    manifest = two.workspace / "generations" / "000001" / "manifest.json"
+    manifest.write_text(manifest.read_text()[:20])
+    shown = two("generations")
+    assert (shown.code, "(damaged: manifest.json" in shown.out, "(current)" in shown.out) == (0, True, True)
+    assert [bool(one["damage"]) for one in two("generations", "--json").json] == [True, False]
+    assert two("status", "--json").json["generation"] == 2
+    assert two("diff", "2").code == 0
+    assert two("rollback", "2").code == 0
+    refused = two("rollback", "1", "--json")
+    assert (refused.code, "damaged" in refused.json["error"]["message"]) == (1, True)
+    assert two("clean", "--keep", "1", "--json").json["removed"] == []
+
+
+@pytest.mark.parametrize("name", ["generation.duckdb", "manifest.json"])
+def test_to_index_again_is_a_remedy(two: Command, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    damaged = two.workspace / "generations" / "000002" / name
+    damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 3])
+    left = damaged.read_bytes()
+    assert two("status", "--json").json["problems"]
+    source = write_rows(two.workspace.parent / "more.jsonl", [FERRY])
+    done = two("index", str(source), "--json")
+    assert (done.code, done.json["generation"]) == (0, 3)
+    assert "Generation 2 is damaged" in caplog.text
+    assert "going on from generation 1" in caplog.text
+    assert damaged.read_bytes() == left
+    assert two("retrieve", "Velin Ferry", "--json").json["generation"] == 3
+    assert set(two("status", "--json").json["documents"]) == {"bridge", "reyd", "桥", "ferry"}
+
+
+def test_forgetting_also_removes_what_cannot_be_looked_into(two: Command) -> None:
+    """It may hold the document, as may what was set aside."""
+    generations = two.workspace / "generations"
+    (generations / "000001" / "manifest.json").unlink()
+    (generations / "000001" / "generation.duckdb").write_bytes(b"damaged")
+    shutil.copytree(generations / "000002", generations / "000003")  # of a run that died
+    assert two("clean", "--json").json["removed"] == []
+    assert [path.name for path in (two.workspace / "set-aside").iterdir()] == ["000003"]
+    assert two("forget", "ferry").code == 0
+    assert [one["number"] for one in two("generations", "--json").json] == [4]
+    assert list((two.workspace / "set-aside").iterdir()) == []
+    assert two("rollback", "3").code == 2
 
 
 # --- as of -----------------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ PASSING: list[tuple[Rule, int]] = [
     ({"kind": "reset"}, 1),
     ({"kind": "cut"}, 1),
     ({"kind": "html"}, 1),
-    ({"kind": "hang", "seconds": 5}, 1),
+    ({"kind": "hang", "seconds": 60}, 1),
     ({"kind": "drip", "seconds": 0.3}, 0),
     ({"kind": "empty"}, 1),
     ({"kind": "refusal"}, 1),
@@ -83,7 +83,8 @@ async def test_what_passes_leaves_no_trace(
 ) -> None:
     graph, calls = undisturbed
     place.server.misbehave({"step": "extract", "nth": 2, **rule})
-    report = await place.index(source, timeout=1.0)
+    # Short for the server that hangs alone: on a slow machine others answer late too.
+    report = await place.index(source, timeout=5.0 if rule["kind"] == "hang" else 120.0)
     stats = place.server.stats()
     assert stats["kinds"][rule["kind"]] == 1
     assert place.graph() == graph

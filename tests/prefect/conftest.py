@@ -29,7 +29,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def wait_for(holds: Callable[[], Any], what: str, seconds: float = 90) -> Any:
+def wait_for(holds: Callable[[], Any], what: str, seconds: float = 180) -> Any:
     """The first true value of `holds`."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -80,7 +80,7 @@ class Api:
         path = f"deployments/{self.deployment(deployment)['id']}/create_flow_run"
         return self.post(path, {"parameters": parameters})
 
-    def finished(self, run: str, seconds: float = 90) -> Any:
+    def finished(self, run: str, seconds: float = 180) -> Any:
         """The run, as soon as it is over."""
 
         def over() -> Any:

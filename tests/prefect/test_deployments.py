@@ -51,7 +51,7 @@ def test_the_example_automation_asks_after_a_publication(worker: Api, source: Pa
     mine.write_text(example.replace(str(UUID(int=0)), worker.deployment("query/on-demand")["id"]))
     subprocess.run(
         [str(BIN / "prefect"), "automation", "create", "--from-file", str(mine)], env=worker.environment(), check=True,
-        timeout=60,
+        timeout=180,
     )  # fmt: skip
     asked = worker.start("index/on-demand", source=[str(source)], workspace=str(tmp_path / "ws")).raise_for_status()
     assert worker.finished(asked.json()["id"])["state"]["type"] == "COMPLETED"

@@ -122,7 +122,7 @@ def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None
         assert KEY not in api.post("deployments/filter", {}).text
         assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
         one.send_signal(signal.SIGTERM)
-        assert one.wait(timeout=60) == 0
+        assert one.wait(timeout=120) == 0
     assert not api.answers()
     assert "All deployments have been paused" in (tmp_path / "log").read_text()
 
@@ -142,14 +142,14 @@ def test_the_automation_is_made_once(api: Api) -> None:
 
 def test_a_run_ends_with_the_process_that_served_it() -> None:
     run = "import os, sys, time; from flows.serving.orphans import end_with; end_with(os.getppid()); print('on'); "
-    run += "sys.stdout.flush(); time.sleep(60)"
+    run += "sys.stdout.flush(); time.sleep(600)"
     serve = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {run!r}])"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", serve], env=environment, stdout=subprocess.PIPE) as serving:
         assert serving.stdout is not None
         assert serving.stdout.readline() == b"on\n"
         serving.kill()
-        serving.wait(timeout=10)
+        serving.wait(timeout=60)
         # The run holds the other end: it reads as closed when that one is gone too.
-        assert select.select([serving.stdout], [], [], 10)[0], "the run outlived the process that served it"
+        assert select.select([serving.stdout], [], [], 60)[0], "the run outlived the process that served it"
         assert serving.stdout.read() == b""

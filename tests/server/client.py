@@ -36,7 +36,7 @@ class Server:
     pid: int
     client: httpx.Client
 
-    def post(self, path: str, body: object, timeout: float = 10) -> httpx.Response:
+    def post(self, path: str, body: object, timeout: float = 60) -> httpx.Response:
         """Ask as a plain client does: one try, on a connection that stays open."""
         return self.client.post(path, json=body, timeout=timeout)
 
@@ -63,7 +63,7 @@ class Server:
         return found
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
-        response = self.client.request(method, path, json=body, timeout=30)
+        response = self.client.request(method, path, json=body, timeout=60)
         if not response.is_success:
             raise ValueError(f"{method} {path}: {response.text}")
         return response.json()

@@ -1,21 +1,27 @@
 """An archive holds a workspace as it was at one moment, and of a file from elsewhere nothing is believed."""
 
+import bz2
+import gzip
+import hashlib
 import io
 import json
+import lzma
 import sqlite3
 import tarfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from storage.archive import CONTENTS, read_archive, write_archive
-from storage.errors import ArchiveError, NoGeneration, UsageError, WorkspaceFormatError
+from storage.errors import ArchiveError, DiskFull, NoGeneration, UsageError, WorkspaceFormatError
 from storage.export import export
 from storage.generations import Workspace
 from storage.memory import MemoryEntry
 from tests.copying import copy_of
+from tests.faults import flip, full, truncate
 from tests.storage.samples import publish, put, vector
 
 Entries = dict[str, bytes]
@@ -144,7 +150,7 @@ def cut(entries: Entries) -> None:
     entries["generations/000001/generation.duckdb"] = entries["generations/000001/generation.duckdb"][:-1]
 
 
-def flip(entries: Entries) -> None:
+def flip_side(entries: Entries) -> None:
     data = entries["side.sqlite"]
     entries["side.sqlite"] = data[:-1] + bytes([data[-1] ^ 1])
 
@@ -167,7 +173,7 @@ def told(**values: object) -> Callable[[Entries], None]:
         (add("/escaped"), "is not what it lists"),
         (add("generations/000001/chroma-1/x"), "is not what it lists"),
         (cut, "is not what it lists"),
-        (flip, "'side.sqlite' is damaged"),
+        (flip_side, "'side.sqlite' is damaged"),
         (lose, "is missing"),
         (told(generations=[1]), "wrongly"),
         (told(current=3), "current generation 3"),
@@ -208,7 +214,7 @@ def test_links_are_refused(archive: Path, tmp_path: Path) -> None:
 
 def sql_of_strangers(root: Path, where: str) -> None:
     if where == "side.sqlite":
-        with sqlite3.connect(root / where) as connection:
+        with closing(sqlite3.connect(root / where)) as connection:
             connection.execute("CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM memory; END")
         return
     with duckdb.connect(str(root / "generations" / "000001" / "generation.duckdb")) as connection:
@@ -224,12 +230,19 @@ def sql_of_strangers(root: Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["view", "other view", "macro", "default", "side.sqlite"])
-def test_a_database_with_more_than_data_is_refused(root: Path, tmp_path: Path, where: str) -> None:
+def test_a_database_with_more_than_data_is_refused(root: Path, archive: Path, tmp_path: Path, where: str) -> None:
     copy = copy_of(root, tmp_path / "copy")
     sql_of_strangers(copy, where)
-    write_archive(copy, tmp_path / "strange.tar")
+
+    def put_in(entries: Entries) -> None:
+        contents = json.loads(entries[CONTENTS])
+        for name in ("generations/000001/generation.duckdb", "side.sqlite"):
+            data = entries[name] = (copy / name).read_bytes()
+            contents["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+        entries[CONTENTS] = json.dumps(contents).encode()
+
     with pytest.raises(ArchiveError, match="other things than ours"):
-        read_archive(tmp_path / "strange.tar", tmp_path / "ws")
+        read_archive(rewritten(archive, tmp_path / "strange.tar", put_in), tmp_path / "ws")
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive", b"\x1f\x8b\x08\x00broken"])
@@ -239,3 +252,75 @@ def test_what_is_no_archive_is_told(tmp_path: Path, data: bytes) -> None:
         read_archive(tmp_path / "a.tar.gz", tmp_path / "ws")
     with pytest.raises(UsageError, match="no archive"):
         read_archive(tmp_path / "none.tar", tmp_path / "ws")
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+def database_of(root: Path, number: int) -> Path:
+    return root / "generations" / f"{number:06d}" / "generation.duckdb"
+
+
+def flip_text(root: Path, number: int) -> None:
+    """One bit of a block that holds a text."""
+    content = database_of(root, number).read_bytes()
+    at = content.find("Zoë met Ada".encode())
+    assert at > 0
+    flip(database_of(root, number), at)
+
+
+def garble_side(root: Path) -> None:
+    (root / "side.sqlite").write_bytes(b"garbage" * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words", "remedy"),
+    [
+        (lambda root: flip_text(root, 2), "generation 2 is damaged", "Roll back"),
+        (lambda root: truncate(database_of(root, 2)), "generation 2 is damaged", "Roll back"),
+        (lambda root: (root / "generations/000002/manifest.json").unlink(), "generation 2 is damaged", "Roll back"),
+        (garble_side, "side store is damaged", "memory"),
+        (lambda root: truncate(root / "side.sqlite"), "side store is damaged", "memory"),
+    ],
+)
+def test_what_could_not_be_restored_is_not_packed(
+    root: Path, tmp_path: Path, damage: Callable[[Path], None], words: str, remedy: str
+) -> None:
+    copy = copy_of(root, tmp_path / "copy")
+    damage(copy)
+    with pytest.raises(ArchiveError, match=words) as raised:
+        write_archive(copy, tmp_path / "kept.tar")
+    assert remedy in raised.value.remedy
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+def test_a_damaged_older_generation_is_left_out(root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    copy = copy_of(root, tmp_path / "copy")
+    flip_text(copy, 1)
+    assert write_archive(copy, tmp_path / "kept.tar").generations == (2,)
+    assert [("Left out" in line, "generation 1" in line) for line in caplog.messages] == [(True, True)]
+    assert read_archive(tmp_path / "kept.tar", tmp_path / "ws").generations == (2,)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, bytes])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no tar"])
+def test_a_damaged_file_is_no_archive(
+    archive: Path, tmp_path: Path, compress: Callable[[bytes], bytes], damage: str
+) -> None:
+    content = bytearray(compress(b"no tar" * 99 if damage == "no tar" else gzip.decompress(archive.read_bytes())))
+    if damage == "cut":
+        del content[len(content) // 2 :]
+    elif damage == "flipped":
+        content[len(content) // 3] ^= 0x55
+    (tmp_path / "damaged").write_bytes(content)
+    with pytest.raises(ArchiveError, match="not restored"):
+        read_archive(tmp_path / "damaged", tmp_path / "in" / "ws")
+    assert list((tmp_path / "in").iterdir()) == []
+
+
+def test_a_target_without_room_is_told_and_holds_no_half(root: Path, archive: Path, tmp_path: Path) -> None:
+    with full(), pytest.raises(DiskFull, match="Make room"):
+        write_archive(root, tmp_path / "kept.tar")
+    with full(), pytest.raises(DiskFull, match="Make room"):
+        read_archive(archive, tmp_path / "ws")
+    assert list(tmp_path.iterdir()) == []

@@ -26,6 +26,11 @@ EVERY = [
     (errors.ArchiveError("kept.tar", "it is cut off"), 2, "kept.tar", "another copy"),
     (errors.ModelError("gpt", "no answer"), 1, "gpt", "key"),
     (errors.StorageError("x.duckdb", "damaged"), 1, "x.duckdb", "roll back"),
+    (errors.NotPermitted("side.sqlite", "read-only"), 1, "side.sqlite", "permissions"),
+    (errors.DiskFull("side.sqlite", "full"), 1, "side.sqlite", "Make room"),
+    (errors.DiskFailed("side.sqlite", "I/O error"), 1, "side.sqlite", "Check the disk"),
+    (errors.InUse("side.sqlite", "locked"), 1, "side.sqlite", "again"),
+    (errors.Damaged("side.sqlite", "malformed", "Move it away."), 1, "side.sqlite", "Move it away."),
 ]
 
 

@@ -220,7 +220,7 @@ def test_threads_share_a_store(side: SideStore) -> None:
 
 def test_a_foreign_or_newer_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "garbage.sqlite").write_bytes(b"garbage" * 1000)
-    with pytest.raises(StorageError, match="made anew"):
+    with pytest.raises(StorageError, match=r"a new one is made\. With it go memory"):
         SideStore(tmp_path / "garbage.sqlite").runs.list()
     connection = sqlite3.connect(tmp_path / "newer.sqlite")
     connection.execute("PRAGMA user_version = 9")

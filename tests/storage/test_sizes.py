@@ -83,7 +83,7 @@ def test_memory_is_bounded_and_the_oldest_generation_goes_first(tmp_path: Path) 
     assert side.memory.remove_document("none") == 0
 
 
-def test_what_a_run_left_is_no_generation_and_goes(tmp_path: Path) -> None:
+def test_what_a_run_left_goes_and_an_unpublished_generation_is_set_aside(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})
     workspace = Workspace(root)
@@ -93,6 +93,7 @@ def test_what_a_run_left_is_no_generation_and_goes(tmp_path: Path) -> None:
     assert measure(workspace).leftover_bytes == 0
     shutil.copytree(root / "generations" / "000001", root / "generations" / "000002")  # killed before it was pointed at
     found = measure(workspace)
-    assert ([one.number for one in found.generations], found.leftover_bytes > 10_000) == ([1], True)
+    assert ([one.number for one in found.generations], found.set_aside_bytes > 10_000) == ([1], True)
     assert workspace.clean() == []
-    assert measure(workspace).leftover_bytes == 0
+    assert (measure(workspace).leftover_bytes, measure(workspace).set_aside_bytes > 10_000) == (0, True)
+    assert [folder.name for folder in (root / "set-aside").iterdir()] == ["000002"]

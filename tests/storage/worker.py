@@ -15,20 +15,22 @@ from tests.storage.samples import MODEL, put, same_ranking, vector
 
 
 def die_writing(root: Path, moment: str) -> None:
-    """Killed by itself in a run: in a transaction, or as the renaming of the folder or of the pointer begins."""
+    """Killed by itself in a run that retires the current generation: in a transaction, or as a file or folder whose
+    name ends so is put in its place."""
 
     def die_renaming(event: str, arguments: tuple[object, ...]) -> None:
         if event == "os.rename" and str(arguments[1]).endswith(moment):
             os.kill(os.getpid(), signal.SIGKILL)
 
     with Workspace(root).write() as staging:
+        base = staging.base_number
         put(staging, "doomed", "this text must never be seen " * 5)
         if moment == "transaction":
             with staging.transaction():
                 staging.documents.remove_documents(["a"])
                 os.kill(os.getpid(), signal.SIGKILL)
         sys.addaudithook(die_renaming)
-        staging.publish()
+        staging.publish(retire=[] if base is None else [base])
 
 
 def hold_lock(root: Path, _: str) -> None:
@@ -51,8 +53,9 @@ def read_on(root: Path, chroma_url: str) -> None:
     seen: set[int] = set()
     reads = 0
     generation = workspace.read()
-    say("reading")
-    while not (root / "stop").exists():
+    last = False
+    while not last:
+        last = (root / "stop").exists()
         if workspace.changed(generation):
             generation.close()
             generation = workspace.read()
@@ -66,6 +69,8 @@ def read_on(root: Path, chroma_url: str) -> None:
             return
         seen.add(generation.number)
         reads += 1
+        if reads == 1:
+            say("reading")
     generation.close()
     say(f"done {reads} {len(seen)}")
 

@@ -1,0 +1,128 @@
+"""What is wrong when a file cannot be read or written: no right, no room, a failing disk, or damaged content?
+
+Each has another remedy, so all of SQLite's, DuckDB's and the system's errors are told apart here, in one place: by
+SQLite's code, by the system's error number, and of DuckDB, which has neither, by its exception and words.
+"""
+
+import errno
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
+
+import duckdb
+
+from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
+
+_NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FAILED = {errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE}
+_LITTLE = 1 << 20  # bytes: SQLite asks for some tens of thousands at once
+_DAMAGED_WORDS = (
+    "Corrupt database", "not a valid DuckDB database", "Could not read enough bytes", "has been invalidated",
+    "Failed to load metadata", "Serialization Error", "INTERNAL Error",
+)  # fmt: skip
+_CODE = re.compile(r"\(code: (\d+)\)")
+_LOCK_WORDS = ("Could not set lock", "Conflicting lock")
+
+DATABASE_ERRORS = (sqlite3.Error, duckdb.Error)
+
+
+def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> StorageError | None:
+    """The error of storage that this one stands for; None for one that says nothing of a file or its disk.
+
+    `damaged` is the remedy where the content itself is damaged.
+    """
+    if isinstance(error, sqlite3.Error):
+        code = getattr(error, "sqlite_errorcode", None)  # none: a wrong use, told by Python's own module
+        return None if code is None else _of_sqlite(code, str(error), place, damaged)
+    if isinstance(error, duckdb.Error):
+        return _of_duckdb(error, place, damaged)
+    if isinstance(error, OSError):
+        return _of_number(error.errno, error.strerror or str(error), place)
+    return None
+
+
+def fault_in_words(words: str, place: str | Path, damaged: str = "") -> StorageError | None:
+    """The same for an error of which only a text came through, with SQLite's code or the system's words in it."""
+    if found := _CODE.search(words):
+        return _of_sqlite(int(found[1]), words, place, damaged)
+    numbers = (*_NOT_PERMITTED, *_FULL, *_FAILED)
+    said = next((number for number in numbers if os.strerror(number) in words), None)
+    return None if said is None else _of_number(said, os.strerror(said), place)
+
+
+@contextmanager
+def faults_told(place: str | Path, damaged: str = "") -> Iterator[None]:
+    """Errors of SQLite, DuckDB and the system inside the block become those of storage, where they speak of a fault."""
+    try:
+        yield
+    except (*DATABASE_ERRORS, OSError) as error:
+        fault = fault_of(error, place, damaged)
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def writable(path: Path) -> bool:
+    """Whether a file can be changed by a database, which also makes files beside it."""
+    return _may(path, os.W_OK) and _may(path.parent, os.W_OK)
+
+
+def _may(path: Path, mode: int) -> bool:
+    # By the rights in force, not by those of whoever started the process.
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _of_number(number: int | None, words: str, place: str | Path) -> StorageError | None:
+    if number in _NOT_PERMITTED:
+        return NotPermitted(place, words)
+    if number in _FULL:
+        return DiskFull(place, words)
+    if number in _FAILED:
+        return DiskFailed(place, words)
+    return None
+
+
+def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> StorageError | None:
+    match code & 0xFF:
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            return NotPermitted(place, words)
+        case sqlite3.SQLITE_FULL:
+            return DiskFull(place, words)
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
+            return InUse(place, words)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return Damaged(place, words, damaged)
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
+            return _by_the_disk(Path(place), words)
+    return None
+
+
+def _by_the_disk(path: Path, words: str) -> StorageError:
+    """SQLite does not say why it could not open or write a file: the disk and the process's limits do."""
+    folder = next((one for one in path.absolute().parents if one.exists()), Path("/"))
+    if not _may(folder, os.W_OK | os.X_OK) or (path.exists() and not _may(path, os.R_OK | os.W_OK)):
+        return NotPermitted(path, words)
+    if shutil.disk_usage(folder).free < _LITTLE or getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
+        return DiskFull(path, words)
+    return DiskFailed(path, words)
+
+
+def _of_duckdb(error: duckdb.Error, place: str | Path, damaged: str) -> StorageError:
+    words = str(error).splitlines()[0]
+    if fault := fault_in_words(words, place):
+        return fault
+    if isinstance(error, duckdb.PermissionException):
+        return NotPermitted(place, words)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StorageError(place, f"there is too little memory ({words})", "Give the process more memory.")
+    if any(known in words for known in _LOCK_WORDS):
+        return InUse(place, words)
+    if any(known in words for known in _DAMAGED_WORDS) or isinstance(error, duckdb.SerializationException):
+        return Damaged(place, words, damaged)
+    return StorageError(place, f"the database refuses this ({words})")

@@ -1,0 +1,52 @@
+"""How is a disk made to refuse, for root and for everybody else, with and without the right to mount?"""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_NOBODY = 65534
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Nothing in the folder may be written inside the block. Root, whom permissions do not bind, is nobody there."""
+    subprocess.run(["chmod", "-R", "a-w,a+rX", str(folder)], check=True)  # noqa: S607 -- our own folders
+    was = os.geteuid()
+    try:
+        if was == 0:
+            os.seteuid(_NOBODY)
+            if not all(os.access(place, os.R_OK, effective_ids=True) for place in (sys.prefix, Path(__file__))):
+                pytest.skip("this Python is for root alone")
+        yield
+    finally:
+        os.seteuid(was)
+        subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)  # noqa: S607
+
+
+@contextmanager
+def full() -> Iterator[None]:
+    """No file can grow inside the block, wherever it lies: what a full disk or a quota does."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def flip(path: Path, at: int) -> None:
+    """Changes one bit; `at` counts from the end where it is negative."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 4
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    """Leaves half of a file."""
+    os.truncate(path, path.stat().st_size // 2)

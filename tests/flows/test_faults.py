@@ -1,0 +1,139 @@
+"""What a fault of the disk or of a file does to each command: how it ends, and what it says."""
+
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+
+import pytest
+
+from tests.copying import copy_of
+from tests.faults import flip, full, read_only, truncate
+from tests.flows.conftest import Command
+
+QUESTION = "Who designed Orla Bridge?"
+READERS = {
+    "ask": ("ask", QUESTION),
+    "retrieve": ("retrieve", QUESTION),
+    "status": ("status",),
+    "generations": ("generations",),
+    "show": ("show", "bridge"),
+    "reports": ("reports",),
+    "graph": ("graph", "Orla Bridge"),
+    "diff": ("diff", "1", "1"),
+    "dry run": ("index", "SOURCE", "--dry-run"),
+}
+WHO_REMEMBERS = {"ask", "retrieve"}  # the others only look, and that may work
+WRITERS = {
+    "index": ("index", "SOURCE", "--full"),
+    "forget": ("forget", "reyd"),
+    "clean": ("clean",),
+    "clean --vectors": ("clean", "--vectors"),
+    "rollback": ("rollback", "1"),
+    "archive": ("archive", "TARGET/kept.tar"),
+    "export": ("export", "TARGET/export"),
+    "parquet": ("export", "TARGET/export", "--format", "parquet"),
+}
+
+
+@pytest.fixture
+def opened(indexed: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    """The command on a copy that every user can reach; pytest's own folders are for theirs alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Command(copy_of(indexed, Path(folder) / "ws"), capsys)
+
+
+def refusing(fault: str, folder: Path) -> AbstractContextManager[None]:
+    return read_only(folder) if fault == "read-only" else full()
+
+
+def words_of(command: tuple[str, ...], source: Path, target: Path) -> list[str]:
+    return [word.replace("SOURCE", str(source)).replace("TARGET", str(target)) for word in command]
+
+
+@pytest.mark.parametrize("fault", ["read-only", "full"])
+@pytest.mark.parametrize("name", READERS)
+def test_who_reads_goes_on(
+    opened: Command, source: Path, caplog: pytest.LogCaptureFixture, fault: str, name: str
+) -> None:
+    copy = Path(opened.workspace.parent, "docs.jsonl")
+    copy.write_bytes(source.read_bytes())
+    with refusing(fault, opened.workspace.parent):
+        ended = opened(*words_of(READERS[name], copy, opened.workspace))
+    assert (ended.code, "Traceback" in ended.err) == (0, False), ended.err
+    said = [line for line in caplog.messages if "is remembered" in line]
+    assert len(said) == 1 or (len(said) == 0 and name not in WHO_REMEMBERS)
+    assert caplog.messages == said
+    assert all(("may not be" if fault == "read-only" else "no room") in line for line in said)
+
+
+@pytest.mark.parametrize(("fault", "kind"), [("read-only", "NotPermitted"), ("full", "DiskFull")])
+@pytest.mark.parametrize("name", WRITERS)
+def test_who_writes_is_told_what_to_do(opened: Command, source: Path, fault: str, kind: str, name: str) -> None:
+    place = opened.workspace.parent
+    copy = Path(place, "docs.jsonl")
+    copy.write_bytes(source.read_bytes())
+    with refusing(fault, place):
+        ended = opened(*words_of(WRITERS[name], copy, place), "--json")
+    assert (ended.code, "Traceback" in ended.err) == (1, False), ended.err
+    error = ended.json["error"]
+    assert error["type"] == kind, error
+    assert ("permissions" if fault == "read-only" else "Make room") in error["remedy"]
+    assert "Move" not in error["remedy"]
+    assert sorted(path.name for path in place.iterdir() if path.name != "export") == ["docs.jsonl", "ws"]
+    assert opened("ask", QUESTION).code == 0
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(b"garbage" * 1_000)
+
+
+def flip_inside(path: Path) -> None:
+    flip(path, 300_000)
+
+
+ASK, SHOW, EXPORT, STATUS = ("ask", QUESTION), ("show", "bridge"), ("export", "TARGET/export"), ("status",)
+
+
+@pytest.mark.parametrize(
+    ("damage", "command"),
+    [*((damage, command) for damage in (garble, truncate) for command in (ASK, SHOW, EXPORT, STATUS)),
+     (flip_inside, ASK), (flip_inside, EXPORT)],  # the others do not read what is damaged
+)  # fmt: skip
+def test_a_damaged_generation_is_told(
+    opened: Command, tmp_path: Path, damage: Callable[[Path], None], command: tuple[str, ...]
+) -> None:
+    damage(opened.workspace / "generations" / "000001" / "generation.duckdb")
+    ended = opened(*words_of(command, tmp_path, tmp_path), "--json")
+    assert (ended.code, ended.json["error"]["type"]) == (1, "Damaged"), ended.err
+    assert "trellis rollback N" in ended.json["error"]["remedy"]
+
+
+@pytest.mark.parametrize("damage", [garble, truncate])
+@pytest.mark.parametrize("command", [ASK, STATUS])
+def test_a_damaged_side_store_is_told_with_what_is_lost(
+    opened: Command, damage: Callable[[Path], None], command: tuple[str, ...]
+) -> None:
+    with closing(sqlite3.connect(opened.workspace / "side.sqlite")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else a log that is whole stands in for the file
+    damage(opened.workspace / "side.sqlite")
+    ended = opened(*command, "--json")
+    assert (ended.code, ended.json["error"]["type"]) == (1, "Damaged"), ended.err
+    assert all(word in ended.json["error"]["remedy"] for word in ("move the file away", "memory", "paid again"))
+
+
+@pytest.mark.parametrize("damage", [garble, truncate, lambda path: flip(path, 40_960), lambda path: flip(path, -1)])
+def test_a_damaged_vector_index_is_searched_around(
+    opened: Command, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+) -> None:
+    whole = opened("retrieve", QUESTION, "--json").json["passages"]
+    damage(next(opened.workspace.glob("generations/*/chroma-1/chroma.sqlite3")))
+    ended = opened("retrieve", QUESTION, "--json")
+    assert [one["chunk"] for one in ended.json["passages"]] == [one["chunk"] for one in whole]
+    assert [("slower" in line, "`trellis clean --vectors`" in line) for line in caplog.messages] == [(True, True)]
+    assert opened("clean", "--vectors").code == 0
+    caplog.clear()
+    assert opened("retrieve", QUESTION).code == 0
+    assert caplog.messages == []

@@ -1,0 +1,186 @@
+"""Each fault of a disk or a file has its own error and a remedy that is true; only locks are waited for."""
+
+import errno
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from storage.chroma import ChromaIndex
+from storage.database import Database
+from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
+from storage.faults import fault_in_words, fault_of
+from storage.generations import Workspace
+from storage.seal import SEAL
+from storage.side import SideStore
+from storage.sqlite import SideDatabase
+from tests.faults import flip, full, read_only, truncate
+from tests.storage.samples import publish, vector
+
+# --- what is told apart ----------------------------------------------------------------------------------------------
+
+OF_THE_SYSTEM = [
+    (errno.EACCES, NotPermitted), (errno.EPERM, NotPermitted), (errno.EROFS, NotPermitted),
+    (errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EFBIG, DiskFull), (errno.EIO, DiskFailed),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "kind"), OF_THE_SYSTEM)
+def test_errors_of_the_system_are_told_apart(number: int, kind: type[StorageError]) -> None:
+    error = OSError(number, "what the system says")
+    assert type(fault_of(error, "x")) is kind
+    assert type(fault_in_words(f"IO Error: Could not write: {OSError(number, '').strerror}", "x")) in (kind, type(None))
+
+
+def test_other_errors_are_left_alone() -> None:
+    assert fault_of(FileNotFoundError(errno.ENOENT, "gone"), "x") is None
+    assert fault_of(ConnectionRefusedError(errno.ECONNREFUSED, "no"), "x") is None
+    assert fault_of(sqlite3.ProgrammingError("wrong use"), "x") is None
+    assert fault_of(ValueError("x"), "x") is None
+
+
+def raised(work: Callable[[], object]) -> sqlite3.Error | duckdb.Error:
+    with pytest.raises((sqlite3.Error, duckdb.Error)) as caught:
+        work()
+    error = caught.value
+    assert isinstance(error, sqlite3.Error | duckdb.Error)
+    return error
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    with closing(sqlite3.connect(tmp_path / "x.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE t (value TEXT)")
+    return tmp_path / "x.sqlite"
+
+
+def test_errors_of_sqlite_are_told_apart(file: Path, tmp_path: Path) -> None:
+    many = "INSERT INTO t SELECT hex(randomblob(5000)) FROM (VALUES (1), (2), (3))"
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+        assert type(fault_of(raised(lambda: connection.execute(many)), file)) is NotPermitted
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA max_page_count = 2")
+        assert type(fault_of(raised(lambda: connection.execute(many)), file)) is DiskFull
+    with closing(sqlite3.connect(file)) as one, closing(sqlite3.connect(file, timeout=0)) as other:
+        one.execute("BEGIN EXCLUSIVE")
+        assert type(fault_of(raised(lambda: other.execute(many)), file)) is InUse
+    with full(), closing(sqlite3.connect(file)) as connection:
+        assert type(fault_of(raised(lambda: connection.execute(many)), file)) is DiskFull
+    (tmp_path / "folder").mkdir()
+    error = raised(lambda: sqlite3.connect(tmp_path / "folder"))
+    assert type(fault_of(error, tmp_path / "folder")) is DiskFailed
+    for damage in (truncate, lambda path: flip(path, 0), lambda path: flip(path, 100)):
+        copy = Path(shutil.copy(file, tmp_path / "copy.sqlite"))
+        damage(copy)
+        with closing(sqlite3.connect(copy)) as connection:
+            fault = fault_of(raised(lambda: connection.execute(many)), copy, "Do this.")
+        assert isinstance(fault, Damaged)
+        assert fault.remedy == "Do this."
+
+
+def test_errors_of_duckdb_are_told_apart(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "whole.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS value FROM range(100)")
+    for damage in (truncate, lambda path: flip(path, 100), lambda path: path.write_bytes(b"garbage" * 999)):
+        copy = Path(shutil.copy(tmp_path / "whole.duckdb", tmp_path / "copy.duckdb"))
+        damage(copy)
+        with pytest.raises(Damaged, match="rollback N"):
+            Database.open(copy)
+    with full(), pytest.raises(DiskFull):
+        Database.create(tmp_path / "new.duckdb")
+    with duckdb.connect() as connection:
+        error = raised(lambda: connection.execute("SELECT nothing"))
+        assert type(fault_of(error, "x")) is StorageError
+
+
+# --- the side store --------------------------------------------------------------------------------------------------
+
+
+def test_only_locks_are_waited_for(tmp_path: Path) -> None:
+    """Nothing here may take the half minute that a lock may; the test would take as long."""
+    path = tmp_path / "side.sqlite"
+    side = SideStore(path)
+    side.model_answers.put("k", "v")
+    side.close()
+    with full(), pytest.raises(DiskFull):
+        SideStore(path).model_answers.put("other", "v" * 99_999)
+    path.write_bytes(b"garbage" * 1_000)
+    with pytest.raises(Damaged, match="memory"):
+        SideStore(path).model_answers.put("k", "v")
+
+
+def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    side = SideStore(tmp_path / "side.sqlite", reading=True)
+    side.model_answers.put("k", "v")
+    with full():
+        side.model_answers.put("k2", "v" * 99_999)
+        side.answers.put("q", "e", "a")
+        assert side.model_answers.get("never") is None
+    assert len(caplog.messages) == 1
+    assert "Nothing is remembered" in caplog.messages[0]
+    assert side.parts() == []
+    assert SideStore(tmp_path / "side.sqlite").model_answers.get("k") == "v"
+    strict = SideDatabase(tmp_path / "side.sqlite")
+    with full(), pytest.raises(DiskFull), strict.transaction() as connection:
+        connection.execute("INSERT INTO model_answers VALUES ('k3', ?, 1, 1)", ("v" * 99_999,))
+
+
+# --- Chroma's folder -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chroma(tmp_path: Path) -> Path:
+    publish(tmp_path / "ws", {name: f"{name} " * 60 for name in "abc"})
+    return tmp_path / "ws" / "generations" / "000001" / "chroma-1"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / SEAL, folder / "chroma.sqlite3")}
+
+
+def test_opening_an_index_leaves_it_as_it_was(chroma: Path) -> None:
+    before = contents(chroma)
+    for _ in range(2):
+        with Workspace(chroma.parents[2]).read() as generation:
+            assert len(generation.vectors.search(vector("q"), 3)) == 3
+        assert contents(chroma) == before
+
+
+@pytest.mark.parametrize("at", [28, 5_000, -1])
+def test_a_changed_bit_is_noticed_before_chroma_opens_the_file(chroma: Path, at: int) -> None:
+    flip(chroma / "chroma.sqlite3", at)
+    with pytest.raises(Damaged, match="trellis clean --vectors"):
+        ChromaIndex(chroma)
+
+
+def test_an_index_without_a_seal_is_checked_by_sqlite(chroma: Path) -> None:
+    (chroma / SEAL).unlink()
+    with ChromaIndex(chroma) as index:
+        assert len(index.windows()) == 18
+    flip(chroma / "chroma.sqlite3", 40_960)
+    with pytest.raises(Damaged, match="malformed"):
+        ChromaIndex(chroma)
+
+
+@pytest.mark.parametrize("name", ["data_level0.bin", "header.bin", "length.bin", "index_metadata.pickle"])
+def test_a_damaged_graph_is_noticed_before_chroma_opens_it(tmp_path: Path, name: str) -> None:
+    """Chroma ends its process over some of them."""
+    publish(tmp_path / "ws", {"a": " ".join(str(n) for n in range(6_000))})  # from 1,000 windows on it writes its graph
+    graph = next((tmp_path / "ws").rglob(name))
+    for damage in (lambda path: flip(path, path.stat().st_size // 3), truncate, Path.unlink):
+        damage(graph)
+        with pytest.raises(Damaged, match=name):
+            ChromaIndex(graph.parents[1])
+
+
+def test_an_index_that_may_not_be_written_is_no_damage(chroma: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # pytest's own folders are for one user alone
+        copy = Path(shutil.copytree(chroma, Path(folder, "chroma-1")))
+        with read_only(copy), pytest.raises(NotPermitted, match="for writing only"):
+            ChromaIndex(copy)
