@@ -40,9 +40,6 @@ async def searched(view: View, passages: Sequence[Passage], models: Models) -> C
 
 
 def effort_of(view: View, models: Models) -> Effort:
-    """Every document is read where the caller asks for a structure or names the documents, unless a model has read them
-    for a table already."""
+    """Every document is read where the caller asks for a structure or names the documents."""
     named = view.options.documents is not None
-    if any(step == "table" for step, _, _ in models.meter.rows()):
-        return SHORT
     return THOROUGH if named or view.options.structure is not None or view.options.mode == "struct" else SHORT
