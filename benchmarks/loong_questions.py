@@ -10,6 +10,7 @@ Loong (arXiv 2406.17419) has a language model judge answers. The rule here is ou
   order, and the words of direction go the same way.
 """
 
+import ast
 import gzip
 import json
 import re

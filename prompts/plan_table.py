@@ -1,7 +1,7 @@
 """The plan for a question over tables: which operation on which columns and rows answers it (StructRAG, section 2.4).
 
-A model decides where the role has one; the rules of `prompts.offline.plan_table` stand in for it. A plan names operations
-of ours and never holds SQL: `storage.workbench` binds all that it says.
+A model decides where the role has one; the rules of `prompts.offline.plan_table` stand in for it. A plan names
+operations of ours and never holds SQL: `storage.workbench` binds all that it says.
 """
 
 from collections.abc import Sequence
@@ -56,16 +56,25 @@ class PlanOverTables(dspy.Signature):
     name, how many rows it has, and its columns with some of their cells; there may be more cells than are shown.
 
     Operations:
+
     - lookup: the cells of the columns in the rows that the filters keep ("How long is the Orla Bridge?")
+
     - list: what the rows are called, or the different cells of the first column ("Which bridges cross the Hask?")
+
     - count: how many rows (with group_by: how many different things) the filters keep
+
     - sum, average: of the first column over those rows; with group_by one figure for each thing
+
     - difference, ratio: between the figures of two rows or of two things (name both in filters: the first minus, or
       divided by, the second), or between two columns of one row
+
     - max, min: the rows (with group_by: the things) with the highest or lowest figure in the first column; limit says
       how many
+
     - compare: the figures of the things that the question sets side by side
+
     - sort: all rows or things in the order of the first column
+
     - none: the tables do not hold the answer, or the question asks for something that no operation gives (why, how,
       an opinion, a description)
 
@@ -76,28 +85,37 @@ class PlanOverTables(dspy.Signature):
     writes it.
 
     Hard cases:
+
     - A thing may have several rows (one for each quarter or branch). To speak of the thing, group by the column that
       names it: without group_by every row is compared by itself.
+
     - "The oldest" is the lowest year, "the newest" the highest; the earliest date is the lowest.
+
     - Take the column of the right year, unit and kind: revenue is not profit, planned is not built.
+
     - Percentages and prices are averaged, not summed.
+
     - A table with the columns "document" and "period" has a row for each document and period, and what the documents
       state as columns. Filter "period" where the question names one; without it the newest of each document counts.
+
     - What only resembles what is asked for does not answer it: none is better than the wrong column.
 
     Examples, for a table [1] "harbours (6 rows)" with the columns harbour, quarter, cranes, ships:
+
     - "How many ships called at Hask in 2023?" → {"reason": "Hask has a row for each quarter of 2023, whose ships are
       added up.", "operation": "sum", "table": 1, "columns": ["ships"], "filters": [{"column": "harbour", "comparison":
       "equal", "value": "Port Hask"}, {"column": "quarter", "comparison": "contains", "value": "2023"}]}
+
     - "Which two harbours had the fewest ships?" → {"reason": "Ships of all quarters by harbour, the two lowest sums.",
       "operation": "min", "table": 1, "columns": ["ships"], "group_by": "harbour", "aggregate": "sum", "limit": 2}
+
     - 表 [1]“桥梁（12 行）”，列：名称、河流、长度（米）、建成年份。问：“清江上长度超过300米的桥有几座？” → {"reason":
-      "按河流和长度筛选后数行数。", "operation": "count", "table": 1, "filters": [{"column": "河流", "comparison": "equal",
-      "value": "清江"}, {"column": "长度（米）", "comparison": "more", "value": "300"}]}
+      "按河流和长度筛选后数行数。", "operation": "count", "table": 1, "filters": [{"column": "河流", "comparison":
+      "equal", "value": "清江"}, {"column": "长度（米）", "comparison": "more", "value": "300"}]}
     """
 
     question: str = dspy.InputField()
-    tables: list[str] = dspy.InputField(desc="Number, name, rows, and the columns with some of their cells.")
+    tables: str = dspy.InputField(desc="Number, name, rows, and the columns with some of their cells.")
     plan: TablePlan = dspy.OutputField()
 
 
@@ -126,7 +144,7 @@ class PlanTable(Step):
         asked = set(content_terms(question))
         order = sorted(range(len(tables)), key=lambda place: -_shared(asked, tables[place]))[:MOST_TABLES]
         shown = [shown_table(number, tables[place], asked) for number, place in enumerate(sorted(order), 1)]
-        plan: TablePlan = (await self.acall(question=question, tables=shown)).plan
+        plan: TablePlan = (await self.acall(question=question, tables="\n\n".join(shown))).plan
         if plan.operation == "none":
             return None
         known = dict(enumerate(sorted(order), 1))
@@ -134,7 +152,7 @@ class PlanTable(Step):
 
 
 def shown_table(number: int, table: TableView, asked: set[str]) -> str:
-    """A table as text: of its columns those nearest to the question, with the cells that the question may name first."""
+    """A table as text: of its columns those nearest to the question, of their cells those that it may name."""
     ranked = sorted(range(len(table.columns)), key=lambda place: (place > 1, -_overlap(asked, table.columns[place])))
     kept = sorted(ranked[:MOST_COLUMNS])
     lines = [f"[{number}] {table.name} ({len(table.rows)} rows)"]

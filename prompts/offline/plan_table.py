@@ -211,7 +211,7 @@ class _Reading:
         found = list[tuple[str, str, int]]()
         for match in _WORD.finditer(self.text):
             said, head = match.group(), self.text[: match.start()]
-            word = match["zh"] or match["adj"] or _size(said)
+            word = match["zh"] or match["adj"] or ("" if head.endswith("at ") else _size(said))
             forms = (
                 ("how", bool(match["adj"]) or (said == word and head.endswith("how "))),
                 ("est", bool(match["zh"]) or said.endswith("est") or word in _EXTREME or head.endswith("most ")),

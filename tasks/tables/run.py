@@ -184,45 +184,46 @@ def _alike(name: str, own: str) -> float:
 
 
 def _conditions(filters: Sequence[TableFilter], table: Table) -> tuple[Condition, ...]:
-    """Filters with the cells that they mean; "equal" and "contains" on one column are alternatives."""
+    """Filters with the cells that they mean; those with "equal" or "contains" on one column are alternatives."""
     made: list[Condition] = []
     for one in filters:
-        column = column_of(table, one.column)
-        value, comparison = _value(one, column, table), one.comparison
-        if comparison in {"equal", "contains"} and value.number is None:
-            comparison, value = _meant(value, comparison, column, table)
+        column, comparison = column_of(table, one.column), one.comparison
+        values: tuple[Value, ...] = (_value(one, column, table),)
+        if comparison in {"equal", "contains"} and values[0].number is None:
+            values = _meant(values[0], comparison, column, table)
         known = next((c for c in made if c.column == column and c.comparison == comparison), None)
         if known and comparison in {"equal", "contains", "not_equal"}:
-            made[made.index(known)] = known.model_copy(update={"values": (*known.values, value)})
+            made[made.index(known)] = known.model_copy(update={"values": (*known.values, *values)})
         else:
-            made.append(Condition(column=column, comparison=comparison, values=(value,)))
+            made.append(Condition(column=column, comparison=comparison, values=values))
     return tuple(made)
 
 
 def _value(one: TableFilter, column: int, table: Table) -> Value:
     """A filter's value; a bare figure that is small beside the column's scale is meant as the column writes it."""
-    amount = amount_of(one.value)
+    amount = amount_of(one.value) if one.comparison != "contains" else None
     number = amount.number if amount else None
     scale = max((cell.scale for row in table.rows if (cell := row[column]) and cell.number is not None), default=1.0)
     if amount and number is not None and amount.scale == 1.0 < scale and abs(number) < scale:
         number *= scale
-    return Value(text=fold(one.value.strip()), number=number if one.comparison != "contains" else None)
+    return Value(text=fold(one.value.strip()), number=number)
 
 
-def _meant(value: Value, comparison: Comparison, column: int, table: Table) -> tuple[Comparison, Value]:
-    """The comparison and the cell that a text means: the same, one that holds it, else the one most alike."""
+def _meant(value: Value, comparison: Comparison, column: int, table: Table) -> tuple[Value, ...]:
+    """The cells that a text means: the same one, those that hold it, else the one most alike."""
     cells = dict.fromkeys(fold(cell.raw) for row in table.rows if (cell := row[column]))
-    if value.text in cells and comparison == "equal":
-        return "equal", value
-    if any(value.text in cell for cell in cells):
-        return "contains", value
+    if comparison == "contains" and any(value.text in cell for cell in cells):
+        return (value,)
+    held = [cell for cell in cells if value.text == cell] or [cell for cell in cells if value.text in cell]
+    if held:
+        return tuple(Value(text=cell) for cell in held)
     name = fold_name(value.text)
     scored = [(difflib.SequenceMatcher(None, name, fold_name(cell)).ratio(), cell) for cell in cells]
     scored += [(0.9, cell) for cell in cells if f" {fold_name(cell)} " in f" {name} "]
     score, nearest = max(scored, default=(0.0, ""))
     if score < LEAST_ALIKE:
         raise DoesNotFit(f"no cell of {table.columns[column]} in {table.name} is called {value.text!r}")
-    return "equal", Value(text=nearest)
+    return (Value(text=nearest),)
 
 
 def _newest(table: Table, column: int, conditions: Sequence[Condition]) -> list[int]:

@@ -164,8 +164,9 @@ def written(number: float, cells: Sequence[Cell], averaged: bool = False) -> str
     """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
     scales = {cell.scale for cell in cells}
     same = scales.pop() if len(scales) == 1 else 1.0
-    affixes = {_affixes(cell.raw) for cell in cells}
-    before, after = affixes.pop() if len(affixes) == 1 else ("", "")
+    affixes = [_affixes(cell.raw) for cell in cells]
+    alike = len({(before.strip(), after.strip()) for before, after in affixes}) == 1
+    before, after = affixes[0] if alike else ("", "")
     if same == 1.0 and any(cell.scale != 1.0 for cell in cells):
         after = ""
     number = number / same

@@ -27,7 +27,7 @@ INPUTS: dict[str, dict[str, object]] = {
     "plan": {"question": "Where?", "question_type": "sp*", "names": ["Ada Lovelace"], "relations": ["born in"]},
     "plan_table": {
         "question": "Which port has the most cranes?",
-        "tables": ["[1] ports (2 rows)\n- port: Hask\n- cranes: 4; 6"],
+        "tables": "[1] ports (2 rows)\n- port: Hask\n- cranes: 4; 6",
     },
     "rate": {"question": "Where is Ada Lovelace?", "reports": ["[0] T: Ada Lovelace was here."]},
     "partial": {"question": "Where is Ada Lovelace?", "reports": [f"T: about it\n[1] {PASSAGE}"]},

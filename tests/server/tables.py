@@ -36,7 +36,7 @@ def plan_table(fields: Mapping[str, str | Sequence[str]]) -> TablePlan:
     "who"."""
     if str(fields["question"]).lower().startswith("who"):
         return TablePlan("It asks for no figure.", "none")
-    columns = _COLUMN.findall("\n".join(fields["tables"][:1]))
+    columns = _COLUMN.findall(str(fields["tables"]).partition("\n\n")[0])
     named = tuple(name for name, cells in columns if re.match(r"[\d$]", cells))[-1:]
     return TablePlan("The last column of figures.", "max" if named else "none", columns=named)
 
