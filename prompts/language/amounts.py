@@ -1,4 +1,4 @@
-"""Amounts as they are written: "$1,308", "(0.63)", "3.5 million", "1.2万" and "12.5%" as numbers with scale and unit."""
+"""Amounts as they are written ("$1,308", "(0.63)", "3.5 million", "1.2万", "12.5%") as numbers with scale and unit."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ _SCALES = {
     "百亿": 1e10, "千亿": 1e11, "万亿": 1e12,
 }  # fmt: skip
 _MONEY = r"(?:US|HK|[CA])?[$€£¥￥]|(?:USD|EUR|GBP|CNY|RMB)\b"
-_SCALE = r"(?:thousand|million|billion|trillion|mm|mn|bn)s?\b|(?<=\d)(?-i:[kM])(?![A-Za-z])|[十百千]?万亿?|[十百千]?亿|[百千](?!分)"
+_SCALE = (
+    r"(?:thousand|million|billion|trillion|mm|mn|bn)s?\b|(?<=\d)(?-i:[kM])(?![A-Za-z])"
+    r"|[十百千]?万亿?|[十百千]?亿|[百千](?!分)"
+)
 # 1,308.50; 412.5; .5; and, where a cell is nothing else, 1.308,50 and 412,5 as written on the continent.
 _DIGITS = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _EURO = r"\d{1,3}(?:\.\d{3})+,\d{1,2}|\d+,\d{1,2}"
@@ -35,8 +38,8 @@ _STATED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A figure at `start`..`end` of the text: `number` in full units, `scale` what its own word made of it (3.5 million:
-    1e6), `places` the decimals that it is written with."""
+    """A figure at `start`..`end` of the text: `number` in full units, `scale` what its own word made of it
+    (3.5 million: 1e6), `places` the decimals that it is written with."""
 
     start: int
     end: int
@@ -72,7 +75,7 @@ def amounts_in(text: str) -> list[Amount]:
 
 @lru_cache(maxsize=20_000)
 def scale_stated(label: str) -> float:
-    """What a heading or a column says of its figures: "in thousands", "（万元）", "单位：百万元"; 1 where it says nothing."""
+    """What a heading or a column says of its figures: "in thousands", "（万元）", "单位：百万元"; 1: nothing."""
     match = _STATED.search(label)
     if match is None:
         return 1.0
@@ -82,10 +85,8 @@ def scale_stated(label: str) -> float:
 
 def _amount(match: re.Match[str], start: int, end: int) -> Amount:
     digits = match["digits"].replace("，", ",")
-    if re.fullmatch(_EURO, digits):
-        digits = digits.replace(".", "").replace(",", ".")
-    else:
-        digits = digits.replace(",", "")
+    continental = re.fullmatch(_EURO, digits) is not None
+    digits = digits.replace(".", "").replace(",", ".") if continental else digits.replace(",", "")
     scale = _SCALES.get((match["scale"] or "").lower().removesuffix("s"), 1.0)
     opened = (match["open"] or match["inner"]) and match["close"]
     negative = bool(opened or match["minus"] or (match["sign"] or "").strip() in set("-−－–") - {""})

@@ -19,10 +19,11 @@ _SIZES: dict[str, tuple[int, str]] = {
     word: (sign, about)
     for sign, words, about in (
         (1, "long 长", "length duration 长"), (-1, "short 短", "length duration 长"), (1, "tall", "height"),
-        (1, "wide 宽", "width 宽"), (-1, "narrow 窄", "width 宽"), (1, "deep 深", "depth 深"), (-1, "shallow 浅", "depth 深"),
-        (1, "heavy 重", "weight mass 重"), (1, "fast 快", "speed 速"), (-1, "slow 慢", "speed 速"), (1, "高", "高"),
-        (1, "expensive 贵", _COST), (-1, "cheap 便宜", _COST), (-1, "old early 老 早", _AGE), (1, "new late recent 新 晚", _AGE),
-        (1, "high great big large more most maximum top 大 多", ""), (-1, "low small few less least minimum 低 小 少", ""),
+        (1, "wide 宽", "width 宽"), (-1, "narrow 窄", "width 宽"), (1, "deep 深", "depth 深"), (1, "高", "高"),
+        (1, "heavy 重", "weight mass 重"), (1, "fast 快", "speed 速"), (-1, "slow 慢", "speed 速"),
+        (1, "expensive 贵", _COST), (-1, "cheap 便宜", _COST), (-1, "old early 老 早", _AGE),
+        (1, "new late recent 新 晚", _AGE), (1, "high great big large more most maximum top 大 多", ""),
+        (-1, "low small few less least minimum 低 小 少", ""),
     )
     for word in words.split()
 }  # fmt: skip
@@ -30,15 +31,15 @@ _WORD = re.compile(r"[a-z]+|最(?P<zh>便宜|[长短宽窄深浅重快慢贵老�
 _EXTREME = frozenset("most least top maximum minimum".split())
 _BEFORE = (
     ("at_least", r"at least|no less than|since|between|至少|不少于|不低于"),
-    ("at_most", r"at most|no more than|up to|不超过|不高于|至多"),
+    ("at_most", r"at most|no more than|up to|不超过|至多"),
     ("more", r"over|above|more than|exceed(?:s|ing)?|after|超过|大于|高于|多于|长于"),
     ("less", r"under|below|less than|fewer than|before|小于|低于|少于|不到|短于"),
-)
+)  # fmt: skip
 _AFTER = (
-    ("at_least", r"[\u4e00-\u9fff]{0,3}?及?以上"),
-    ("at_most", r"[\u4e00-\u9fff]{0,3}?及?以下"),
-    ("less", r"年?(?:之前|以前|前)"),
-    ("more", r"年?(?:之后|以后|后)"),
+    ("at_least", r"\W?.{0,3}以上"),
+    ("at_most", r"\W?.{0,3}以下"),
+    ("less", r"年?[之以]?前"),
+    ("more", r"年?[之以]?后"),
 )
 _CUES: tuple[tuple[Operation, str], ...] = (
     ("difference", r"\bdifference\b|\bhow (?:much|many) (?=more|fewer|less|\w+er\b)|相差|差多少|(?=[长短高低]多少)"),
@@ -55,24 +56,18 @@ _UNITS = frozenset("m km cm mm kg t ha km2 m2 kmh kwh mw pct percent usd eur gbp
 _NUMBERS = {word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}
 _NUMBERS |= {sign: number for number, sign in enumerate("一二三四五六七八九十", 1)} | {"两": 2}
 # Words that ask and say nothing of what is asked.
-_ASKING = """whats use give tell show list name state find please many much number carry carried transport cost value amount
-    figure exactly year together compare compared versus more less fewer first table row data entire last
-    ascending descending"""
+_ASKING = """whats use give tell show list name state find please many much number carry carried transport cost value
+    amount figure exactly year together compare compared versus table row data entire ascending descending"""
 _PLAIN = {stem(word) for word in (*_ASKING.split(), *STOPWORDS, *_NUMBERS)}
-_PLAIN_HAN = HAN_STOP | set(
-    "请列出座条个家位几每各共给我们一了吧比从到按于该最米年元名所被过里中以上下有吨人次辆公前不"
-)
+_PLAIN_HAN = HAN_STOP | set("请列出座条个家位每各共给我们一了吧比从到按于该最米年元名所被过里中以上下有吨人次辆公不")
 
 
 def plan_offline(question: str, tables: Sequence[TableView]) -> TablePlan | None:
     """The plan of the table whose own names tell most of the question; None where no table tells all of it."""
-    best: tuple[int, TablePlan] | None = None
-    for number, table in enumerate(tables, 1):
-        reading = _Reading(question, table)
-        plan = reading.plan()
-        if plan is not None and (best is None or reading.told > best[0]):
-            best = reading.told, plan.model_copy(update={"table": number})
-    return best[1] if best else None
+    read = [_Reading(question, table) for table in tables]
+    plans = [(plan, number, one.told) for number, one in enumerate(read, 1) if (plan := one.plan())]
+    plan, number, _ = max(plans, key=lambda one: one[2], default=(None, 0, 0))
+    return plan.model_copy(update={"table": number}) if plan else None
 
 
 def _tokens(text: str) -> list[str]:
@@ -101,26 +96,23 @@ class _Reading:
         self.own = [list(dict.fromkeys(row[c] for row in table.rows if row[c])) for c in range(len(table.columns))]
         self.numeric = [2 * sum(amount_of(cell) is not None for cell in own) > len(own) for own in self.own]
         self.label = next((place for place, numeric in enumerate(self.numeric) if not numeric), 0)
-        self.repeats = (
-            len(self.own[self.label]) < sum(bool(row[self.label]) for row in table.rows) if self.own else False
-        )
+        self.labels = self.own[self.label] if self.own else []
+        self.repeats = len(self.labels) < sum(bool(row[self.label]) for row in table.rows if row)
         self.told, self.nouned, self.filters = 0, False, list[TableFilter]()
 
     def plan(self) -> TablePlan | None:
         """The plan, where nothing of the question is left over."""
-        if not self.table.columns:
-            return None
-        self.cells = self._named_cells()
-        self.columns = self._named_columns()
+        self.cells, self.columns = self._named_cells(), self._named_columns()
         self._dates()
         sizes = self._sizes()
-        if not self._conditions(sizes):
+        if not self.labels or not self._conditions(sizes):
             return None
         cue = self._cue()
         self._nouns()
         plan = self._decided(cue, sizes)
         self.told = len(self.used)
-        return None if plan is None or self._left() else plan
+        left = [word for place, (_, word) in enumerate(self.tokens) if place not in self.used]
+        return None if any(word not in (_PLAIN_HAN if self.chinese else _PLAIN) for word in left) else plan
 
     # --- what the words are ------------------------------------------------------------------------------------------
 
@@ -182,9 +174,7 @@ class _Reading:
             if place in self.used or not _YEAR.fullmatch(word) or self._side(at, at + len(word), ""):
                 continue
             heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
-            dated = [
-                c for c, own in enumerate(self.own) if not self.numeric[c] and any(word in _tokens(x) for x in own)
-            ]
+            dated = self._holding(word)
             years = [c for c, own in enumerate(self.own) if word in own and all(_YEAR.fullmatch(one) for one in own)]
             if heads:
                 self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
@@ -194,6 +184,10 @@ class _Reading:
                 self.columns = [c for c in self.columns if c != column]
             if heads or dated or years or word in _tokens(self.table.name):
                 self.used.add(place)
+
+    def _holding(self, word: str) -> list[int]:
+        """The columns of words in whose cells a word stands."""
+        return [c for c, own in enumerate(self.own) if not self.numeric[c] and any(word in _tokens(x) for x in own)]
 
     def _keep(self, column: int, comparison: str, value: str) -> None:
         made = {"column": self.table.columns[column], "comparison": comparison, "value": value}
@@ -207,7 +201,7 @@ class _Reading:
         return next((c for c in (*[c for c in named if c in fits], *fits, *named)), None)
 
     def _sizes(self) -> list[tuple[str, str, int]]:
-        """(form, word, place) of the words of size: an extreme ("est"), a comparison ("er"), "how long", "200 m long"."""
+        """(form, word, place) of the words of size: extremes ("est"), comparisons ("er"), "how long", "200 m long"."""
         found = list[tuple[str, str, int]]()
         for match in _WORD.finditer(self.text):
             said, head = match.group(), self.text[: match.start()]
@@ -273,13 +267,13 @@ class _Reading:
     def _nouns(self) -> None:
         """What the rows are ("bridges", "routes": of the table's name, or what many of their names end in); and a word
         left over that stands in the cells of one column of words alone: "steel bridges", "over the Ovane"."""
-        ends = [tokens[-1] for cell in self.own[self.label] if (tokens := _tokens(cell))]
+        ends = [tokens[-1] for cell in self.labels if (tokens := _tokens(cell))]
         nouns = {word for word in ends if ends.count(word) > 1} | set(_tokens(self.table.name))
         for place, (at, word) in enumerate(self.tokens):
             if place in self.used or word in _PLAIN:
                 continue
             raw = re.match(r"\w+", self.text[at:])
-            held = [c for c, own in enumerate(self.own) if not self.numeric[c] and any(word in _tokens(x) for x in own)]
+            held = self._holding(word)
             if word in nouns:
                 self.used.add(place)
                 self.nouned = True
@@ -287,11 +281,6 @@ class _Reading:
                 self.used.add(place)
                 whole = any(raw.group() in fold(cell) for cell in self.own[held[0]])
                 self._keep(held[0], "contains", raw.group() if whole else word)
-
-    def _left(self) -> bool:
-        """Whether words are left over that are neither used nor plain."""
-        left = [word for place, (_, word) in enumerate(self.tokens) if place not in self.used]
-        return any(word not in (_PLAIN_HAN if self.chinese else _PLAIN) for word in left)
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
@@ -304,63 +293,55 @@ class _Reading:
         return self.table.columns[column] if column is not None and (column != self.label or self.repeats) else ""
 
     def _decided(self, cue: Operation | None, sizes: Sequence[tuple[str, str, int]]) -> TablePlan | None:
-        size = next(((form, word) for form, word, _ in sizes if form in {"est", "er"}), None)
+        form, size = next(((form, word) for form, word, _ in sizes if form in {"est", "er"}), ("", ""))
         how = next((word for form, word, _ in sizes if form == "how"), "")
         named = [column for _, column, _ in self.cells]
         things = [c for c in self.columns if not self.numeric[c] and c not in named]
         figures = [c for c in self.columns if self.numeric[c]]
-        measure = self._about(size[1] if size else how) if size or how else next(iter(figures), None)
+        measure = self._about(size or how) if size or how else next(iter(figures), None)
         for _, column, cell in self.cells:
             self._keep(column, "equal", cell)
         pair = next((column for column in named if named.count(column) > 1), None)
-        thing = things[0] if things else self.label
-        if cue in {"difference", "ratio"} or (size and size[0] == "er"):
-            order = "descending" if size is None or _SIZES[size[1]][0] > 0 else "ascending"
-            operation: Operation = cue if cue in {"difference", "ratio"} else "compare"
-            if measure is None or pair is None:
-                return None
-            return self._made(operation, [measure], group_by=self._group(pair), order=order)
-        if measure is None:
-            return self._of_rows(cue, size, thing, things, named)
-        mean = "average" if _RATE.search(self.table.columns[measure]) else "sum"
-        own = {"group_by": self._group(thing), "aggregate": mean}
-        if size and cue not in {"sort", "average"}:
-            return self._made("max" if _SIZES[size[1]][0] > 0 else "min", [measure], **own, limit=self._limit())
+        group = self._group(things[0] if things else self.label)
+        upwards = not size or _SIZES[size][0] > 0
+        if cue in {"difference", "ratio"} or form == "er":
+            way: Operation = cue if cue in {"difference", "ratio"} else "compare"
+            fits = measure is not None and pair is not None
+            more = {"group_by": self._group(pair), "order": "descending" if upwards else "ascending"}
+            return self._made(way, [measure or 0], **more) if fits else None
+        way = "max" if upwards else "min"
+        if measure is not None:
+            mean = "average" if _RATE.search(self.table.columns[measure]) else "sum"
+            if size and cue not in {"sort", "average"}:
+                return self._made(way, [measure], group_by=group, aggregate=mean, limit=self._limit())
+            return self._of_figures(cue, measure, group, mean, [measure] if how else [*figures, *things])
+        plan: TablePlan | None = None
+        if size and things:
+            plan = self._made(way, [self.label], group_by=group, aggregate="count", limit=self._limit())
+        elif self.label in named and cue is None and things:
+            plan = self._made("lookup", things)
+        elif cue == "count" and (things or self.nouned):
+            plan = self._made("count", [], group_by=group)
+        elif not size and self.label not in named and self.filters and (things or self.nouned):
+            plan = self._made("list", things[:1] or [self.label])
+        return plan
+
+    def _of_figures(
+        self, cue: Operation | None, measure: int, group: str, mean: str, asked: Sequence[int]
+    ) -> TablePlan | None:
+        named = self.label in [column for _, column, _ in self.cells]
         if cue == "sort":
             order = "ascending" if _ASCENDING.search(self.text) else "descending"
-            return self._made("sort", [measure], **own, order=order)
-        if self.label in named and not self.repeats and cue in {None, "count"}:
-            return self._made("lookup", [measure] if how else [c for c in self.columns if c not in named])
-        each = bool(_EACH.search(self.text)) and (cue != "average" or "per" not in self.text.split())
-        if cue in {"sum", "average"} or (cue == "count" and mean == "sum"):
-            return self._made(
-                "average" if cue == "average" else "sum", [measure], group_by=own["group_by"] if each else ""
-            )
-        return self._made("lookup", [measure]) if self.label in named and self.columns else None
-
-    def _of_rows(
-        self,
-        cue: Operation | None,
-        size: tuple[str, str] | None,
-        thing: int,
-        things: Sequence[int],
-        named: Sequence[int],
-    ) -> TablePlan | None:
-        """Plans that need no column of figures: how many, the most of a kind, which ones, and whose word it is."""
-        if size:
-            way: Operation = "max" if _SIZES[size[1]][0] > 0 else "min"
-            own = {"group_by": self._group(thing), "aggregate": "count", "limit": self._limit()}
-            return self._made(way, [self.label], **own) if things else None
-        if cue == "count":
-            return self._made("count", [], group_by=self._group(thing)) if things or self.nouned else None
-        if self.label in named:
-            return self._made("lookup", things) if things else None
-        return self._made("list", [thing]) if self.filters and (things or self.nouned) else None
+            return self._made("sort", [measure], group_by=group, aggregate=mean, order=order)
+        if named and (cue is None or (cue == "count" and not self.repeats)):
+            return self._made("lookup", asked)
+        if cue == "average" or (cue in {"sum", "count"} and mean == "sum"):
+            each = _EACH.search(self.text) and (cue == "sum" or "per" not in self.text.split())
+            return self._made("average" if cue == "average" else "sum", [measure], group_by=group if each else "")
+        return None
 
     def _limit(self) -> int:
         """How many are asked for: "the two longest", "top 3"."""
-        for place, (_, word) in enumerate(self.tokens):
-            if word in _NUMBERS or re.fullmatch(r"\d", word):
-                self.used.add(place)
-                return _NUMBERS.get(word) or int(word)
-        return 0
+        counts = [place for place, (_, word) in enumerate(self.tokens) if word in _NUMBERS or re.fullmatch(r"\d", word)]
+        self.used |= set(counts[:1])
+        return next((_NUMBERS.get(word) or int(word) for _, word in (self.tokens[place] for place in counts)), 0)

@@ -21,6 +21,7 @@ _TIME = re.compile(r"\b(?:19|20)\d\d\b|\bended\b|[年月期]")
 _PAGE = re.compile(r"\d{1,4}")
 # Odd blanks become spaces: offsets stay as they are.
 _BLANKS = str.maketrans(dict.fromkeys("\u200b\xa0\u2002\u2003\u2007\u2009\u202f\ufeff\t\u3000", " "))
+_KEYED = re.compile(r"[\w.\[\]]+: (?=[^:|]{1,40}: )[^:|]+")
 _LONGEST_HEADING, _LONGEST_LABEL, _MOST_HEADER_LINES = 120, 150, 3
 # From this column of a line on, words head columns; so far may a header stand from the figures below it.
 _LABEL_WIDTH, _NEAR = 12, 12
@@ -127,10 +128,8 @@ class _Reader:
 
     def _prefix(self, lines: Sequence[Span]) -> int:
         """The length of a key that stands before each row: `bridges: name: Orla | …` of a JSON file."""
-        found = {
-            re.match(r"[\w.\[\]]+: (?=[^:|]{1,40}: )(?P<column>[^:|]+)|", self.text[a:b]).group()
-            for a, b in lines  # type: ignore[union-attr]
-        }
+        matches = [_KEYED.match(self.text[start:end]) for start, end in lines]
+        found = {match.group() if match else "" for match in matches}
         key = found.pop() if len(found) == 1 and len(lines) > 1 else ""
         return key.find(": ") + 2 if key else 0
 

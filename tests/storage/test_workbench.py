@@ -5,7 +5,7 @@ import pytest
 from storage.workbench import Aggregate, Condition, Selection, Value, workbench
 
 HOSTILE = "ister'; drop table cells; --"
-ROWS = [
+ROWS: list[list[Value | None]] = [
     [Value(text="orla", number=None), Value(text="5", number=5.0)],
     [Value(text="vell", number=None), Value(text="-2", number=-2.0)],
     [Value(text="hask", number=None), Value(text="3", number=3.0)],
