@@ -312,6 +312,8 @@ class _Reading:
         way = "max" if upwards else "min"
         if measure is not None:
             mean = "average" if _RATE.search(self.table.columns[measure]) else "sum"
+            if size and _SIZES[size][1] and things:
+                return None  # "who designed the oldest bridge" asks for a cell of an extreme row
             if size and cue not in {"sort", "average"}:
                 return self._made(way, [measure], group_by=group, aggregate=mean, limit=self._limit())
             return self._of_figures(cue, measure, group, mean, [measure] if how else [*figures, *things])
