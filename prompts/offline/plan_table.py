@@ -28,7 +28,7 @@ _SIZES: dict[str, tuple[int, str]] = {
     for word in words.split()
 }  # fmt: skip
 _WORD = re.compile(r"[a-z]+|最(?P<zh>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])|多(?P<adj>[长宽深高重快])")
-_EXTREME = frozenset("most least top maximum minimum".split())
+_YES_NO = re.compile(r"^(?:did|does|do|is|are|was|were|has|have|can)\b|吗")
 _BEFORE = (
     ("at_least", r"at least|no less than|since|between|至少|不少于|不低于"),
     ("at_most", r"at most|no more than|up to|不超过|至多"),
@@ -105,7 +105,8 @@ class _Reading:
         self.cells, self.columns = self._named_cells(), self._named_columns()
         self._dates()
         sizes = self._sizes()
-        if not self.labels or not self._conditions(sizes):
+        yes_no = _YES_NO.search(self.text) and all(form != "er" for form, _, _ in sizes)
+        if yes_no or not self.labels or not self._conditions(sizes):
             return None
         cue = self._cue()
         self._nouns()
@@ -113,8 +114,6 @@ class _Reading:
         self.told = len(self.used)
         left = [word for place, (_, word) in enumerate(self.tokens) if place not in self.used]
         return None if any(word not in (_PLAIN_HAN if self.chinese else _PLAIN) for word in left) else plan
-
-    # --- what the words are ------------------------------------------------------------------------------------------
 
     def _find(self, name: Sequence[str]) -> list[int]:
         """The places of a name among the words not yet used, or none."""
@@ -128,8 +127,7 @@ class _Reading:
         self.used |= {place for place, (at, _) in enumerate(self.tokens) if start <= at < end}
 
     def _named_cells(self) -> list[tuple[int, int, str]]:
-        """(place, column, cell) of the cells that the question names: by their whole name, or without the noun
-        that many of them end in ("Kestrel" for Kestrel Bridge)."""
+        """(place, column, cell) of the cells that the question names: whole, or without a common last word."""
         names = []
         for column, own in enumerate(self.own):
             ends = [_tokens(cell)[-1:] for cell in own]
@@ -147,8 +145,7 @@ class _Reading:
         return sorted(found)
 
     def _named_columns(self) -> list[int]:
-        """The columns that the question names: by all words of their name, unit aside; else by its first half, where no
-        other column begins so."""
+        """The columns that the question names: by all words but the unit; else by a first half of its own."""
         found: dict[int, int] = {}
         keys = []
         for name in self.table.columns:
@@ -190,8 +187,8 @@ class _Reading:
         return [c for c, own in enumerate(self.own) if not self.numeric[c] and any(word in _tokens(x) for x in own)]
 
     def _keep(self, column: int, comparison: str, value: str) -> None:
-        made = {"column": self.table.columns[column], "comparison": comparison, "value": value}
-        self.filters.append(TableFilter.model_validate(made))
+        condition = {"column": self.table.columns[column], "comparison": comparison, "value": value}
+        self.filters.append(TableFilter.model_validate(condition))
 
     def _about(self, word: str) -> int | None:
         """The column of figures that a word of size is about, else the first one that the question names."""
@@ -208,7 +205,13 @@ class _Reading:
             word = match["zh"] or match["adj"] or ("" if head.endswith("at ") else _size(said))
             forms = (
                 ("how", bool(match["adj"]) or (said == word and head.endswith("how "))),
-                ("est", bool(match["zh"]) or said.endswith("est") or word in _EXTREME or head.endswith("most ")),
+                (
+                    "est",
+                    bool(match["zh"])
+                    or said.endswith("est")
+                    or word in {"most", "least", "top"}
+                    or head.endswith("most "),
+                ),
                 ("er", said.endswith("er") or word in {"more", "less"}),
                 ("is", re.search(r"\d\s?[a-z]* $", head) is not None),
             )
@@ -265,8 +268,7 @@ class _Reading:
         return found[0] if found else None
 
     def _nouns(self) -> None:
-        """What the rows are ("bridges", "routes": of the table's name, or what many of their names end in); and a word
-        left over that stands in the cells of one column of words alone: "steel bridges", "over the Ovane"."""
+        """What the rows are ("bridges"), and what stands in the cells of one column alone: "steel", "Ovane"."""
         ends = [tokens[-1] for cell in self.labels if (tokens := _tokens(cell))]
         nouns = {word for word in ends if ends.count(word) > 1} | set(_tokens(self.table.name))
         for place, (at, word) in enumerate(self.tokens):
@@ -281,8 +283,6 @@ class _Reading:
                 self.used.add(place)
                 whole = any(raw.group() in fold(cell) for cell in self.own[held[0]])
                 self._keep(held[0], "contains", raw.group() if whole else word)
-
-    # --- what is asked -----------------------------------------------------------------------------------------------
 
     def _made(self, operation: Operation, columns: Sequence[int], **more: object) -> TablePlan:
         names = tuple(self.table.columns[column] for column in columns)
@@ -312,8 +312,8 @@ class _Reading:
         way = "max" if upwards else "min"
         if measure is not None:
             mean = "average" if _RATE.search(self.table.columns[measure]) else "sum"
-            if size and _SIZES[size][1] and things:
-                return None  # "who designed the oldest bridge" asks for a cell of an extreme row
+            if size and _SIZES[size][1] and things:  # who designed the oldest bridge
+                return None
             if size and cue not in {"sort", "average"}:
                 return self._made(way, [measure], group_by=group, aggregate=mean, limit=self._limit())
             return self._of_figures(cue, measure, group, mean, [measure] if how else [*figures, *things])
@@ -329,7 +329,7 @@ class _Reading:
         return plan
 
     def _of_figures(
-        self, cue: Operation | None, measure: int, group: str, mean: str, asked: Sequence[int]
+        self, cue: str | None, measure: int, group: str, mean: str, asked: Sequence[int]
     ) -> TablePlan | None:
         named = self.label in [column for _, column, _ in self.cells]
         if cue == "sort":

@@ -134,6 +134,7 @@ async def test_documents_are_compared_by_what_their_statements_say_of_the_newest
         "How many tolls did the Kestrel Bridge take in 2023?",
         "How many bridges did the storm destroy?",
         "Who designed the oldest bridge?",
+        "Did Marrand design the Maltings Bridge?",
     ],
 )
 async def test_where_a_word_is_left_over_there_is_no_plan(question: str) -> None:
