@@ -17,19 +17,30 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from prompts.language.table_bands import Figure, figures_in
-from prompts.language.words import fold
+from prompts.language.amounts import amounts_in
+from prompts.language.words import fold, is_han
 from storage.records import Record
-from tasks.utilize.subjects import holds_name, same_name
 
 QUESTIONS = "router/loong_financial_questions.jsonl.gz"
 DOCUMENTS = "router/loong_financial_docs.jsonl.gz"
 _YEAR = re.compile(r"(?:19|20)\d{2}")
+_WORD = re.compile(r"[^\W_]+")
+# What a company's legal form adds to its name.
+_FORMS = frozenset(
+    "inc incorporated corp corporation co company ltd limited partnership llc lp plc trust group holdings the".split()
+)
 _UP = re.compile(r"increas|grew|grow|rose|rise|upward|higher|增|升|上涨|提高")
 _DOWN = re.compile(r"decreas|declin|drop|fell|fall|downward|lower|reduc|减|降|下滑")
 _SAME = re.compile(r"consistent|unchanged|stable|constant|same|不变|稳定|持平")
 # Relative tolerance of figures that were written with all their digits.
 _CLOSE = 1e-9
+
+
+class Figure(Record):
+    """A figure as written, with its number in full units."""
+
+    text: str
+    number: float
 
 
 class LoongQuestion(Record):
@@ -180,3 +191,35 @@ def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, fr
         for name, things in classes.items()
         if things
     }
+
+
+def figures_in(text: str) -> list[Figure]:
+    """The figures of a text."""
+    return [Figure(text=text[one.start : one.end].strip(), number=one.number) for one in amounts_in(text)]
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names are one, case, punctuation and the legal form aside; of Chinese ones one may hold the other."""
+    if is_han(one) and is_han(other):
+        first, second = fold(one), fold(other)
+        return first in second or second in first
+    first_words, second_words = _words(one), _words(other)
+    return bool(first_words) and (
+        first_words == second_words or [] != _bare_words(first_words) == _bare_words(second_words)
+    )
+
+
+def holds_name(text: str, name: str) -> bool:
+    """Whether a text has a name as whole words."""
+    if is_han(name):
+        return fold(name) in fold(text)
+    words = _bare_words(_words(name)) or _words(name)
+    return bool(words) and f" {' '.join(words)} " in f" {' '.join(_words(text))} "
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(fold(text).replace("'", "").replace("’", ""))
+
+
+def _bare_words(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word not in _FORMS]

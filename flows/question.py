@@ -228,6 +228,13 @@ class QuestionContext:
         """A passage's chunk, of the index or of a page."""
         return self.outside.chunks.get(name) or self.session.index.chunk(name)
 
+    def chunk_at(self, document: str, offset: int) -> Chunk:
+        """The last passage of a document that begins at or before an offset."""
+        own = list(self.session.chunks_of([document]).get(document, ()))
+        own = own or [chunk for chunk in self.outside.chunks.values() if chunk.document == document]
+        before = [chunk for chunk in own if chunk.start <= offset]
+        return before[-1] if before else own[0]
+
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id, of the generation or pages."""
         pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}

@@ -1,7 +1,7 @@
-"""How are the figures of a question sorted, counted and compared? By SQL over a table of them in memory.
+"""The workbench: a question's table in DuckDB, in memory, where conditions, groups and figures are computed by SQL.
 
-The statements are fixed and everything else is bound: nothing that a user or a model wrote becomes SQL. The table
-lives as long as the question.
+There is one statement. Its columns are numbered by us and all else is bound: nothing that a user or a model wrote
+becomes SQL. The table lives as long as the question.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,125 +13,99 @@ import duckdb
 
 from storage.record import Record
 
-Sorting = Literal["descending", "ascending"]
+Comparison = Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
+Aggregate = Literal["sum", "average", "count", "max", "min"]
+Sorting = Literal["", "ascending", "descending"]
+# Of one row each, of all rows together, or of the rows that have the same text in a column.
+Grouping = Literal["row", "all"] | int
 
-_TABLES = """
-CREATE TEMP TABLE cells (cell INTEGER, thing VARCHAR, slot INTEGER, number DOUBLE);
-CREATE TEMP TABLE bands (place INTEGER, low DOUBLE, high DOUBLE, low_in BOOLEAN, high_in BOOLEAN);
-CREATE TEMP VIEW figures AS
-    SELECT thing, slot, sum(number) AS number, list(cell ORDER BY cell) AS cells, min(cell) AS first_cell
-    FROM cells GROUP BY thing, slot;
-"""
-_FILL = "INSERT INTO cells SELECT unnest(?::INTEGER[]), unnest(?::VARCHAR[]), unnest(?::INTEGER[]), unnest(?::DOUBLE[])"
-_ORDERED = """
-SELECT thing, slot, number, cells FROM figures
-ORDER BY CASE WHEN ? = 'descending' THEN -number ELSE number END, first_cell LIMIT ?
-"""
-_INSIDE = """
-(b.low IS NULL OR f.number > b.low OR (b.low_in AND f.number = b.low))
-AND (b.high IS NULL OR f.number < b.high OR (b.high_in AND f.number = b.high))
-"""
-_BANDED = f"""
-SELECT min(b.place) AS band, f.thing, f.slot, f.number, f.cells
-FROM figures AS f LEFT JOIN bands AS b ON {_INSIDE}
-GROUP BY f.thing, f.slot, f.number, f.cells, f.first_cell ORDER BY band NULLS LAST, f.first_cell
-"""
-_SUMMED = "SELECT count(*), sum(number), avg(number) FROM figures"
-_STEPS = """
-SELECT thing, slot, number, cells, number - lag(number) OVER course AS change,
-    CASE WHEN lag(number) OVER course <> 0
-        THEN (number - lag(number) OVER course) / abs(lag(number) OVER course) END AS growth
-FROM figures WINDOW course AS (PARTITION BY thing ORDER BY slot) ORDER BY thing, slot
-"""
+_SIGNS: dict[Comparison, str] = {
+    "equal": "=", "not_equal": "<>", "less": "<", "at_most": "<=", "more": ">", "at_least": ">=",
+}  # fmt: skip
+_COMPUTED: dict[Aggregate, str] = {"sum": "sum({})", "average": "avg({})", "max": "max({})", "min": "min({})"}
+_SORTED: dict[Sorting, str] = {"": "", "ascending": "number ASC NULLS LAST,", "descending": "number DESC NULLS LAST,"}
 
 
-class CellRow(Record):
-    """A cell on the bench: `cell` is the caller's number for it, `slot` the place of its period among those asked."""
+class Value(Record):
+    """A cell: its text as it is compared (folded), and its number where it is a figure."""
 
-    cell: int
-    thing: str
-    number: float
-    slot: int = 0
+    text: str
+    number: float | None = None
 
 
-class Row(Record):
-    """A figure of a thing in a period: that of one cell, or the sum of several."""
+class Condition(Record):
+    """A column compared with values; several values of one condition: any of them."""
 
-    thing: str
-    slot: int
-    number: float
-    cells: tuple[int, ...]
-
-
-class Step(Record):
-    """A figure of a course, what it changed by since the one before (None for the first), and that as a share."""
-
-    row: Row
-    change: float | None
-    growth: float | None
+    column: int
+    comparison: Comparison
+    values: tuple[Value, ...]
 
 
-class Bounds(Record):
-    """A range; an end that is None is open, and `low_in`, `high_in` say whether an end belongs to it."""
+class Selection(Record):
+    """Rows that meet all conditions, put together by `by`, with the aggregate of the column `of` (None: a count)."""
 
-    low: float | None
-    high: float | None
-    low_in: bool
-    high_in: bool
+    conditions: tuple[Condition, ...] = ()
+    by: Grouping = "row"
+    of: int | None = None
+    aggregate: Aggregate = "sum"
+    sorting: Sorting = ""
+    limit: int | None = None
 
 
-class Totals(Record):
-    """How many figures there are, their sum and their mean."""
+class Group(Record):
+    """What one group of rows comes to, and the rows (their places in the table) that it was made of."""
 
-    count: int
-    total: float
-    mean: float
+    number: float | None
+    rows: tuple[int, ...]
 
 
 class Workbench:
-    """The figures of one question. Made by `workbench`."""
+    """One table. Made by `workbench`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
 
-    def ordered(self, sorting: Sorting, most: int | None = None) -> list[Row]:
-        """The figures by size, equal ones in the order of their cells; at most `most`."""
-        found = self._connection.execute(_ORDERED, [sorting, most if most is not None else 1 << 30]).fetchall()
-        return [_row(*one) for one in found]
-
-    def banded(self, bands: Sequence[Bounds]) -> list[tuple[int | None, Row]]:
-        """Each figure with the place of the first range that holds it, or None; those of one range together."""
-        self._connection.execute("DELETE FROM bands")
-        for place, band in enumerate(bands):
-            self._connection.execute(
-                "INSERT INTO bands VALUES (?, ?, ?, ?, ?)", [place, band.low, band.high, band.low_in, band.high_in]
-            )
-        return [(place, _row(*one)) for place, *one in self._connection.execute(_BANDED).fetchall()]
-
-    def within(self, band: Bounds) -> list[Row]:
-        """The figures in a range."""
-        return [row for place, row in self.banded([band]) if place is not None]
-
-    def totals(self) -> Totals:
-        """Of all figures; zeros where there are none."""
-        count, total, mean = self._connection.execute(_SUMMED).fetchall()[0]
-        return Totals(count=count, total=total or 0.0, mean=mean or 0.0)
-
-    def steps(self) -> list[Step]:
-        """The figures of each thing in the order of their periods, with what each changed by."""
-        found = self._connection.execute(_STEPS).fetchall()
-        return [Step(row=_row(*one[:4]), change=one[4], growth=one[5]) for one in found]
+    def select(self, selection: Selection) -> list[Group]:
+        """The groups in the order asked for, else in that of the table; rows without a figure in `of` are left out."""
+        clauses, bound = ["TRUE"], list[object]()
+        for condition in selection.conditions:
+            clause, values = _clause(condition)
+            clauses.append(clause)
+            bound += values
+        figure = f"n{selection.of:d}" if selection.of is not None else ""
+        if figure and selection.aggregate != "count":
+            clauses.append(f"{figure} IS NOT NULL")
+        number = (
+            _COMPUTED[selection.aggregate].format(figure) if figure and selection.aggregate != "count" else "count(*)"
+        )
+        key = (
+            f"t{selection.by:d}"
+            if isinstance(selection.by, int)
+            else {"row": "place", "all": "place < 0"}[selection.by]
+        )
+        statement = (
+            f"SELECT {number} AS number, list(place ORDER BY place) AS places FROM cells WHERE {' AND '.join(clauses)} "
+            f"GROUP BY {key} ORDER BY {_SORTED[selection.sorting]} min(place) LIMIT ?"
+        )
+        found = self._connection.execute(statement, [*bound, selection.limit or 1 << 30]).fetchall()
+        return [Group(number=number, rows=tuple(places)) for number, places in found]
 
 
 @contextmanager
-def workbench(cells: Sequence[CellRow]) -> Iterator[Workbench]:
-    """A bench with these cells; those of one thing and slot are added up. Gone when the block ends."""
+def workbench(rows: Sequence[Sequence[Value | None]]) -> Iterator[Workbench]:
+    """A bench with these rows, all of one length; gone when the block ends."""
+    width = len(rows[0]) if rows else 0
     connection = _memory().cursor()
     try:
-        connection.execute(_TABLES)
-        columns = [[getattr(cell, name) for cell in cells] for name in ("cell", "thing", "slot", "number")]
-        if cells:
-            connection.execute(_FILL, columns)
+        columns = "".join(f", t{place} VARCHAR, n{place} DOUBLE" for place in range(width))
+        connection.execute(f"CREATE TEMP TABLE cells (place INTEGER{columns})")
+        if rows:
+            names = ", ".join("unnest(?::VARCHAR[]), unnest(?::DOUBLE[])" for _ in range(width))
+            filled: list[list[object]] = [list(range(len(rows)))]
+            for place in range(width):
+                cells = [row[place] for row in rows]
+                filled += [[cell and cell.text for cell in cells], [cell and cell.number for cell in cells]]
+            connection.execute(f"INSERT INTO cells SELECT unnest(?::INTEGER[]), {names}", filled)
         yield Workbench(connection)
     finally:
         connection.close()
@@ -139,9 +113,24 @@ def workbench(cells: Sequence[CellRow]) -> Iterator[Workbench]:
 
 @lru_cache(maxsize=1)
 def _memory() -> duckdb.DuckDBPyConnection:
-    """One database in memory for the process; each question has a connection and temporary tables of its own."""
+    """One database in memory for the process; each question has a connection and a temporary table of its own."""
     return duckdb.connect(":memory:", config={"threads": 1})
 
 
-def _row(thing: str, slot: int, number: float, cells: Sequence[int]) -> Row:
-    return Row(thing=thing, slot=slot, number=number, cells=tuple(cells))
+def _clause(condition: Condition) -> tuple[str, list[object]]:
+    """A condition as SQL: by number where the value is one and the cell too, else by text."""
+    text, number = f"t{condition.column:d}", f"n{condition.column:d}"
+    clauses, bound = [], list[object]()
+    for value in condition.values:
+        if condition.comparison == "contains":
+            clauses.append(f"contains({text}, ?)")
+            bound.append(value.text)
+        elif value.number is not None:
+            sign = _SIGNS[condition.comparison]
+            clauses.append(f"CASE WHEN {number} IS NOT NULL THEN {number} {sign} ? ELSE {text} {sign} ? END")
+            bound += [value.number, value.text]
+        else:
+            clauses.append(f"{text} {_SIGNS[condition.comparison]} ?")
+            bound.append(value.text)
+    joint = " AND " if condition.comparison == "not_equal" else " OR "
+    return f"({joint.join(clauses)})", bound

@@ -10,8 +10,10 @@ from flows.modes.result import ModeResult
 from flows.question import QuestionContext
 from prompts.decompose import Decompose
 from prompts.filter import Filter
+from prompts.plan_table import PlanTable
 from prompts.route import Route
-from storage.records import Passage, SubQuestion
+from storage.records import Passage, RouteDecision, SubQuestion
+from storage.structures import TableResult
 from tasks.answer import AnswerContext, Note, answer
 from tasks.decompose import PartAnswer, answer_parts, decompose
 from tasks.filter import FilterResult, filter_passages
@@ -19,8 +21,12 @@ from tasks.route import choose_structure, core_content, is_tabular
 from tasks.sources import Source, merged, number_of, packed
 from tasks.structurize.step import Structured, shown_of, structurize
 from tasks.structurize.told import structure_note
+from tasks.tables.step import answer_from_tables
+from tasks.tables.told import cell_sources, stated_by, table_notes
 
 PART_PASSAGES = 8
+# Documents whose tables an unrestricted question is asked of, and so many that a question may name.
+MOST_DOCUMENTS, MOST_NAMED = 8, 64
 MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
 
 
@@ -33,14 +39,59 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     route = await choose_structure(
         question.parsed, core_content(pool), is_tabular(pool), Route(models), question.options.forced
     )
+    table = await _from_tables(question, kept, route)
+    if table is not None and models.is_offline("answer"):
+        return _stated(table, passages, route, filtered, question)
     structured = await structurize(route, pool, question.relevance, models)
     parts = await _parts(question, structured)
     cited = [source for part in parts for source in part.cited]
-    sources = packed(merged([*cited, *question.sources(kept)]), models.policy.limits.answer)
-    notes = [*_disagreements(filtered), *structure_note(structured, sources), *_answers(parts, sources)]
+    rows = _rows(table, question) if table else []
+    sources = packed(merged([*rows, *cited, *question.sources(kept)]), models.policy.limits.answer)
+    notes = [*_disagreements(filtered), *(table_notes(table) if table else [])]
+    notes += [*structure_note(structured, sources), *_answers(parts, sources)]
     return ModeResult(
         context=AnswerContext(sources, notes), passages=passages, route=route, filtered=filtered,
         subquestions=tuple(map(_told, parts)), structure=structured.type, structures=shown_of(structured),
+    )  # fmt: skip
+
+
+async def _from_tables(
+    question: QuestionContext, kept: Sequence[Passage], route: RouteDecision
+) -> TableResult | None:
+    """What a plan over the tables of whole documents computes: of those that the caller names, else of those that the
+    passages come from; None where the question is none for tables, or they do not hold what it asks for."""
+    planner, options = PlanTable(question.models), question.options
+    if options.forced not in {None, "table"} or (not planner.is_offline and route.type != "table"):
+        return None
+    rows = {piece.document for piece in question.pool(kept).evidence if piece.cells}
+    found = dict.fromkeys(passage.document for passage in kept)
+    names = [name for name in found if route.type == "table" or name in rows][:MOST_DOCUMENTS]
+    if options.documents and len(options.documents) <= MOST_NAMED:
+        names = list(options.documents)
+    if not names:
+        return None
+    result = await answer_from_tables(question.text, list(question.documents(names).values()), planner)
+    return result if result is not None and (result.cells or result.values) else None
+
+
+def _rows(result: TableResult, question: QuestionContext) -> list[Source]:
+    """The lines of the documents that the result rests on."""
+    documents = question.documents(list(dict.fromkeys(cell.document for cell in result.cells)))
+    return cell_sources(result.cells, documents, question.chunk_at)
+
+
+def _stated(
+    result: TableResult, passages: Sequence[Passage], route: RouteDecision, filtered: FilterResult,
+    question: QuestionContext,
+) -> ModeResult:  # fmt: skip
+    """Without a model to write: the result's own sentence."""
+    sources = _rows(result, question)
+    reason = route.reason if route.type == "table" else f"a plan over tables ({route.type}: {route.reason})"
+    told = SubQuestion(question=result.plan, answer=result.sentence)
+    return ModeResult(
+        context=AnswerContext(sources, table_notes(result)), passages=passages, stated=stated_by(result, sources),
+        route=route.model_copy(update={"type": "table", "reason": reason}), filtered=filtered, structure="table",
+        subquestions=(told,),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from storage.records import Document
 from tasks.load.compose import compose
 from tasks.load.figures import shown
 from tasks.load.sources import read_sources
-from tasks.structurize.tables import cells_in
+from tasks.tables.relations import relations_of
 
 ACCOUNTS = '_($* #,##0.00_);_($* (#,##0.00);_($* "-"??_);_(@_)'
 DAY = datetime.datetime(2024, 3, 31)  # noqa: DTZ001 - sheets know no time zones
@@ -90,10 +90,10 @@ def test_a_workbook_keeps_what_it_displays_down_to_the_cell(tmp_path: Path) -> N
     assert document.text.splitlines()[1] == (
         "Port: Nordlicht | Code: 007 | Traffic: $1,308,463 | Share: 12.5% | Loss: (415.50) | Since: Mar 2024"
     )
-    cells = {cell.column: cell for cell in cells_in(document)}
-    assert cells["Traffic"].raw == "$1,308,463"
-    assert (cells["Traffic"].number, cells["Traffic"].unit, cells["Traffic"].row) == (1_308_463.0, "USD", "Nordlicht")
-    assert (cells["Loss"].number, cells["Share"].unit, cells["Code"].raw) == (-415.5, "%", "007")
+    [table] = relations_of([document])
+    cells = {name: cell for name, cell in zip(table.columns, table.rows[0], strict=True) if cell}
+    assert (cells["Traffic"].raw, cells["Traffic"].number) == ("$1,308,463", 1_308_463.0)
+    assert (cells["Loss"].number, cells["Share"].number, cells["Code"].raw) == (-415.5, 12.5, "007")
     assert all(document.text[cell.start : cell.end] == cell.raw for cell in cells.values())
 
 

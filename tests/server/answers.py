@@ -18,13 +18,12 @@
 | tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
 | classify | s*o for two names, else sp* |
 | plan | from the first name along the first relation that the question does not hold |
-| plan_table | the figures of the question's last word, in order; no plan for "who" |
+| plan_table | the highest figure of the first table's last column; no plan for "who" |
 | rate | three for each content word that a report shares with the question |
 | partial | the findings that share content words with the question |
 | explore | the same; next are the names in them |
 | hypothesize | the question as a statement |
 | direct | the last name of the question |
-| table | the first figure of each sentence, without commas |
 | schema | the last two words |
 | answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
 | reduce | the points as they are |
@@ -305,7 +304,6 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "classify": traversal.classify,
     "plan": traversal.plan,
     "plan_table": tables.plan_table,
-    "table": tables.fill_table,
     "schema": tables.find_schema,
     "rate": collection.rate,
     "partial": collection.partial,

@@ -25,13 +25,15 @@ INPUTS: dict[str, dict[str, object]] = {
     "tune": {"sample": [f"T: {PASSAGE}"]},
     "classify": {"question": "Ada Lovelace and Babbage?", "names": ["Ada Lovelace", "Babbage"]},
     "plan": {"question": "Where?", "question_type": "sp*", "names": ["Ada Lovelace"], "relations": ["born in"]},
-    "plan_table": {"question": "Show me, port by port, the cranes"},
+    "plan_table": {
+        "question": "Which port has the most cranes?",
+        "tables": "[1] ports (2 rows)\n- port: Hask\n- cranes: 4; 6",
+    },
     "rate": {"question": "Where is Ada Lovelace?", "reports": ["[0] T: Ada Lovelace was here."]},
     "partial": {"question": "Where is Ada Lovelace?", "reports": [f"T: about it\n[1] {PASSAGE}"]},
     "explore": {"question": "Where is Ada Lovelace?", "focus": "London", "reports": [f"T\n[1] {PASSAGE}"]},
     "hypothesize": {"question": "Where is Ada Lovelace?"},
     "direct": {"question": "Where is Ada Lovelace?"},
-    "table": {"attributes": ["[0] length"], "title": "T", "sentences": ["[0] It is 4 m long."]},
     "schema": {"question": "Where is the bridge length?", "titles": ["T"]},
     "answer": {"question": "Where is Ada Lovelace?", "response": "", "notes": "", "evidence": f"[1] T: {PASSAGE}"},
     "reduce": {

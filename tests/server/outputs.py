@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tests.server.collection import Direct, Explored, Passage, Points, Ratings
-from tests.server.tables import Schema, Table, TablePlan
+from tests.server.tables import Schema, TablePlan
 from tests.server.traversal import Planned, Typed
 
 
@@ -289,7 +289,6 @@ Answered = (
     | Typed
     | Planned
     | TablePlan
-    | Table
     | Schema
     | Ratings
     | Points

@@ -4,51 +4,41 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.server.words import figures
+_COLUMN = re.compile(r"^- (?P<name>[^:\n]+): (?P<cells>.*)$", re.M)
 
-_OF = re.compile(r"\b(?:the|their) (?P<attribute>\w+(?: \w+)?)$|(?P<last>\w+)$")
+
+@dataclass(frozen=True, slots=True)
+class TableFilter:
+    """A condition on the rows."""
+
+    column: str
+    comparison: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """A list of all figures of an attribute, or no plan."""
+    """The plan for a question."""
 
+    reason: str
     operation: str
-    attribute: str
-    things: tuple[str, ...] = ()
-    noun: str = ""
-    periods: tuple[str, ...] = ()
-    order: str = "descending"
-    many: int = 1
-    measure: str = ""
-    bands: tuple[str, ...] = ()
+    table: int = 1
+    columns: tuple[str, ...] = ()
+    filters: tuple[TableFilter, ...] = ()
+    group_by: str = ""
+    aggregate: str = "sum"
+    order: str = ""
+    limit: int = 0
 
 
 def plan_table(fields: Mapping[str, str | Sequence[str]]) -> TablePlan:
-    """The figures of what the question ends with, in order; no plan for a question that begins with "who"."""
-    question = str(fields["question"]).rstrip(" ?.")
-    if question.lower().startswith("who"):
-        return TablePlan("none", "")
-    named = _OF.search(question)
-    return TablePlan("list", (named["attribute"] or named["last"]) if named else question)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A figure with its sentence."""
-
-    thing: str
-    attribute: int
-    raw: str
-    period: str
-    sentence: int
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The cells of a document."""
-
-    cells: tuple[Cell, ...]
+    """The row with the highest figure in the first table's last column; no plan for a question that begins with
+    "who"."""
+    if str(fields["question"]).lower().startswith("who"):
+        return TablePlan("It asks for no figure.", "none")
+    columns = _COLUMN.findall(str(fields["tables"]).partition("\n\n")[0])
+    named = tuple(name for name, cells in columns if re.match(r"[\d$]", cells))[-1:]
+    return TablePlan("The last column of figures.", "max" if named else "none", columns=named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +48,6 @@ class Schema:
     things: tuple[str, ...]
     attributes: tuple[str, ...]
     periods: tuple[str, ...]
-
-
-def fill_table(fields: Mapping[str, str | Sequence[str]]) -> Table:
-    """The first figure of each sentence, without the signs between its digits, as models write them."""
-    found = []
-    for place, sentence in enumerate(fields["sentences"]):
-        told = figures(sentence.partition("] ")[2])
-        if told:
-            found.append(Cell(str(fields["title"]), 0, told[0].replace(",", ""), "", place))
-    return Table(tuple(found))
 
 
 def find_schema(fields: Mapping[str, str | Sequence[str]]) -> Schema:

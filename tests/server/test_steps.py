@@ -18,25 +18,24 @@ from prompts.filter import Filter
 from prompts.hypothesize import Hypothesize
 from prompts.keywords import Keywords
 from prompts.partial import Partial
+from prompts.plan_table import PlanTable
 from prompts.rate import Rate
 from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.rewrite import Rewrite
 from prompts.route import Route
 from prompts.structures.schema import ReadSchema
-from prompts.structures.table import WriteTable
 from prompts.structurize import Structurize
 from prompts.summarize import Summarize
 from prompts.traverse import PlanTraversal
 from prompts.tune import Tune
-from prompts.utilize import PlanTable
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
 STEPS = (
     AnswerStep, Classify, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
-    PlanTable, PlanTraversal, Rate, ReadSchema, ReduceStep, Resolve, Rewrite, Route, Structurize, Summarize, Tune, WriteReports,
-    WriteTable,
+    PlanTable, PlanTraversal, Rate, ReadSchema, ReduceStep, Resolve, Rewrite, Route, Structurize, Summarize, Tune,
+    WriteReports,
 )  # fmt: skip
 
 

@@ -1,56 +1,59 @@
-"""The workbench: sorting, ranges, totals and courses by SQL over a question's figures."""
+"""The workbench: conditions, groups, extremes and totals by SQL over a question's table."""
 
-from storage.workbench import Bounds, CellRow, workbench
+import pytest
 
-CELLS = [
-    CellRow(cell=0, thing="Orla", number=5.0),
-    CellRow(cell=1, thing="Vell", number=-2.0),
-    CellRow(cell=2, thing="Hask", number=3.0),
-    CellRow(cell=3, thing="Hask", number=4.0),
-    CellRow(cell=4, thing="Ister'; DROP TABLE cells; --", number=7.0),
+from storage.workbench import Aggregate, Condition, Selection, Value, workbench
+
+HOSTILE = "ister'; drop table cells; --"
+ROWS: list[list[Value | None]] = [
+    [Value(text="orla", number=None), Value(text="5", number=5.0)],
+    [Value(text="vell", number=None), Value(text="-2", number=-2.0)],
+    [Value(text="hask", number=None), Value(text="3", number=3.0)],
+    [Value(text="hask", number=None), Value(text="4", number=4.0)],
+    [Value(text=HOSTILE, number=None), Value(text="7", number=7.0)],
+    [Value(text="empty", number=None), None],
 ]
 
 
-def test_cells_of_one_thing_and_period_are_added_and_equal_ones_keep_their_order() -> None:
-    with workbench(CELLS) as bench:
-        rows = bench.ordered("descending")
-        assert [(row.thing, row.number, row.cells) for row in rows] == [
-            ("Hask", 7.0, (2, 3)),
-            ("Ister'; DROP TABLE cells; --", 7.0, (4,)),
-            ("Orla", 5.0, (0,)),
-            ("Vell", -2.0, (1,)),
-        ]
-        assert [row.thing for row in bench.ordered("ascending", most=2)] == ["Vell", "Orla"]
-        totals = bench.totals()
-        assert (totals.count, totals.total, totals.mean) == (4, 17.0, 4.25)
+def test_rows_are_ordered_by_a_figure_and_those_without_one_are_left_out() -> None:
+    with workbench(ROWS) as bench:
+        found = bench.select(Selection(of=1, sorting="descending"))
+        assert [(one.number, one.rows) for one in found] == [(7, (4,)), (5, (0,)), (4, (3,)), (3, (2,)), (-2, (1,))]
+        assert [one.rows for one in bench.select(Selection(of=1, sorting="ascending", limit=2))] == [(1,), (2,)]
 
 
-def test_a_figure_is_in_the_first_range_that_holds_it() -> None:
-    bands = [
-        Bounds(low=5.0, high=None, low_in=False, high_in=False),
-        Bounds(low=0.0, high=5.0, low_in=False, high_in=True),
-    ]
-    with workbench(CELLS) as bench:
-        assert [(place, row.thing[:5]) for place, row in bench.banded(bands)] == [
-            (0, "Hask"), (0, "Ister"), (1, "Orla"), (None, "Vell"),
-        ]  # fmt: skip
-        assert [row.thing for row in bench.within(bands[1])] == ["Orla"]
+def test_rows_with_one_text_are_one_group() -> None:
+    with workbench(ROWS) as bench:
+        found = bench.select(Selection(by=0, of=1, sorting="descending"))
+        assert [(one.number, one.rows) for one in found] == [(7, (2, 3)), (7, (4,)), (5, (0,)), (-2, (1,))]
 
 
-def test_a_course_has_changes_and_shares_of_each_thing_by_itself() -> None:
-    figures = [("a", 0, 10.0), ("a", 1, 15.0), ("a", 2, -3.0), ("b", 0, 0.0), ("b", 1, 1.0)]
-    cells = [
-        CellRow(cell=number, thing=thing, slot=slot, number=figure)
-        for number, (thing, slot, figure) in enumerate(figures)
-    ]
-    with workbench(cells) as bench:
-        assert [(step.row.thing, step.change, step.growth) for step in bench.steps()] == [
-            ("a", None, None), ("a", 5.0, 0.5), ("a", -18.0, -1.2), ("b", None, None), ("b", 1.0, None),
-        ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("aggregate", "number"), [("sum", 17), ("average", 3.4), ("max", 7), ("min", -2), ("count", 6)]
+)
+def test_all_rows_together(aggregate: Aggregate, number: float) -> None:
+    with workbench(ROWS) as bench:
+        [group] = bench.select(Selection(by="all", of=1, aggregate=aggregate))
+        assert group.number == number
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (Condition(column=1, comparison="more", values=(Value(text="3", number=3.0),)), [0, 3, 4]),
+        (Condition(column=1, comparison="at_most", values=(Value(text="3", number=3.0),)), [1, 2]),
+        (Condition(column=0, comparison="equal", values=(Value(text="orla"), Value(text="hask"))), [0, 2, 3]),
+        (Condition(column=0, comparison="not_equal", values=(Value(text="orla"), Value(text="hask"))), [1, 4, 5]),
+        (Condition(column=0, comparison="contains", values=(Value(text="drop table"),)), [4]),
+        (Condition(column=0, comparison="contains", values=(Value(text="' OR 1=1 --"),)), []),
+    ],
+)
+def test_conditions_keep_rows(condition: Condition, rows: list[int]) -> None:
+    with workbench(ROWS) as bench:
+        assert [one.rows[0] for one in bench.select(Selection(conditions=(condition,)))] == rows
 
 
 def test_benches_do_not_see_each_other_and_an_empty_one_has_nothing() -> None:
-    with workbench(CELLS) as first, workbench([]) as second:
-        assert second.ordered("descending") == []
-        assert second.totals().count == 0
-        assert first.totals().count == 4
+    with workbench(ROWS) as first, workbench([]) as second:
+        assert second.select(Selection()) == []
+        assert len(first.select(Selection())) == len(ROWS)

@@ -31,21 +31,15 @@ COMPANIES = {
     "vell.txt": ("VELL GLASS CORP", "2,500,000", "17"),
     "hask.txt": ("HASK FERRIES LTD", "977,000", "8"),
 }
-OWNERS = {
-    "one": "Hask Ferries Ltd is owned by Sound Roads Ltd. It runs two ships.",
-    "two": "Sound Roads Ltd is owned by Vell Holding. It builds piers.",
-    "three": "Vell Holding is owned by Arlen Trust. It was founded in 1931.",
-}
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("reports")
     rows = [
-        {"id": name, "title": name, "text": REPORT.format(name=company, assets=assets, owed=owed)}
+        {"id": name, "title": company.title(), "text": REPORT.format(name=company, assets=assets, owed=owed)}
         for name, (company, assets, owed) in COMPANIES.items()
     ]
-    rows += [{"id": name, "title": name, "text": text} for name, text in OWNERS.items()]
     source = Path(folder, "rows.jsonl")
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     runtime = open_runtime(load_settings({"workspace": str(folder / "workspace"), "embedding": "none"}, {}))
@@ -57,17 +51,16 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 async def test_all_documents_named_are_read_and_every_figure_is_verified(session: Session) -> None:
     options = AskOptions(documents=tuple(COMPANIES))
     answer = await answer_question("Which company has the highest total assets?", options, session)
-    assert answer.values == ("ORREL FOODS INC",)
+    assert answer.values == ("Orrel Foods Inc",)
     assert (answer.trace.structure, answer.trace.route.type, answer.fallback) == ("table", "table", "none")
-    assert len(answer.citations) == 3
-    assert all(one.verified and one.quote.strip("$ ").replace(",", "").isdigit() for one in answer.citations)
-    assert [part.answer.strip("$ ") for part in answer.trace.subquestions] == ["41,308,463", "2,500,000", "977,000"]
+    assert [one.quote for one in answer.citations] == ["$ 41,308,463", "2,500,000", "977,000"]
+    assert all(one.verified for one in answer.citations)
     known = {chunk.id for chunk in session.index.chunks}
     assert {chunk for part in answer.trace.subquestions for chunk in part.evidence} <= known
     assert answer.usage.calls == 0
 
 
-async def test_one_document_among_those_named_is_found_by_its_company(session: Session) -> None:
+async def test_one_document_among_those_named_is_found_by_its_title(session: Session) -> None:
     options = AskOptions(documents=tuple(COMPANIES))
     answer = await answer_question("What are the total liabilities of Vell Glass Corp?", options, session)
     assert answer.values == ("(17)",)
@@ -78,11 +71,3 @@ async def test_a_structure_asked_for_is_kept(session: Session) -> None:
     options = AskOptions(documents=tuple(COMPANIES), structure="chunk")
     answer = await answer_question("Which company has the highest total assets?", options, session)
     assert answer.trace.structure == "chunk"
-
-
-async def test_a_chain_of_owners_is_followed_to_its_end(session: Session) -> None:
-    options = AskOptions(documents=tuple(OWNERS), structure="graph")
-    answer = await answer_question("Who ultimately owns Hask Ferries Ltd?", options, session)
-    assert answer.values == ("Arlen Trust",)
-    assert {one.document for one in answer.citations} == set(OWNERS)
-    assert all(one.verified for one in answer.citations)

@@ -1,0 +1,349 @@
+"""Plans over tables without a model: comparisons, counts, sums, extremes and look-ups in English and Chinese.
+
+A question is held against each table's own names. Each of its words has to be a column, a cell, a figure with a
+comparison or one of the few words below: where one is left over there is no plan, since it may change what is asked.
+"""
+
+import re
+from collections.abc import Sequence
+
+from prompts.language.amounts import amount_of, amounts_in
+from prompts.language.words import HAN_STOP, STOPWORDS, fold, is_han, stem
+from prompts.plan_table import Operation, TableFilter, TablePlan, TableView
+
+_TOKEN = re.compile(r"\d[\d,.]*\d|\d|[^\W\d_\u4e00-\u9fff]+(?:['’]s\b)?|[\u4e00-\u9fff]")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_AGE, _COST = "opened built year founded established born completed date 年 日期", "price cost 价 费"
+# Words of size: which end they name, and the columns that they are about (none: the column that the question names).
+_SIZES: dict[str, tuple[int, str]] = {
+    word: (sign, about)
+    for sign, words, about in (
+        (1, "long 长", "length duration 长"), (-1, "short 短", "length duration 长"), (1, "tall", "height"),
+        (1, "wide 宽", "width 宽"), (-1, "narrow 窄", "width 宽"), (1, "deep 深", "depth 深"), (1, "高", "高"),
+        (1, "heavy 重", "weight mass 重"), (1, "fast 快", "speed 速"), (-1, "slow 慢", "speed 速"),
+        (1, "expensive 贵", _COST), (-1, "cheap 便宜", _COST), (-1, "old early 老 早", _AGE),
+        (1, "new late recent 新 晚", _AGE), (1, "high great big large more most maximum top 大 多", ""),
+        (-1, "low small few less least minimum 低 小 少", ""),
+    )
+    for word in words.split()
+}  # fmt: skip
+_WORD = re.compile(r"[a-z]+|最(?P<zh>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])|多(?P<adj>[长宽深高重快])")
+_YES_NO = re.compile(r"^(?:did|does|do|is|are|was|were|has|have|can)\b|吗")
+_BEFORE = (
+    ("at_least", r"at least|no less than|since|between|至少|不少于|不低于"),
+    ("at_most", r"at most|no more than|up to|不超过|至多"),
+    ("more", r"over|above|more than|exceed(?:s|ing)?|after|超过|大于|高于|多于|长于"),
+    ("less", r"under|below|less than|fewer than|before|小于|低于|少于|不到|短于"),
+)  # fmt: skip
+_AFTER = (
+    ("at_least", r"\W?.{0,3}以上"),
+    ("at_most", r"\W?.{0,3}以下"),
+    ("less", r"年?[之以]?前"),
+    ("more", r"年?[之以]?后"),
+)
+_CUES: tuple[tuple[Operation, str], ...] = (
+    ("difference", r"\bdifference\b|\bhow (?:much|many) (?=more|fewer|less|\w+er\b)|相差|差多少|(?=[长短高低]多少)"),
+    ("ratio", r"\bratio\b|\bhow many times\b|几倍|多少倍"),
+    ("average", r"\baverage\b|\bmean\b|平均"),
+    ("sum", r"\b(?:in )?total\b|\bsum\b|\baltogether\b|\bcombined\b|\boverall\b|总共|一共|总和|合计|之和|总"),
+    ("sort", r"\b(?:rank|sort|order)(?:ed)?\b|排序|排名|从[高大多长]到[低小少短]|从[低小少短]到[高大多长]"),
+    ("count", r"\bhow many\b|\bnumber of\b|\bcount\b|多少|几(?=[座条个家位艘辆种名])"),
+)
+_ASCENDING = re.compile(r"\bascending\b|(?:low|small|short|old|earli)est first|从[低小少短]到")
+_EACH = re.compile(r"\b(?:each|every|per|by)\b|[各每]")
+_RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
+_UNITS = frozenset("m km cm mm kg t ha km2 m2 kmh kwh mw pct percent usd eur gbp cny metres meters tonnes".split())
+_NUMBERS = {word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}
+_NUMBERS |= {sign: number for number, sign in enumerate("一二三四五六七八九十", 1)} | {"两": 2}
+# Words that ask and say nothing of what is asked.
+_ASKING = """whats use give tell show list name state find please many much number carry carried transport cost value
+    amount figure exactly year together compare compared versus table row data entire ascending descending"""
+_PLAIN = {stem(word) for word in (*_ASKING.split(), *STOPWORDS, *_NUMBERS)}
+_PLAIN_HAN = HAN_STOP | set("请列出座条个家位每各共给我们一了吧比从到按于该最米年元名所被过里中以上下有吨人次辆公不")
+
+
+def plan_offline(question: str, tables: Sequence[TableView]) -> TablePlan | None:
+    """The plan of the table whose own names tell most of the question; None where no table tells all of it."""
+    read = [_Reading(question, table) for table in tables]
+    plans = [(plan, number, one.told) for number, one in enumerate(read, 1) if (plan := one.plan())]
+    plan, number, _ = max(plans, key=lambda one: one[2], default=(None, 0, 0))
+    return plan.model_copy(update={"table": number}) if plan else None
+
+
+def _tokens(text: str) -> list[str]:
+    return [_root(match.group()) for match in _TOKEN.finditer(fold(text.replace("_", " ")))]
+
+
+def _root(word: str) -> str:
+    """A word without its endings: owner, owns and owned are one, so are designer and designed."""
+    word = stem(re.sub(r"['’]s$", "", word))
+    return word[:-2] if len(word) > 4 and word.endswith(("er", "or")) else word
+
+
+def _size(word: str) -> str:
+    """The word of size that a form of it belongs to ("largest", "heavier", "bigger"), else nothing."""
+    bare = re.sub(r"(?:est|er)$", "", word)
+    return next((form for form in (word, bare, f"{bare}e", bare[:-1], f"{bare[:-1]}y") if form in _SIZES), "")
+
+
+class _Reading:
+    """A question held against one table; `used` are the places of its words that are accounted for."""
+
+    def __init__(self, question: str, table: TableView) -> None:
+        self.text, self.table, self.chinese = fold(question), table, is_han(question)
+        self.tokens = [(match.start(), _root(match.group())) for match in _TOKEN.finditer(self.text)]
+        self.used: set[int] = set()
+        self.own = [list(dict.fromkeys(row[c] for row in table.rows if row[c])) for c in range(len(table.columns))]
+        self.numeric = [2 * sum(amount_of(cell) is not None for cell in own) > len(own) for own in self.own]
+        self.label = next((place for place, numeric in enumerate(self.numeric) if not numeric), 0)
+        self.labels = self.own[self.label] if self.own else []
+        self.repeats = len(self.labels) < sum(bool(row[self.label]) for row in table.rows if row)
+        self.told, self.nouned, self.filters = 0, False, list[TableFilter]()
+
+    def plan(self) -> TablePlan | None:
+        """The plan, where nothing of the question is left over."""
+        self.cells, self.columns = self._named_cells(), self._named_columns()
+        self._dates()
+        sizes = self._sizes()
+        yes_no = _YES_NO.search(self.text) and all(form != "er" for form, _, _ in sizes)
+        if yes_no or not self.labels or not self._conditions(sizes):
+            return None
+        cue = self._cue()
+        self._nouns()
+        plan = self._decided(cue, sizes)
+        self.told = len(self.used)
+        left = [word for place, (_, word) in enumerate(self.tokens) if place not in self.used]
+        return None if any(word not in (_PLAIN_HAN if self.chinese else _PLAIN) for word in left) else plan
+
+    def _find(self, name: Sequence[str]) -> list[int]:
+        """The places of a name among the words not yet used, or none."""
+        for place in range(len(self.tokens) - len(name) + 1 if name else 0):
+            places = list(range(place, place + len(name)))
+            if [self.tokens[at][1] for at in places] == list(name) and not self.used & set(places):
+                return places
+        return []
+
+    def _mark(self, start: int, end: int) -> None:
+        self.used |= {place for place, (at, _) in enumerate(self.tokens) if start <= at < end}
+
+    def _named_cells(self) -> list[tuple[int, int, str]]:
+        """(place, column, cell) of the cells that the question names: whole, or without a common last word."""
+        names = []
+        for column, own in enumerate(self.own):
+            ends = [_tokens(cell)[-1:] for cell in own]
+            for cell in own if not self.numeric[column] or column == self.label else ():
+                tokens = _tokens(cell)
+                names.append((tokens, column, cell))
+                if column == self.label and len(tokens) > 1 + self.chinese and ends.count(tokens[-1:]) > 1:
+                    names.append((tokens[:-1], column, cell))
+        found = list[tuple[int, int, str]]()
+        for tokens, column, cell in sorted(names, key=lambda one: -len(one[0])):
+            tells = len("".join(tokens)) > 2 - self.chinese and not set(tokens) <= STOPWORDS
+            if tells and (column, cell) not in {one[1:] for one in found} and (places := self._find(tokens)):
+                self.used |= set(places)
+                found.append((places[0], column, cell))
+        return sorted(found)
+
+    def _named_columns(self) -> list[int]:
+        """The columns that the question names: by all words but the unit; else by a first half of its own."""
+        found: dict[int, int] = {}
+        keys = []
+        for name in self.table.columns:
+            words = _tokens(re.sub(r"[(（].*?[)）]", " ", name))
+            keys.append([word for word in words if not _YEAR.fullmatch(word) and word not in _UNITS] or words)
+        halves = [tuple(key[: max(1 + self.chinese, (len(key) + 1) // 2)]) for key in keys]
+        for whole in (True, False):
+            for column in sorted(range(len(keys)), key=lambda place: -len(keys[place])):
+                key, half = keys[column], halves[column]
+                each = [] if self.chinese else [places[0] for word in key if (places := self._find([word]))]
+                places = self._find(key) or (each if len(each) == len(key) else [])
+                if not whole and column not in found and halves.count(half) == 1:
+                    places = self._find(half)
+                if places and column not in found:
+                    found[column] = min(places)
+                    own = _tokens(self.table.columns[column])
+                    self.used |= {*places, *(at for at, (_, word) in enumerate(self.tokens) if word in own)}
+        return sorted(found, key=lambda column: found[column])
+
+    def _dates(self) -> None:
+        """A year is that of a column's name, of cells such as "2023 Q1", of a column of years, or of the table."""
+        for place, (at, word) in enumerate(self.tokens):
+            if place in self.used or not _YEAR.fullmatch(word) or self._side(at, at + len(word), ""):
+                continue
+            heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
+            dated = self._holding(word)
+            years = [c for c, own in enumerate(self.own) if word in own and all(_YEAR.fullmatch(one) for one in own)]
+            if heads:
+                self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
+            elif dated or years:
+                column = (dated or [c for c in years if c in self.columns] or years)[0]
+                self._keep(column, "contains" if dated else "equal", word)
+                self.columns = [c for c in self.columns if c != column]
+            if heads or dated or years or word in _tokens(self.table.name):
+                self.used.add(place)
+
+    def _holding(self, word: str) -> list[int]:
+        """The columns of words in whose cells a word stands."""
+        return [c for c, own in enumerate(self.own) if not self.numeric[c] and any(word in _tokens(x) for x in own)]
+
+    def _keep(self, column: int, comparison: str, value: str) -> None:
+        condition = {"column": self.table.columns[column], "comparison": comparison, "value": value}
+        self.filters.append(TableFilter.model_validate(condition))
+
+    def _about(self, word: str) -> int | None:
+        """The column of figures that a word of size is about, else the first one that the question names."""
+        about = {_root(one) for one in _SIZES[word][1].split()}
+        fits = [c for c, name in enumerate(self.table.columns) if self.numeric[c] and about & set(_tokens(name))]
+        named = [c for c in self.columns if self.numeric[c]]
+        return next((c for c in (*[c for c in named if c in fits], *fits, *named)), None)
+
+    def _sizes(self) -> list[tuple[str, str, int]]:
+        """(form, word, place) of the words of size: extremes ("est"), comparisons ("er"), "how long", "200 m long"."""
+        found = list[tuple[str, str, int]]()
+        for match in _WORD.finditer(self.text):
+            said, head = match.group(), self.text[: match.start()]
+            word = match["zh"] or match["adj"] or ("" if head.endswith("at ") else _size(said))
+            forms = (
+                ("how", bool(match["adj"]) or (said == word and head.endswith("how "))),
+                (
+                    "est",
+                    bool(match["zh"])
+                    or said.endswith("est")
+                    or word in {"most", "least", "top"}
+                    or head.endswith("most "),
+                ),
+                ("er", said.endswith("er") or word in {"more", "less"}),
+                ("is", re.search(r"\d\s?[a-z]* $", head) is not None),
+            )
+            form = next((form for form, fits in forms if word and fits), "")
+            if form:
+                found = [one for one in found if one[1] != "most" or form != "est"] + [(form, word, match.start())]
+                self._mark(*match.span())
+        return found
+
+    def _side(self, start: int, end: int, last: str) -> str:
+        """The comparison that the words around a figure make it, or nothing."""
+        head = self.text[:start].rstrip(" 于在$€£¥")
+        for comparison, pattern in _AFTER:
+            if found := re.match(rf"\s?(?:{pattern})", self.text[end:]):
+                self._mark(end, end + found.end())
+                return comparison
+        for comparison, pattern in _BEFORE:
+            if found := re.search(rf"(?:{pattern})$", head):
+                self._mark(found.start(), start)
+                return comparison
+        return "at_most" if last == "at_least" and re.search(r"(?:and|to|-|至|到|和)$", head) else ""
+
+    def _conditions(self, sizes: list[tuple[str, str, int]]) -> bool:
+        """Keeps the rows whose figures meet the question's comparisons; False where one has no column."""
+        side = ""
+        for amount in amounts_in(self.text):
+            raw = self.text[amount.start : amount.end]
+            than = re.search(r"([a-z]+) than $", self.text[: amount.start])
+            word = _size(than[1]) if than else next((one for form, one, _ in sizes if form == "is"), "more")
+            given = self._side(amount.start, amount.end, side)
+            if not (given or (than and word)):
+                continue
+            side = given or ("more" if _SIZES[word][0] > 0 else "less")
+            column = self._about("old" if _YEAR.fullmatch(raw) else word)
+            if column is None:
+                return False
+            sizes[:] = [one for one in sizes if than is None or one[2] != than.start(1)]
+            unit = re.match(r"\s?([a-z]+\b|[\u4e00-\u9fff])", self.text[amount.end :])
+            known = unit and (unit[1] in _UNITS or unit[1] in self.table.columns[column])
+            self._mark(amount.start, amount.end + (unit.end() if unit and known else 0))
+            self._keep(column, side, raw)
+            self.columns = [c for c in self.columns if c != column]
+        return True
+
+    def _cue(self) -> Operation | None:
+        """What is to be done, by words that are no part of a name ("total assets" asks for no sum)."""
+        found = []
+        for operation, pattern in _CUES:
+            match = re.search(pattern, self.text)
+            within = {place for place, (at, _) in enumerate(self.tokens) if match and match.start() <= at < match.end()}
+            if match and not (within and within <= self.used):
+                found.append(operation)
+                self.used |= within
+        return found[0] if found else None
+
+    def _nouns(self) -> None:
+        """What the rows are ("bridges"), and what stands in the cells of one column alone: "steel", "Ovane"."""
+        ends = [tokens[-1] for cell in self.labels if (tokens := _tokens(cell))]
+        nouns = {word for word in ends if ends.count(word) > 1} | set(_tokens(self.table.name))
+        for place, (at, word) in enumerate(self.tokens):
+            if place in self.used or word in _PLAIN:
+                continue
+            raw = re.match(r"\w+", self.text[at:])
+            held = self._holding(word)
+            if word in nouns:
+                self.used.add(place)
+                self.nouned = True
+            elif len(held) == 1 and len(word) > 2 and raw:
+                self.used.add(place)
+                whole = any(raw.group() in fold(cell) for cell in self.own[held[0]])
+                self._keep(held[0], "contains", raw.group() if whole else word)
+
+    def _made(self, operation: Operation, columns: Sequence[int], **more: object) -> TablePlan:
+        names = tuple(self.table.columns[column] for column in columns)
+        return TablePlan.model_validate({"operation": operation, "columns": names, "filters": self.filters, **more})
+
+    def _group(self, column: int | None) -> str:
+        """The column that rows are put together by, where a thing has several."""
+        return self.table.columns[column] if column is not None and (column != self.label or self.repeats) else ""
+
+    def _decided(self, cue: Operation | None, sizes: Sequence[tuple[str, str, int]]) -> TablePlan | None:
+        form, size = next(((form, word) for form, word, _ in sizes if form in {"est", "er"}), ("", ""))
+        how = next((word for form, word, _ in sizes if form == "how"), "")
+        named = [column for _, column, _ in self.cells]
+        things = [c for c in self.columns if not self.numeric[c] and c not in named]
+        figures = [c for c in self.columns if self.numeric[c]]
+        measure = self._about(size or how) if size or how else next(iter(figures), None)
+        for _, column, cell in self.cells:
+            self._keep(column, "equal", cell)
+        pair = next((column for column in named if named.count(column) > 1), None)
+        group = self._group(things[0] if things else self.label)
+        upwards = not size or _SIZES[size][0] > 0
+        if cue in {"difference", "ratio"} or form == "er":
+            way: Operation = cue if cue in {"difference", "ratio"} else "compare"
+            fits = measure is not None and pair is not None
+            more = {"group_by": self._group(pair), "order": "descending" if upwards else "ascending"}
+            return self._made(way, [measure or 0], **more) if fits else None
+        way = "max" if upwards else "min"
+        if measure is not None:
+            mean = "average" if _RATE.search(self.table.columns[measure]) else "sum"
+            if size and _SIZES[size][1] and things:  # who designed the oldest bridge
+                return None
+            if size and cue not in {"sort", "average"}:
+                return self._made(way, [measure], group_by=group, aggregate=mean, limit=self._limit())
+            return self._of_figures(cue, measure, group, mean, [measure] if how else [*figures, *things])
+        plan: TablePlan | None = None
+        if size and things:
+            plan = self._made(way, [self.label], group_by=group, aggregate="count", limit=self._limit())
+        elif self.label in named and cue is None and things:
+            plan = self._made("lookup", things)
+        elif cue == "count" and (things or self.nouned):
+            plan = self._made("count", [], group_by=group)
+        elif not size and self.label not in named and self.filters and (things or self.nouned):
+            plan = self._made("list", things[:1] or [self.label])
+        return plan
+
+    def _of_figures(
+        self, cue: str | None, measure: int, group: str, mean: str, asked: Sequence[int]
+    ) -> TablePlan | None:
+        named = self.label in [column for _, column, _ in self.cells]
+        if cue == "sort":
+            order = "ascending" if _ASCENDING.search(self.text) else "descending"
+            return self._made("sort", [measure], group_by=group, aggregate=mean, order=order)
+        if named and (cue is None or (cue == "count" and not self.repeats)):
+            return self._made("lookup", asked)
+        if cue == "average" or (cue in {"sum", "count"} and mean == "sum"):
+            each = _EACH.search(self.text) and (cue == "sum" or "per" not in self.text.split())
+            return self._made("average" if cue == "average" else "sum", [measure], group_by=group if each else "")
+        return None
+
+    def _limit(self) -> int:
+        """How many are asked for: "the two longest", "top 3"."""
+        counts = [place for place, (_, word) in enumerate(self.tokens) if word in _NUMBERS or re.fullmatch(r"\d", word)]
+        self.used |= set(counts[:1])
+        return next((_NUMBERS.get(word) or int(word) for _, word in (self.tokens[place] for place in counts)), 0)

@@ -1,0 +1,240 @@
+"""A plan held against the tables that are there: names become the nearest columns and cells, and SQL computes."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from prompts.language.amounts import amount_of
+from prompts.language.words import fold, fold_name, terms
+from prompts.plan_table import TableFilter, TablePlan
+from storage.workbench import (
+    Aggregate,
+    Comparison,
+    Condition,
+    Group,
+    Grouping,
+    Selection,
+    Sorting,
+    Value,
+    Workbench,
+    workbench,
+)
+from tasks.tables.relations import DOCUMENT, PERIOD, Cell, Table
+
+LEAST_ALIKE = 0.7
+TWO = 2
+
+
+class DoesNotFit(Exception):
+    """A plan names what the tables do not have; the message says what."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a plan came to: the groups of rows in order, the column computed on, and the rows that were looked at.
+
+    `number` is the one figure of a sum, an average, a count, a difference or a ratio.
+    """
+
+    plan: TablePlan
+    table: Table
+    columns: tuple[int, ...]
+    conditions: tuple[Condition, ...]
+    by: Grouping
+    groups: tuple[Group, ...]
+    considered: tuple[Group, ...]
+    number: float | None = None
+
+    def cell(self, row: int, column: int) -> Cell | None:
+        """A cell of the table."""
+        return self.table.rows[row][column]
+
+
+def run(plan: TablePlan, tables: Sequence[Table]) -> Outcome:
+    """The outcome of a plan.
+
+    Raises DoesNotFit where it names a table, a column or a cell that no table has, or where no row is left.
+    """
+    if not 1 <= plan.table <= len(tables):
+        raise DoesNotFit(f"there is no table {plan.table} (there are {len(tables)})")
+    table = tables[plan.table - 1]
+    columns = tuple(column_of(table, name) for name in plan.columns)
+    if not columns and plan.operation not in {"list", "count", "lookup"}:
+        raise DoesNotFit(f"the operation {plan.operation} needs a column")
+    columns = columns or (table.label,)
+    conditions = _conditions(plan.filters, table)
+    by: Grouping = column_of(table, plan.group_by) if plan.group_by else "row"
+    if plan.operation == "list" and plan.columns and by == "row":
+        by = columns[0]
+    places = _newest(table, columns[0], conditions) if table.of_reports else range(len(table.rows))
+    used = list(dict.fromkeys([*columns, *(one.column for one in conditions), *([by] if isinstance(by, int) else [])]))
+    rows = [[cell.value if (cell := table.rows[place][column]) else None for column in used] for place in places]
+    with workbench(rows) as bench:
+        desk = _Desk(bench, used, places, conditions, columns[0])
+        if plan.operation in {"difference", "ratio", "compare"} and by == "row":
+            by = _of_two(conditions, len(desk.select(by)))
+        groups, considered, number = _computed(plan, by, desk)
+    outcome = Outcome(plan, table, columns, conditions, by, groups, considered, number)
+    if not groups and plan.operation != "count":
+        raise DoesNotFit(f"no row of {table.name} meets the conditions and has a figure in {table.columns[columns[0]]}")
+    return _between(outcome) if plan.operation in {"difference", "ratio"} else outcome
+
+
+@dataclass(frozen=True)
+class _Desk:
+    """A bench that holds only the columns and rows that are used, under places of their own."""
+
+    bench: Workbench
+    used: Sequence[int]
+    places: Sequence[int]
+    conditions: Sequence[Condition]
+    first: int
+
+    def select(
+        self, by: Grouping, aggregate: Aggregate = "sum", sorting: Sorting = "", of: int | None = -1
+    ) -> tuple[Group, ...]:
+        """The groups, with the figure of the first column (`of` None: how many rows)."""
+        selection = Selection(
+            conditions=tuple(one.model_copy(update={"column": self.used.index(one.column)}) for one in self.conditions),
+            by=self.used.index(by) if isinstance(by, int) else by,
+            of=self.used.index(self.first) if of is not None else None,
+            aggregate=aggregate,
+            sorting=sorting,
+        )
+        found = self.bench.select(selection)
+        return tuple(Group(number=one.number, rows=tuple(self.places[row] for row in one.rows)) for one in found)
+
+
+def _computed(plan: TablePlan, by: Grouping, desk: _Desk) -> tuple[tuple[Group, ...], tuple[Group, ...], float | None]:
+    """(the groups that are the result, all that were looked at, the one figure where there is one)"""
+    own: Aggregate = plan.aggregate if by != "row" else "sum"
+    if plan.operation in {"lookup", "list"}:
+        groups = desk.select(by, of=None)
+        return groups[: plan.limit or None], groups, None
+    if plan.operation == "count":
+        groups = desk.select(by, of=None)
+        return groups, groups, float(len(groups))
+    if plan.operation in {"sum", "average"}:
+        measure: Aggregate = "sum" if plan.operation == "sum" else "average"
+        groups = desk.select("all" if by == "row" else by, measure)
+        return groups, groups, groups[0].number if by == "row" and groups else None
+    sorting: Sorting = {"max": "descending", "min": "ascending"}.get(plan.operation, plan.order or "descending")  # type: ignore[assignment]
+    if plan.operation in {"difference", "ratio"}:
+        sorting = ""
+    groups = desk.select(by, own, sorting)
+    if plan.operation in {"max", "min"}:
+        many = plan.limit or 1
+        chosen = tuple(one for one in groups if one in groups[:many] or one.number == groups[many - 1].number)
+        return chosen, groups, None
+    return groups[: plan.limit or None], groups, None
+
+
+def _of_two(conditions: Sequence[Condition], rows: int) -> Grouping:
+    """Things that are set side by side and have several rows each are put together by the column that names them."""
+    named = next((one.column for one in conditions if len(one.values) >= TWO), None)
+    return named if named is not None and rows > TWO else "row"
+
+
+def _between(outcome: Outcome) -> Outcome:
+    """The difference or ratio of two groups, in the order in which the conditions name them, or of two columns of a
+    row."""
+    groups = outcome.groups
+    if len(groups) == 1 and len(outcome.columns) == TWO:
+        row = groups[0].rows[0]
+        figures = [cell.number for column in outcome.columns if (cell := outcome.cell(row, column))]
+    else:
+        groups = tuple(sorted(groups, key=lambda group: _named_at(group, outcome)))
+        figures = [group.number for group in groups]
+    if len(figures) != TWO or figures[0] is None or figures[1] is None:
+        raise DoesNotFit(f"a {outcome.plan.operation} is between two figures, and there are {len(figures)}")
+    if outcome.plan.operation == "ratio" and not figures[1]:
+        raise DoesNotFit("the second figure of the ratio is 0")
+    number = figures[0] - figures[1] if outcome.plan.operation == "difference" else figures[0] / figures[1]
+    return replace(outcome, groups=groups, considered=groups, number=number)
+
+
+def _named_at(group: Group, outcome: Outcome) -> int:
+    for condition in outcome.conditions:
+        cell = outcome.cell(group.rows[0], condition.column)
+        for place, value in enumerate(condition.values if len(condition.values) >= TWO else ()):
+            if cell is not None and (value.text in fold(cell.raw) or value.number == cell.number is not None):
+                return place
+    return 0
+
+
+def column_of(table: Table, name: str) -> int:
+    """The column that a name means: the same, one that holds it, else the most alike. DoesNotFit where none is near."""
+    key = fold_name(name)
+    names = [fold_name(column) for column in table.columns]
+    if key in names:
+        return names.index(key)
+    scores = [_alike(key, own) for own in names]
+    best = max(scores, default=0.0)
+    if best < LEAST_ALIKE:
+        raise DoesNotFit(f"{table.name} has no column {name!r}; it has {', '.join(table.columns[:12])}")
+    return scores.index(best)
+
+
+def _alike(name: str, own: str) -> float:
+    if not name or not own:
+        return 0.0
+    asked, said = set(terms(name)), set(terms(own))
+    shared = len(asked & said) / max(min(len(asked), len(said)), 1)
+    return max(shared - 0.1 * (len(asked ^ said) > 1), difflib.SequenceMatcher(None, name, own).ratio())
+
+
+def _conditions(filters: Sequence[TableFilter], table: Table) -> tuple[Condition, ...]:
+    """Filters with the cells that they mean; those with "equal" or "contains" on one column are alternatives."""
+    made: list[Condition] = []
+    for one in filters:
+        column, comparison = column_of(table, one.column), one.comparison
+        values: tuple[Value, ...] = (_value(one, column, table),)
+        if comparison in {"equal", "contains"} and values[0].number is None:
+            values = _meant(values[0], comparison, column, table)
+        known = next((c for c in made if c.column == column and c.comparison == comparison), None)
+        if known and comparison in {"equal", "contains", "not_equal"}:
+            made[made.index(known)] = known.model_copy(update={"values": (*known.values, *values)})
+        else:
+            made.append(Condition(column=column, comparison=comparison, values=values))
+    return tuple(made)
+
+
+def _value(one: TableFilter, column: int, table: Table) -> Value:
+    """A filter's value; a bare figure that is small beside the column's scale is meant as the column writes it."""
+    amount = amount_of(one.value) if one.comparison != "contains" else None
+    number = amount.number if amount else None
+    scale = max((cell.scale for row in table.rows if (cell := row[column]) and cell.number is not None), default=1.0)
+    if amount and number is not None and amount.scale == 1.0 < scale and abs(number) < scale:
+        number *= scale
+    return Value(text=fold(one.value.strip()), number=number)
+
+
+def _meant(value: Value, comparison: Comparison, column: int, table: Table) -> tuple[Value, ...]:
+    """The cells that a text means: the same one, those that hold it, else the one most alike."""
+    cells = dict.fromkeys(fold(cell.raw) for row in table.rows if (cell := row[column]))
+    if comparison == "contains" and any(value.text in cell for cell in cells):
+        return (value,)
+    held = [cell for cell in cells if value.text == cell] or [cell for cell in cells if value.text in cell]
+    if held:
+        return tuple(Value(text=cell) for cell in held)
+    name = fold_name(value.text)
+    scored = [(difflib.SequenceMatcher(None, name, fold_name(cell)).ratio(), cell) for cell in cells]
+    scored += [(0.9, cell) for cell in cells if f" {fold_name(cell)} " in f" {name} "]
+    score, nearest = max(scored, default=(0.0, ""))
+    if score < LEAST_ALIKE:
+        raise DoesNotFit(f"no cell of {table.columns[column]} in {table.name} is called {value.text!r}")
+    return (Value(text=nearest),)
+
+
+def _newest(table: Table, column: int, conditions: Sequence[Condition]) -> list[int]:
+    """Of reports by date the first date of each document that has the column; all where a date is asked for."""
+    if column in {table.columns.index(DOCUMENT), table.columns.index(PERIOD)} or any(
+        condition.column == table.columns.index(PERIOD) for condition in conditions
+    ):
+        return list(range(len(table.rows)))
+    first: dict[str, int] = {}
+    for place, row in enumerate(table.rows):
+        cell = row[column]
+        if cell is not None and cell.number is not None:
+            first.setdefault(cell.document, place)
+    return list(first.values())
