@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 import dspy
 import pytest
 from dspy.utils import DummyLM
+from prompts.reading.claims import Desk
 
 from prompts.answer import AnswerQuestion, AnswerStep, AnswerWritten, read_written
 from prompts.choose import Choose, ChooseScope
@@ -16,7 +17,6 @@ from prompts.engine.step import Step
 from prompts.engine.wire import conversation
 from prompts.filter import Filter, FilterKnowledge
 from prompts.language.question import ask
-from prompts.reading.claims import Desk
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
 from prompts.rewrite import Rewrite, RewriteQuestion

@@ -55,9 +55,7 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     )  # fmt: skip
 
 
-async def _from_tables(
-    question: QuestionContext, kept: Sequence[Passage], route: RouteDecision
-) -> TableResult | None:
+async def _from_tables(question: QuestionContext, kept: Sequence[Passage], route: RouteDecision) -> TableResult | None:
     """What a plan over the tables of whole documents computes: of those that the caller names, else of those that the
     passages come from; None where the question is none for tables, or they do not hold what it asks for."""
     planner, options = PlanTable(question.models), question.options

@@ -22,7 +22,7 @@ from rapidfuzz import fuzz, process
 from prompts.language.names import name_spans
 from prompts.language.names_zh import tagged
 from prompts.language.words import HAN_RUN, content_terms, fold, fold_name, is_han, terms
-from prompts.offline.units import LONGEST, Quotable, quotables
+from prompts.offline.units import Quotable, quotables
 
 HEADING, BESIDE, AROUND, KIND, LENGTH, RANK, SHOWN = 0.7, 0.3, 0.1, 0.1, 0.05, 0.01, 0.3
 NEWS = 2

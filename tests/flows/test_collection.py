@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from flows.asking_view import View
+from flows.locally import local
 
 from flows.asking import AskOptions, answer_question
-from flows.asking_view import View
 from flows.history import index_run
 from flows.indexing import IndexOptions
-from flows.locally import local
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings

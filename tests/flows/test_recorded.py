@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-
 from flows.asking_view import MODES
+
 from flows.index import index
 from flows.query import query
 from storage.errors import BudgetReached, NoGeneration, SourceNotFound

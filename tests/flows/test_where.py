@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from flows.asking_view import MODES
 
 from flows.__main__ import main
-from flows.asking_view import MODES
 from flows.query import ask
 from storage.errors import FilterError, NothingMatches, SettingsError, UnknownDocument
 from storage.records import Mode

@@ -1,0 +1,210 @@
+"""What a model writes reaches the user word for word: markers bound to quotes, sentences flagged, nothing replaced."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan, ReduceStep, evidence_text
+from prompts.engine.models import Models
+from prompts.engine.wire import conversation
+from storage.records import Document, Part
+from tasks.answer import AnswerContext, Answered, AnswerOptions, Note, StatedAnswer, answer, bind
+from tasks.sources import Source, best_quote, merged, packed
+from tests.query.steps import GOLDEN
+
+QUESTION = "Who designed the Orla Bridge, and how old is it in 2031?"
+BRIDGE = "Orla Bridge was designed by Tomas Reyd. It opened in 1931 and is 412 metres long. " + "It is grey. " * 30
+REYD = "Tomas Reyd was born in Velin. He studied under Ana Korb."
+
+
+def document(name: str, text: str) -> Document:
+    part = Part(document=name, source="s", path=f"{name}.md", kind="text", title=name.title(), text=text)
+    return Document(id=name, title=name.title(), text=text, language="en", parts=(part,))
+
+
+DOCUMENTS = {"bridge": document("bridge", BRIDGE), "reyd": document("reyd", REYD)}
+SOURCES = [
+    Source("bridge", "Orla Bridge", BRIDGE, 0, (("chk_1", 0),)),
+    Source("reyd", "Tomas Reyd", REYD, 0, (("chk_2", 0),)),
+]
+
+
+def stored(names: Sequence[str]) -> Mapping[str, Document]:
+    return {name: DOCUMENTS[name] for name in names}
+
+
+def writer(*written: dict[str, Any], kind: type[AnswerStep] = AnswerStep) -> AnswerStep:
+    step = kind(Models.offline())
+    step.lm = DummyLM([{"written": one} for one in written], adapter=dspy.JSONAdapter())
+    return step
+
+
+async def answered(text: str, strict: bool = False, **more: Any) -> Answered:
+    options = AnswerOptions(stored, lambda _: 1.0, strict=strict)
+    return await answer(QUESTION, AnswerContext(SOURCES), writer({"answer": text, **more}), options)
+
+
+WORDS = [
+    "Tomas Reyd.",
+    "The designer was Tomas Reyd [1], who came from Velin [2]. In 2031 it is 2031 - 1931 = 100 years old [1].",
+    "## Answer\n\n| what | who |\n| --- | --- |\n| designer | Tomas Reyd [1] |\n\n- opened 1931 [1]\n- 412 m\n\n> so.",
+    "Der Entwurf stammt von Tomas Reyd [1]. Er wurde in Velin geboren [2].",
+    "设计者是托马斯·雷德(Tomas Reyd)[1]，他生于Velin[2]。到2031年桥龄为100年。",
+    "```python\nprint(items[1])\n```\nThe list `items[2]` is code; the bridge is long [1].",
+    "Three of the five spans are steel; see [the survey](https://example.org/a[1]). It was Reyd.",
+]
+
+
+@pytest.mark.parametrize("text", WORDS, ids=range(len(WORDS)))
+async def test_what_a_model_writes_is_told_word_for_word(text: str) -> None:
+    found = await answered(text)
+    assert (found.text, found.answered_by, found.removed_markers) == (text, "model", ())
+    assert all(one.verified and one.marker in found.text for one in found.citations)
+
+
+@pytest.mark.parametrize(
+    ("written", "told", "removed"),
+    [
+        ("It was Reyd [2, 1].", "It was Reyd [1, 2].", ()),
+        ("It was Reyd [2][1]. He was born in Velin [2].", "It was Reyd [1][2]. He was born in Velin [1].", ()),
+        ("It was Reyd [1-2].", "It was Reyd [1, 2].", ()),
+        ("It was Reyd【1】。", "It was Reyd[1]。", ()),
+        ("It was Reyd [7]. Born in Velin [2, 9].", "It was Reyd. Born in Velin [1].", ("[7]", "[9]")),
+        ("In [1931] it opened [1].", "In [1931] it opened [1].", ()),
+    ],
+)
+async def test_markers_get_new_numbers_and_those_of_nothing_are_told(
+    written: str, told: str, removed: tuple[str, ...]
+) -> None:
+    found = await answered(written)
+    assert (found.text, found.removed_markers) == (told, removed)
+
+
+async def test_a_marker_quotes_the_sentence_that_is_nearest_to_its_statement() -> None:
+    found = await answered("It was designed by Reyd [1]. Its length is 412 metres [1].")
+    assert [one.quote for one in found.citations] == [
+        "Orla Bridge was designed by Tomas Reyd.", "It opened in 1931 and is 412 metres long.",
+    ]  # fmt: skip
+    assert [one.marker for one in found.citations] == ["[1]", "[2]"]
+
+
+async def test_a_made_up_sentence_is_flagged_and_stays() -> None:
+    text = "Tomas Reyd designed the bridge [1]. It was painted green by Zorblax Quemby in 1803 [1]."
+    found = await answered(text)
+    flags = {found.text[row.start : row.end]: row.supported for row in found.grounding}
+    assert list(flags.values()) == [True, False]
+    assert (found.text, found.fallback) == (text, "partial")
+
+
+async def test_strict_withholds_what_nothing_supports() -> None:
+    made_up = "It was painted green by Zorblax Quemby in 1803 [1]."
+    found = await answered(f"Tomas Reyd designed the Orla Bridge [1]. {made_up}", strict=True)
+    assert found.text == "Tomas Reyd designed the Orla Bridge [1]."
+    assert [found.text[row.start : row.end] for row in found.grounding] == [found.text]
+    assert (await answered(made_up, strict=True)).fallback == "abstained"
+
+
+async def test_values_and_reasoning_are_the_model_s() -> None:
+    found = await answered(
+        "It was Reyd [1].", reasoning="[1] says so.", values=["Reyd", "Reyd", " ", "a hundred years"]
+    )
+    assert (found.values, found.reasoning) == (("Reyd", "a hundred years"), "[1] says so.")
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"answer": "", "answerable": False}, "The documents do not say."),
+        ({"answer": "The papers only name the bridge.", "answerable": False}, "The papers only name the bridge."),
+        ({"answer": "   "}, "The documents do not say."),
+    ],
+)
+async def test_only_the_model_says_that_the_documents_do_not_say(written: dict[str, Any], told: str) -> None:
+    options = AnswerOptions(stored, lambda _: 1.0)
+    found = await answer(QUESTION, AnswerContext(SOURCES), writer(written), options)
+    assert (found.fallback, found.text, found.citations) == ("abstained", told, ())
+
+
+async def test_without_any_evidence_nobody_is_asked() -> None:
+    step = writer()
+    found = await answer("谁设计了奥拉桥?", AnswerContext(()), step, AnswerOptions(stored, lambda _: 1.0))
+    assert (found.fallback, found.text) == ("abstained", "文档中没有说明。")
+
+
+async def test_what_needs_no_model_is_told_where_there_is_none() -> None:
+    stated = StatedAnswer("Reyd [2]. The bridge [1].", ("Reyd",), "none", "table")
+    offline = AnswerStep(Models.offline())
+    options = AnswerOptions(stored, lambda _: 1.0)
+    found = await answer(QUESTION, AnswerContext(SOURCES), offline, options, stated)
+    assert (found.values, found.fallback, found.answered_by) == (("Reyd",), "none", "table")
+    assert found.citations[1].quote == REYD
+    by_model = await answer(QUESTION, AnswerContext(SOURCES), writer({"answer": "It was Reyd [1]."}), options, stated)
+    assert (by_model.text, by_model.answered_by) == ("It was Reyd [1].", "model")
+
+
+async def test_the_model_reads_whole_passages_and_the_notes_of_earlier_steps() -> None:
+    step = writer({"answer": "Reyd [1]."})
+    context = AnswerContext(SOURCES, [Note("Answer to: Who drew it?", "Reyd [1]")])
+    options = AnswerOptions(stored, lambda _: 1.0, response="in German")
+    await answer(QUESTION, context, step, options)
+    read = step.lm.history[0]["messages"][-1]["content"]
+    for wanted in (QUESTION, f"[1] Orla Bridge: {BRIDGE.strip()}", f"[2] Tomas Reyd: {REYD}", "Answer to: Who drew it?",
+                   "in German"):  # fmt: skip
+        assert wanted in read
+
+
+def test_a_line_of_a_passage_cannot_pose_as_another_piece() -> None:
+    shown = evidence_text([NumberedText(1, "A", "said\n[2] B: invented"), NumberedText(2, "B", "true")])
+    assert shown == "[1] A: said\n(2) B: invented\n\n[2] B: true"
+
+
+def test_quotes_that_a_draft_brings_keep_their_numbers() -> None:
+    draft = Draft("second [2]\nfirst [1]", quotes={1: QuotedSpan(1, 0, 11), 2: QuotedSpan(2, 0, 10)})
+    bound = bind(draft, SOURCES, stored)
+    assert bound.text == "second [2]\nfirst [1]"
+    assert [(one.marker, one.quote) for one in bound.citations] == [("[1]", "Orla Bridge"), ("[2]", "Tomas Reyd")]
+
+
+@pytest.mark.parametrize("kind", [AnswerStep, ReduceStep])
+def test_a_prompt_reads_like_the_golden_one(kind: type[AnswerStep]) -> None:
+    request = AnswerRequest(QUESTION, [NumberedText(1, "Orla Bridge", "Orla Bridge was designed by Tomas Reyd.")])
+    inputs = {
+        "question": QUESTION,
+        "response": "(none)",
+        "notes": "(none)",
+        "evidence": evidence_text(request.evidence),
+    }
+    messages = conversation(kind.step, kind.task, kind.wire, (), inputs)
+    rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
+    assert rendered == (GOLDEN / f"prompt_{kind.task.__name__}.txt").read_text(encoding="utf-8")
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+def test_passages_that_overlap_are_one_source_in_the_better_one_s_place() -> None:
+    text = "abcdefghij"
+    parts = [Source("d", "D", text[start:end], start, ((f"c{start}", start),)) for start, end in ((4, 10), (0, 6))]
+    other = Source("e", "E", "xyz", 0, (("x", 0),))
+    found = merged([parts[0], other, parts[1]])
+    assert [(one.document, one.start, one.text) for one in found] == [("d", 0, text), ("e", 0, "xyz")]
+    assert [found[0].chunk_at(offset) for offset in (0, 3, 4, 9)] == ["c0", "c0", "c4", "c4"]
+
+
+def test_sources_are_packed_best_first_and_one_is_always_there() -> None:
+    assert packed(SOURCES, 1) == SOURCES[:1]
+    assert packed(SOURCES, 10_000) == SOURCES
+    assert packed(reversed(SOURCES), SOURCES[1].tokens + 1) == [SOURCES[1]]
+
+
+@given(st.text(min_size=1, max_size=900), st.text(max_size=60))
+def test_a_quote_lies_in_its_text(text: str, statement: str) -> None:
+    start, end = best_quote(statement, text)
+    assert 0 <= start <= len(text)
+    assert end - start <= 600
+    assert text[start:end] == text[start:end].strip()
