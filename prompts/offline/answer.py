@@ -1,0 +1,330 @@
+"""Which one to three excerpts of the passages found answer a question best? What a good search page shows.
+
+One scorer ranks what can be quoted (`units.py`): sentences, list items, table rows, lines of code. Each term of the
+question weighs its idf in the collection; all together weigh 1. A piece is worth
+
+- the terms that it holds, and of those that it does not, `HEADING` of what its heading or title holds, or else
+  `BESIDE` of what the sentence before or after it holds;
+- `AROUND` of what the rest of its passage holds; a sentence that refers back ("This …") has the one before as heading;
+- `KIND` more where a number, date, person, reason or step is asked for and stands there;
+- less where it holds fewer than `NEWS` terms that the question has not, divided by 1 + `LENGTH` for each hundred
+  characters, less `RANK` for each place of its passage.
+
+For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
+what the piece's document is about: "directed by X", then who X is. Nothing is written: an excerpt is a span.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+from prompts.language.words import fold, fold_name, is_han, terms
+from prompts.offline.question import Asked, Rarity, asked_of
+from prompts.offline.units import Quotable, quotables
+
+HEADING, BESIDE, AROUND, KIND, LENGTH, RANK = 0.7, 0.3, 0.1, 0.1, 0.05, 0.01
+NEWS, LINK = 2, 0.15
+FIRST = 0.25  # of the best score: what is worth less is never put first
+MOST, ROOM = 3, 405  # excerpts, and the characters that they have together before a further one is left out
+SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
+SUPPORTED = 0.75  # the share of the question's weight that a supported answer holds in one piece
+SPOKEN, SPOKEN_AROUND = (0.4, 0.48), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
+POOL = 60  # the pieces that are compared for the second and third excerpt
+
+Support = Literal["none", "partial", "abstained"]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPassage:
+    """A passage that was found: `number` from 1 on, the best first."""
+
+    number: int
+    title: str
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A piece of a passage: `text` is its `[start:end]`, `best` the span of the stretch that says most of it.
+
+    `header` is the span of the row that names the columns, where the excerpt is a row of a table.
+    """
+
+    number: int
+    start: int
+    end: int
+    text: str
+    heading: str
+    score: float
+    best: tuple[int, int]
+    header: tuple[int, int] | None = None
+    header_text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExcerptAnswer:
+    """Excerpts, the best first; whether they answer (`none`: nothing is missing); the label that they stand under."""
+
+    excerpts: tuple[Excerpt, ...]
+    support: Support
+    label: str
+
+
+# --- what each piece is worth ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Something quotable with the terms of the question that it, its headings and its neighbours hold."""
+
+    passage: OfferedPassage
+    place: int
+    unit: Quotable
+    held: frozenset[str]
+    above: frozenset[str]
+    beside: frozenset[str]
+    around: frozenset[str]
+    fits: bool
+    news: float
+
+    def worth(self, asked: Asked, shown: frozenset[str] = frozenset()) -> float:
+        """What it adds to what is shown already."""
+        gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
+        gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
+        gain += KIND if self.fits and asked.kind != "list" else 0.0
+        return self.news * gain / (1 + LENGTH * (self.unit.end - self.unit.start) / 100) - RANK * (
+            self.passage.number - 1
+        )
+
+
+@lru_cache(maxsize=4096)
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+_REFERS = re.compile(r"\W*(?:(?:this|these|those|it|its|they|their|he|his|she|her|the|such)\b|[该这此其它他她])", re.I)
+
+
+def _whole_text(passage: OfferedPassage) -> str:
+    return f"{passage.title}\n{passage.heading}\n{passage.text}"
+
+
+def _pieces(asked: Asked, passages: Sequence[OfferedPassage]) -> list[_Piece]:
+    wanted = frozenset(asked.weights)
+    found: list[_Piece] = []
+    for passage in passages:
+        units = quotables(passage.text)
+        held = [wanted & unit.terms for unit in units]
+        top = wanted & _terms_of(f"{passage.title}\n{passage.heading}")
+        here = frozenset().union(*held)
+        for place, unit in enumerate(units):
+            text = passage.text[unit.start : unit.end]
+            before = held[place - 1] if place else frozenset()
+            after = held[place + 1] if place + 1 < len(units) else frozenset()
+            above = top | wanted & _terms_of(unit.heading)
+            if place and _REFERS.match(text):
+                above |= before
+            if not (held[place] or above or before or after) or text[-1] in "?？":
+                continue
+            above -= held[place]
+            beside = (before | after) - held[place] - above
+            around = here - held[place] - above - beside
+            news = 1.0 if unit.leads else min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
+            found.append(_Piece(passage, place, unit, held[place], above, beside, around, asked.fits(text), news))
+    return found
+
+
+def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rarity) -> ExcerptAnswer:
+    """The one to three excerpts of the passages that answer a question best, and how well they do.
+
+    `rarity` is the idf of a term in the collection. Follow-up questions must have been rewritten before.
+    """
+    known = frozenset[str]().union(*(_terms_of(_whole_text(passage)) for passage in passages))
+    asked = asked_of(question, rarity, known)
+    pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))[:POOL]
+    label = "文档摘录：" if is_han(question) else "From the documents:"
+    if not pieces or not spoken_of(asked, passages, pieces):
+        return ExcerptAnswer((), "abstained", label)
+    chosen = _chosen(asked, pieces)
+    support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
+    least = FIRST * chosen[0][1]
+    chosen.sort(key=lambda one: -asked.near(one[0].unit.terms) if one[1] >= least else 0.0)
+    return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, label)
+
+
+def spoken_of(asked: Asked, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
+    """Whether the collection speaks of what is asked: enough of it in one piece, or in one passage.
+
+    Of a question in another language nothing can be missed.
+    """
+    wanted = frozenset(asked.weights)
+    texts = [_whole_text(passage) for passage in passages]
+    if asked.han != any(is_han(text) for text in texts):
+        return True
+    in_piece = max(asked.weigh(piece.held | piece.above) for piece in pieces)
+    in_passage = max(asked.weigh(wanted & _terms_of(text)) for text in texts)
+    return in_piece >= SPOKEN[asked.han] or in_passage >= SPOKEN_AROUND[asked.han]
+
+
+def supported(asked: Asked, piece: _Piece) -> bool:
+    """Whether a piece with its headings has all that is asked: every name, nearly every term, and the kind."""
+    there = piece.held | piece.above
+    named = all(name <= there for name in asked.names)
+    return named and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
+
+
+def _chosen(asked: Asked, pieces: Sequence[_Piece]) -> list[tuple[_Piece, float]]:
+    """The best piece, then what adds most to it while there is room; what follows on a chosen piece is no further
+    quote."""
+    rest, shown, room, quotes = list(pieces), frozenset[str](), ROOM, 0
+    chosen: list[tuple[_Piece, float]] = []
+    while rest:
+        best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
+        rest.remove(best)
+        worth, size = best.worth(asked, shown), _length(asked, best)
+        joins = _joins(best, chosen)
+        if chosen and (size > room or (quotes == MOST and not joins)):
+            continue
+        chosen.append((best, worth))
+        quotes += not joins
+        shown, room = shown | best.held | best.above, room - size
+        rest = [piece for piece in rest if not _repeats(piece, best, asked)]
+    return chosen
+
+
+def _linked(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+    """Whether an excerpt names what this piece's document is about, and is of another document."""
+    name = fold_name(piece.passage.title)
+    return len(name) > 3 and any(
+        other.passage.title != piece.passage.title and name in fold(_text(other)) for other, _ in chosen
+    )
+
+
+def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+    """Whether a sentence stands right before or after one that is chosen."""
+    return piece.unit.kind == "plain" and any(
+        other.passage.number == piece.passage.number
+        and abs(other.place - piece.place) == 1
+        and other.unit.kind == "plain"
+        and "\n\n"
+        not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
+        for other, _ in chosen
+    )
+
+
+def _length(asked: Asked, piece: _Piece) -> int:
+    start, end = _span(asked, piece)
+    return SHORT if (start, end) == (piece.unit.start, piece.unit.end) and end - start > LONG else end - start
+
+
+def _repeats(piece: _Piece, best: _Piece, asked: Asked) -> bool:
+    """Whether a piece is in what is chosen already; passages of one document share sentences."""
+    start, end = _span(asked, best)
+    within = piece.passage.number == best.passage.number and piece.unit.start < end and start < piece.unit.end
+    return within or _text(piece) == _text(best)
+
+
+def _text(piece: _Piece) -> str:
+    return piece.passage.text[piece.unit.start : piece.unit.end]
+
+
+def _span(asked: Asked, piece: _Piece) -> tuple[int, int]:
+    unit = piece.unit
+    belongs = unit.leads or asked.kind == "steps" or (asked.kind == "list" and unit.kind == "plain")
+    return unit.whole if belongs else (unit.start, unit.end)
+
+
+def _excerpt(asked: Asked, piece: _Piece, worth: float) -> Excerpt:
+    start, end = _span(asked, piece)
+    passage, unit = piece.passage, piece.unit
+    header = unit.header if unit.header else None
+    return Excerpt(
+        number=passage.number, start=start, end=end, text=passage.text[start:end],
+        heading=unit.heading or passage.heading, score=worth, best=stretch(asked, passage.text, start, end),
+        header=header, header_text=passage.text[slice(*header)] if header else "",
+    )  # fmt: skip
+
+
+_BREAK = re.compile(r"(?<=[,;:)])\s|(?<=[，；：、）])|\s(?=[–(])|\n")
+
+
+def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
+    """Of a long piece the stretch of at most `SHORT` characters, from one break to another, that holds most."""
+    if end - start <= SHORT:
+        return start, end
+    breaks = [start, *(match.end() for match in _BREAK.finditer(text, start, end)), end]
+    best, most = (start, end), -1.0
+    for place, first in enumerate(breaks[:-1]):
+        last = max((b for b in breaks[place + 1 :] if b - first <= SHORT), default=0)
+        if last:
+            worth = asked.weigh(frozenset(asked.weights) & frozenset(terms(text[first:last])))
+            worth += KIND * asked.fits(text[first:last]) + 0.0001 * (last - first)
+            if worth > most:
+                best, most = (first, last), worth
+    if most < 0:
+        cut = text.rfind(" ", start, start + SHORT)
+        best = start, cut if cut > start else start + SHORT
+    first, last = best
+    return first, first + len(text[first:last].rstrip())
+
+
+# --- how they are shown ----------------------------------------------------------------------------------------
+
+
+def shown(answer: ExcerptAnswer) -> str:
+    """The excerpts as quotes in reading order under their headings, each with its marker; "" where there are none."""
+    lines = [answer.label] if answer.excerpts else []
+    above = ""
+    for quote in _quotes(answer.excerpts):
+        first = quote[0]
+        if first.heading and first.heading != above:
+            lines.append(first.heading)
+        above = first.heading
+        text = _header(first) + _as_written(first)
+        for before, excerpt in pairwise(quote):
+            row = excerpt.text.startswith("|")
+            text += ("\n" if row else " " * (excerpt.start - before.end)) + _as_written(excerpt)
+        marked = text + ("\n" if first.header else " ") + f"[{first.number}]"
+        lines += [f"> {line}".rstrip() for line in marked.splitlines()]
+    return "\n".join(lines)
+
+
+def _quotes(excerpts: Sequence[Excerpt]) -> list[list[Excerpt]]:
+    """The excerpts in reading order, those that follow on each other as one."""
+    quotes: list[list[Excerpt]] = []
+    for excerpt in sorted(excerpts, key=lambda one: (one.number, one.start)):
+        last = quotes[-1][-1] if quotes else None
+        if (
+            last
+            and last.number == excerpt.number
+            and excerpt.start - last.end <= 1
+            and not (last.header or excerpt.header)
+        ):
+            quotes[-1].append(excerpt)
+        else:
+            quotes.append([excerpt])
+    return quotes
+
+
+def _header(excerpt: Excerpt) -> str:
+    if excerpt.header is None:
+        return ""
+    columns = excerpt.header_text.strip().strip("|").count("|") + 1
+    return f"{excerpt.header_text.strip()}\n|{' --- |' * columns}\n"
+
+
+def _as_written(excerpt: Excerpt) -> str:
+    """The text of an excerpt, of a very long sentence its best stretch, without half a pair of emphasis marks."""
+    start, end = excerpt.best
+    cut = end - start < len(excerpt.text) and "\n" not in excerpt.text and len(excerpt.text) > LONG
+    text = excerpt.text[start - excerpt.start : end - excerpt.start] if cut else excerpt.text
+    for mark in ("**", "__", "`"):
+        if text.count(mark) % 2:
+            text = text.replace(mark, "")
+    if cut:
+        text = f"{'… ' * (start > excerpt.start)}{text}{' …' * (end < excerpt.end)}"
+    return text
