@@ -1,8 +1,8 @@
 """Do the best excerpts answer natural questions? Measured on a handbook, read by hand on our own documents.
 
 `python -m benchmarks natural --data DIR` indexes natural/medical_corpus offline and asks natural/medical_dev. An answer
-is its first 450 characters as they are shown; its recall is the share of the gold answer's content words in them. Beside
-it stand the first 450 characters of the first passage, and fifteen plain lines that rank sentences by rare words.
+is its first 450 characters as they are shown; its recall is the share of the gold answer's content words in them.
+Beside it stand the first 450 characters of the first passage, and fifteen lines that rank sentences by rare words.
 
 `--own docs=WORKSPACE` (or `seeds=`) prints what our own questions (natural_questions.jsonl) get, to be judged by hand.
 """

@@ -7,8 +7,8 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   `BESIDE` of what the sentence before or after it holds;
 - `AROUND` of what the rest of its passage holds; a sentence that refers back ("This …") has the one before as heading;
 - `KIND` more where a number, date, person, reason or step is asked for and stands there;
-- less where it holds fewer than `NEWS` terms that the question has not, divided by 1 + `LENGTH` for each hundred
-  characters, less `RANK` for each place of its passage.
+- less where it holds fewer than `NEWS` terms that the question has not, by `LENGTH` for each hundred
+  characters (a divisor), and by `RANK` for each place of its passage.
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
 what the piece's document is about: "directed by X", then who X is. Nothing is written: an excerpt is a span.
@@ -25,9 +25,10 @@ from prompts.language.words import fold, fold_name, is_han, terms
 from prompts.offline.question import Asked, Rarity, asked_of
 from prompts.offline.units import Quotable, quotables
 
-HEADING, BESIDE, AROUND, KIND, LENGTH, RANK = 0.7, 0.3, 0.1, 0.1, 0.05, 0.01
+HEADING, BESIDE, AROUND, KIND, RANK = 0.7, 0.3, 0.1, 0.1, 0.01
 NEWS, LINK = 2, 0.15
-FIRST = 0.25  # of the best score: what is worth less is never put first
+LENGTH = 0.05, 0.0  # Latin script, Chinese
+FIRST = 0.15  # of the best score: what is worth less is never put first
 MOST, ROOM = 3, 405  # excerpts, and the characters that they have together before a further one is left out
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
 SUPPORTED = 0.75  # the share of the question's weight that a supported answer holds in one piece
@@ -96,7 +97,7 @@ class _Piece:
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
         gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
         gain += KIND if self.fits and asked.kind != "list" else 0.0
-        return self.news * gain / (1 + LENGTH * (self.unit.end - self.unit.start) / 100) - RANK * (
+        return self.news * gain / (1 + LENGTH[asked.han] * (self.unit.end - self.unit.start) / 100) - RANK * (
             self.passage.number - 1
         )
 
@@ -288,7 +289,7 @@ def shown(answer: ExcerptAnswer) -> str:
         for before, excerpt in pairwise(quote):
             row = excerpt.text.startswith("|")
             text += ("\n" if row else " " * (excerpt.start - before.end)) + _as_written(excerpt)
-        marked = text + ("\n" if first.header else " ") + f"[{first.number}]"
+        marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{first.number}]"
         lines += [f"> {line}".rstrip() for line in marked.splitlines()]
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ from prompts.language.names import name_spans
 from prompts.language.names_zh import tagged
 from prompts.language.words import HAN_RUN, content_terms, is_han, stem, terms
 
-SHOWN = 0.3  # of its weight: what a term counts that an excerpt shows already
+SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
 
 Rarity = Callable[[str], float]
 
