@@ -31,7 +31,7 @@ LENGTH = 0.05, 0.0  # Latin script, Chinese
 FIRST = 0.15  # of the best score: what is worth less is never put first
 MOST, ROOM = 3, 405  # excerpts, and the characters that they have together before a further one is left out
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
-SUPPORTED = 0.75  # the share of the question's weight that a supported answer holds in one piece
+SUPPORTED = 0.8  # the share of the question's weight that a supported answer holds in one piece
 SPOKEN, SPOKEN_AROUND = (0.4, 0.48), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
 POOL = 60  # the pieces that are compared for the second and third excerpt
 
