@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.models import Models
 from prompts.engine.step import Step
-from prompts.offline.answer import OfferedPassage, best_excerpts, quoted
+from prompts.offline.answer import OfferedPassage, best_excerpts, shown
 from prompts.tailoring.step import instructed
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
@@ -239,7 +239,6 @@ def excerpts(request: AnswerRequest) -> Draft:
     found = best_excerpts(request.question, offered, request.rarity)
     if found.support == "abstained" or not found.excerpts:
         return Draft("", answerable=False, supported=False)
-    numbered = sorted(enumerate(found.excerpts, 1), key=lambda pair: (pair[1].number, pair[1].start))
-    quotes = {marker: QuotedSpan(one.number, *one.best) for marker, one in numbered}
-    text = "\n\n".join([found.label, *(quoted(one, marker) for marker, one in numbered)])
-    return Draft(text, quotes=quotes, supported=found.support == "none")
+    told = shown(found)
+    quotes = {marker: QuotedSpan(*quote) for marker, quote in told.quotes.items()}
+    return Draft(told.text, quotes=quotes, supported=found.support == "none")

@@ -5,38 +5,37 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
 
 - the terms that it holds, and of those that it does not, `HEADING` of what its heading or title holds, or else
   `BESIDE` of what the sentence before or after it holds;
+- `AROUND` of what the rest of its passage holds; a sentence that refers back ("This …") has the one before as heading;
 - `KIND` more where a number, date, person, reason or step is asked for and stands there;
-- divided by 1 + `LENGTH` for each term that it holds, less `RANK` for each place of its passage.
+- less where it holds fewer than `NEWS` terms that the question has not, by `LENGTH` for each hundred
+  characters (a divisor), and by `RANK` for each place of its passage.
 
-For the second and third excerpt a term that is shown already counts `SHOWN`. Nothing is written: an excerpt is a span.
+For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
+what the piece's document is about: "directed by X", then who X is. Nothing is written: an excerpt is a span.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
-from rapidfuzz import fuzz, process
-
-from prompts.language.names import name_spans
-from prompts.language.names_zh import tagged
-from prompts.language.words import HAN_RUN, content_terms, fold, fold_name, is_han, terms
+from prompts.language.words import fold, fold_name, is_han, terms
+from prompts.offline.question import Asked, Rarity, asked_of
 from prompts.offline.units import Quotable, quotables
 
-HEADING, BESIDE, AROUND, KIND, LENGTH, RANK, SHOWN = 0.7, 0.3, 0.1, 0.1, 0.05, 0.01, 0.3
-NEWS = 2
-LINK = 0.15
-MOST, ROOM = 3, 430  # excerpts, and the characters that they have together before a further one is left out
-WEAK = 0.0  # of the best score: what is worth less is not shown beside it
-SHORT = 200  # characters: of a longer piece the best stretch is marked
-SUPPORTED = 0.85  # the share of the question's weight that a supported answer holds in one piece
-SPOKEN, SPOKEN_AROUND = (0.4, 0.5), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
+HEADING, BESIDE, AROUND, KIND, RANK = 0.7, 0.3, 0.1, 0.1, 0.01
+NEWS, LINK = 2, 0.15
+LENGTH = 0.05, 0.0  # Latin script, Chinese
+FIRST = 0.15  # of the best score: what is worth less is never put first
+MOST, ROOM = 3, 405  # excerpts, and the characters that they have together before a further one is left out
+SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
+SUPPORTED = 0.8  # the share of the question's weight that a supported answer holds in one piece
+SPOKEN, SPOKEN_AROUND = (0.4, 0.48), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
 POOL = 60  # the pieces that are compared for the second and third excerpt
-ALIKE = 84  # how alike, in a hundred, a term that the collection does not know is to one that stands there
 
 Support = Literal["none", "partial", "abstained"]
-Rarity = Callable[[str], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,142 +75,6 @@ class ExcerptAnswer:
     label: str
 
 
-# --- what is asked ---------------------------------------------------------------------------------------------
-
-# What a question asks for, by its words, and what then stands in a text: (question, text).
-_NUMERALS = r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half|none)\b|[一二两三四五六七八九十百千万][^一-鿿]?"
-_KINDS = {
-    "number": (
-        r"\bhow (?:many|much|long|old|far|tall|high|big|large|often|fast|deep|wide)\b|\bwhat (?:percentage|share)\b"
-        r"|\bwie ?(?:viele?|lang|alt|hoch)\b|\bcombien\b|多少|几[个种类本次位章层]|多[长高大久远快]",
-        r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b|[一二两三四五六七八九十百千万]",
-    ),
-    "date": (
-        r"\bwhen\b|\b(?:what|which) (?:year|date|day|month)\b|\bwann\b|\bquand\b|何时|什么时候|哪一?[年天月日]|何年",
-        r"\b1\d{3}\b|\b20\d\d\b|\b(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\b|[年月日]",
-    ),
-    "person": (r"\bwho(?:m|se)?\b|\bwe[rmn]\b|\bqui\b|谁|哪位|何人", r""),
-    "reason": (
-        r"\bwhy\b|\bhow come\b|\bwarum\b|\bwieso\b|\bpourquoi\b|为什么|为何|为啥|原因",
-        r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b|因为|由于|因此|所以|导致|以便|为了",
-    ),
-    "steps": (
-        r"\bhow (?:do|can|could|should|would|to|does one)\b|\bwie (?:kann|muss|geht)\b|\bcomment\b|怎么|怎样|如何|\bset up\b",
-        r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
-    ),
-}
-_KINDS["list"] = (
-    r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can)\b|\binclude[ds]?\b|\blist\b|\bwelche\w* \w+n\b"
-    r"|哪些|哪[两三四五六七八几]|几[类种个]",
-    r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
-)
-_PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
-_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
-# Function words of languages whose texts are searched by the words alone: they say nothing, however rare they are.
-_FUNCTION = frozenset(
-    """
-    der die das den dem des ein eine einen einem einer ist sind war hat haben wird werden wie wer wen wem wann wo warum
-    wieso welche welcher welches welchen was und oder nicht mit von zu zum zur im für auf bei aus nach gibt es man ich
-    le la les un une du de des est sont qui que quoi quel quelle quels quelles comment pourquoi quand combien et ou dans
-    pour sur avec au aux ce cette il elle y a-t-il
-    """.split()
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as it is compared: what its terms weigh (1 together), its names as terms, the kind asked for."""
-
-    weights: Mapping[str, float]
-    names: tuple[frozenset[str], ...]
-    kind: str
-    focus: Mapping[str, float]
-    han: bool
-
-    def near(self, terms: frozenset[str]) -> float:
-        """How many of the words beside the question word stand among terms, the nearest counting most."""
-        return sum(near for term, near in self.focus.items() if term in terms)
-
-    def weigh(self, terms: frozenset[str], shown: frozenset[str] = frozenset()) -> float:
-        """What terms of the question weigh together, those shown already less."""
-        return sum(self.weights[term] * (SHOWN if term in shown else 1.0) for term in terms)
-
-    def fits(self, text: str) -> bool:
-        """Whether what is asked for, a number or a date say, stands in a text."""
-        if not self.kind:
-            return False
-        if self.kind != "person":
-            return _PATTERNS[self.kind][1].search(text) is not None
-        return any(not set(terms(name)) <= self.weights.keys() for name in _NAMED.findall(text))
-
-
-def asked_of(question: str, rarity: Rarity, known: frozenset[str]) -> Asked:
-    """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
-    unknown = rarity("\0")
-    within = _within_words(question)
-    wanted = [
-        term
-        for term in content_terms(question)
-        if term not in _FUNCTION and (term in within or term in known or not HAN_RUN.match(term))
-    ]
-    weights: dict[str, float] = {}
-    spelled: dict[str, str] = {}
-    for term in wanted:
-        weight = rarity(term)
-        if term not in known and weight >= unknown and not HAN_RUN.match(term):
-            spelled[term] = alike(term, known)
-            term, weight = spelled[term], min(weight, rarity(spelled[term]))
-        weights.setdefault(term, weight)
-    named = [] if is_han(question) else name_spans(question, [(0, len(question))])
-    names = [frozenset(spelled.get(term, term) for term in terms(name.text)) for name in named]
-    kind = next((kind for kind, (asks, _) in _PATTERNS.items() if asks.search(question)), "")
-    focus = {spelled.get(term, term): near for term, near in focus_of(question, frozenset().union(*names)).items()}
-    total = sum(weights.values()) or 1.0
-    return Asked(
-        {term: weight / total for term, weight in weights.items()},
-        tuple(filter(None, names)),
-        kind,
-        focus,
-        is_han(question),
-    )
-
-
-@lru_cache(maxsize=4096)
-def _within_words(question: str) -> frozenset[str]:
-    """The bigrams of a Chinese question that lie in one word: one across two words tells nothing by being unknown."""
-    if not HAN_RUN.search(question):
-        return frozenset()
-    return frozenset(term for word, kind, _ in tagged(question) if kind[0] not in "ruydpc" for term in terms(word))
-
-
-def alike(term: str, known: frozenset[str]) -> str:
-    """The known term that a term is a misspelling or another form of; itself where there is none."""
-    if len(term) < 4:
-        return term
-    begun = [other for other in known if len(other) > 4 and (term.startswith(other) or other.startswith(term))]
-    if begun:
-        return max(begun, key=len)
-    best = process.extractOne(term, [other for other in known if len(other) > 3], scorer=fuzz.ratio, score_cutoff=ALIKE)
-    return best[0] if best else term
-
-
-_OPEN = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
-
-
-def focus_of(question: str, names: frozenset[str]) -> dict[str, float]:
-    """The words nearest to the last question word, which say what is asked of the names: "founded in what *year*".
-
-    Chinese question words have no such place, so there are none.
-    """
-    opened = list(_OPEN.finditer(question))
-    if not opened or is_han(question):
-        return {}
-    after = [term for term in content_terms(question[opened[-1].end() :]) if term not in names][:3]
-    before = [term for term in content_terms(question[: opened[-1].start()]) if term not in names][:-4:-1]
-    near = {term: (0.5 if after else 1.0) / (1 + place) for place, term in enumerate(before)}
-    return near | {term: 1 / (1 + place) for place, term in enumerate(after)}
-
-
 # --- what each piece is worth ----------------------------------------------------------------------------------
 
 
@@ -233,8 +96,8 @@ class _Piece:
         """What it adds to what is shown already."""
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
         gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
-        gain += KIND if self.fits else 0.0
-        return self.news * gain / (1 + LENGTH * (self.unit.end - self.unit.start) / 100) - RANK * (
+        gain += KIND if self.fits and asked.kind != "list" else 0.0
+        return self.news * gain / (1 + LENGTH[asked.han] * (self.unit.end - self.unit.start) / 100) - RANK * (
             self.passage.number - 1
         )
 
@@ -271,7 +134,7 @@ def _pieces(asked: Asked, passages: Sequence[OfferedPassage]) -> list[_Piece]:
             above -= held[place]
             beside = (before | after) - held[place] - above
             around = here - held[place] - above - beside
-            news = min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
+            news = 1.0 if unit.leads else min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
             found.append(_Piece(passage, place, unit, held[place], above, beside, around, asked.fits(text), news))
     return found
 
@@ -289,7 +152,8 @@ def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rar
         return ExcerptAnswer((), "abstained", label)
     chosen = _chosen(asked, pieces)
     support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
-    chosen.sort(key=lambda one: -asked.near(one[0].unit.terms))
+    least = FIRST * chosen[0][1]
+    chosen.sort(key=lambda one: -asked.near(one[0].unit.terms) if one[1] >= least else 0.0)
     return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, label)
 
 
@@ -353,17 +217,16 @@ def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
     )
 
 
-def _length(asked, piece):
+def _length(asked: Asked, piece: _Piece) -> int:
     start, end = _span(asked, piece)
-    return min(end - start, SHORT) if (start, end) == (piece.unit.start, piece.unit.end) else end - start
+    return SHORT if (start, end) == (piece.unit.start, piece.unit.end) and end - start > LONG else end - start
 
 
-def _repeats(piece, best, asked):
-    text, other = _text(piece), _text(best)
-    if text == other:
-        return True
-    a, b = _span(asked, best)
-    return piece.passage.number == best.passage.number and piece.unit.start < b and a < piece.unit.end
+def _repeats(piece: _Piece, best: _Piece, asked: Asked) -> bool:
+    """Whether a piece is in what is chosen already; passages of one document share sentences."""
+    start, end = _span(asked, best)
+    within = piece.passage.number == best.passage.number and piece.unit.start < end and start < piece.unit.end
+    return within or _text(piece) == _text(best)
 
 
 def _text(piece: _Piece) -> str:
@@ -372,7 +235,8 @@ def _text(piece: _Piece) -> str:
 
 def _span(asked: Asked, piece: _Piece) -> tuple[int, int]:
     unit = piece.unit
-    return unit.whole if unit.leads or asked.kind == "steps" else (unit.start, unit.end)
+    belongs = unit.leads or asked.kind == "steps" or (asked.kind == "list" and unit.kind == "plain")
+    return unit.whole if belongs else (unit.start, unit.end)
 
 
 def _excerpt(asked: Asked, piece: _Piece, worth: float) -> Excerpt:
@@ -409,7 +273,73 @@ def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
     return first, first + len(text[first:last].rstrip())
 
 
-def quoted(excerpt: Excerpt, marker: int) -> str:
-    """An excerpt as it is shown: its heading, the row that names the columns, the text with its marker."""
-    lines = [excerpt.heading.rpartition(" > ")[2] + ":" if excerpt.heading else "", excerpt.header_text]
-    return "\n".join([*filter(None, lines), f"{excerpt.text} [{marker}]"])
+# --- how they are shown ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExcerpts:
+    """The excerpts as text, and what each marker in it quotes: (passage number, start, end)."""
+
+    text: str
+    quotes: Mapping[int, tuple[int, int, int]]
+
+
+def shown(answer: ExcerptAnswer) -> ShownExcerpts:
+    """The excerpts as quotes in reading order under their headings, each with its marker; marker 1 is the best one's."""
+    lines = [answer.label] if answer.excerpts else []
+    rank = {excerpt: place for place, excerpt in enumerate(answer.excerpts)}
+    groups = _quotes(answer.excerpts)
+    best = {id(group): min(group, key=lambda one: rank[one]) for group in groups}
+    order = sorted(groups, key=lambda group: rank[best[id(group)]])
+    markers = {id(group): marker for marker, group in enumerate(order, 1)}
+    above = ""
+    for group in groups:
+        first = group[0]
+        if first.heading and first.heading != above:
+            lines.append(first.heading)
+        above = first.heading
+        text = _header(first) + _as_written(first)
+        for before, excerpt in pairwise(group):
+            row = excerpt.text.startswith("|")
+            text += ("\n" if row else " " * (excerpt.start - before.end)) + _as_written(excerpt)
+        marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{markers[id(group)]}]"
+        lines += [f"> {line}".rstrip() for line in marked.splitlines()]
+    quotes = {markers[id(group)]: (best[id(group)].number, *best[id(group)].best) for group in groups}
+    return ShownExcerpts("\n".join(lines), quotes)
+
+
+def _quotes(excerpts: Sequence[Excerpt]) -> list[list[Excerpt]]:
+    """The excerpts in reading order, those that follow on each other as one."""
+    quotes: list[list[Excerpt]] = []
+    for excerpt in sorted(excerpts, key=lambda one: (one.number, one.start)):
+        last = quotes[-1][-1] if quotes else None
+        if (
+            last
+            and last.number == excerpt.number
+            and excerpt.start - last.end <= 1
+            and not (last.header or excerpt.header)
+        ):
+            quotes[-1].append(excerpt)
+        else:
+            quotes.append([excerpt])
+    return quotes
+
+
+def _header(excerpt: Excerpt) -> str:
+    if excerpt.header is None:
+        return ""
+    columns = excerpt.header_text.strip().strip("|").count("|") + 1
+    return f"{excerpt.header_text.strip()}\n|{' --- |' * columns}\n"
+
+
+def _as_written(excerpt: Excerpt) -> str:
+    """The text of an excerpt, of a very long sentence its best stretch, without half a pair of emphasis marks."""
+    start, end = excerpt.best
+    cut = end - start < len(excerpt.text) and "\n" not in excerpt.text and len(excerpt.text) > LONG
+    text = excerpt.text[start - excerpt.start : end - excerpt.start] if cut else excerpt.text
+    for mark in ("**", "__", "`"):
+        if text.count(mark) % 2:
+            text = text.replace(mark, "")
+    if cut:
+        text = f"{'… ' * (start > excerpt.start)}{text}{' …' * (end < excerpt.end)}"
+    return text

@@ -17,6 +17,7 @@ _COLON = re.compile(r"[:：][*_`]*$")
 _RULE = re.compile(r"[\s|:+=_*-]+$")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _STEP = re.compile(r"\(?\d{1,3}[.)、．]|[（(]?[一二三四五六七八九十]{1,3}[）)、]")
+_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _HEADING = re.compile(r"[\s#*_]+|[\s#*_]+$")
 
 
@@ -58,11 +59,22 @@ def quotables(text: str) -> tuple[Quotable, ...]:
             if header is not None:
                 found.pop()  # the row above the rule names the columns: it is shown with every row, never alone
             continue
+        if _IMAGE.fullmatch(line):
+            continue
         if piece.kind == "code" and (_FENCE.match(line) or not any(map(str.isalnum, line))):
             continue
         whole, leads = _whole(text, pieces, place)
         found.append(
-            Quotable(piece.start, piece.end, piece.kind, heading, frozenset(terms(line)), whole, header, leads)
+            Quotable(
+                piece.start,
+                piece.end,
+                piece.kind,
+                heading,
+                frozenset(terms(line.replace("_", " "))),
+                whole,
+                header,
+                leads,
+            )
         )
     return tuple(found)
 
@@ -84,10 +96,10 @@ def _pieces(text: str) -> list[Unit]:
 def _whole(text: str, pieces: Sequence[Unit], place: int) -> tuple[tuple[int, int], bool]:
     """What a piece belongs to, and whether it leads a list."""
     piece = pieces[place]
-    if piece.kind in ("plain", "item") and _COLON.search(text, piece.start, piece.end):
-        under = _under(pieces, place)
-        last = max((p for p in under if p.end - piece.start <= LONGEST), key=lambda p: p.end, default=None)
-        return ((piece.start, last.end), True) if last else ((piece.start, piece.end), False)
+    leads = piece.kind in ("plain", "item") and _COLON.search(text, piece.start, piece.end) is not None
+    if leads or piece.kind == "plain":
+        under = [p for p in _under(pieces, place) if p.end - piece.start <= LONGEST]
+        return ((piece.start, under[-1].end), leads) if under else ((piece.start, piece.end), False)
     if piece.kind == "code" or (piece.kind == "item" and _STEP.match(text, piece.start, piece.end)):
         return _run(text, pieces, place), False
     return (piece.start, piece.end), False
@@ -110,7 +122,9 @@ def _run(text: str, pieces: Sequence[Unit], place: int) -> tuple[int, int]:
     kind = pieces[place].kind
 
     def belongs(other: Unit) -> bool:
-        return other.kind == kind and (kind == "code" or _STEP.match(text, other.start, other.end) is not None)
+        if kind == "code":
+            return other.kind == kind and not _FENCE.match(text, other.start, other.end)
+        return other.kind == kind and _STEP.match(text, other.start, other.end) is not None
 
     first = last = place
     while last + 1 < len(pieces) and belongs(pieces[last + 1]):

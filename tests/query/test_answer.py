@@ -22,6 +22,9 @@ BRIDGE = "Orla Bridge was designed by Tomas Reyd. It opened in 1931 and is 412 m
 REYD = "Tomas Reyd was born in Velin. He studied under Ana Korb."
 
 
+ORDER = ("reasoning", "answer", "values", "answerable")
+
+
 def document(name: str, text: str) -> Document:
     part = Part(document=name, source="s", path=f"{name}.md", kind="text", title=name.title(), text=text)
     return Document(id=name, title=name.title(), text=text, language="en", parts=(part,))
@@ -40,7 +43,8 @@ def stored(names: Sequence[str]) -> Mapping[str, Document]:
 
 def writer(*written: dict[str, Any], kind: type[AnswerStep] = AnswerStep) -> AnswerStep:
     step = kind(Models.offline())
-    step.lm = DummyLM([{"written": one} for one in written], adapter=dspy.JSONAdapter())
+    step.lm = DummyLM([{"written": {name: one[name] for name in ORDER if name in one}} for one in written],
+                      adapter=dspy.JSONAdapter())
     return step
 
 

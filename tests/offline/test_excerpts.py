@@ -1,0 +1,179 @@
+"""Are the best excerpts whole, exact, in order, and honest about what they are worth?"""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prompts.language.words import terms
+from prompts.offline.answer import ExcerptAnswer, OfferedPassage, best_excerpts, shown
+from prompts.offline.units import LONGEST, quotables
+
+HARBOUR = """# Harbour rules
+
+Boats over twelve metres report to the harbour master. The fee is 14 crowns a night.
+
+## Mooring a boat
+
+To moor a boat, do this:
+
+1. Call the harbour master on channel 9.
+2. Put out two fenders.
+3. Tie the bow line first.
+
+## Who may enter
+
+Allowed in the inner basin:
+- rowing boats
+- sailing dinghies
+- the pilot cutter
+
+| berth | length | price |
+| --- | --- | --- |
+| north pier | 12 m | 14 |
+| south pier | 20 m | 31 |
+"""
+CHINESE = "港口建于1911年。港口由陈明设计,耗资三百万元。渔船停靠在北码头。港口每天早上六点开放。"
+RUNNING = (
+    "About the heron The grey heron is a wading bird. It nests in tall trees near lakes. "
+    "Herons mostly eat fish, frogs and voles. " * 40 + "The oldest ringed heron reached 37 years in Denmark."
+)
+ROWS = (
+    "name: Sluice Bridge | opened: 1989 | designer: Jonas Oke\nname: Mill Bridge | opened: 1931 | designer: Ada Brandt"
+)
+
+
+def ask(question: str, *texts: str, title: str = "Guide", known: float = 2.0) -> ExcerptAnswer:
+    """All terms that stand in the texts are equally rare, all others rarer."""
+    everything = " ".join(texts)
+    vocabulary = set(terms(f"{title} {everything}".replace("_", " ")))
+    passages = [OfferedPassage(number, title, "", text) for number, text in enumerate(texts, 1)]
+    return best_excerpts(question, passages, lambda term: known if term in vocabulary else 5.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "start", "end", "heading"),
+    [
+        ("What is the fee a night?", HARBOUR, "The fee is", "a night.", "Harbour rules"),
+        ("How do I moor a boat?", HARBOUR, "To moor a boat", "bow line first.", "Mooring a boat"),
+        ("What is allowed in the inner basin?", HARBOUR, "Allowed in", "the pilot cutter", "Who may enter"),
+        ("Which price has the south pier?", HARBOUR, "| south pier", "| 31 |", "Who may enter"),
+        ("Who was the designer of Mill Bridge?", ROWS, "name: Mill", "Ada Brandt", ""),
+        ("港口是谁设计的?", CHINESE, "港口由陈明", "三百万元。", ""),
+        ("How old was the oldest ringed heron?", RUNNING, "The oldest ringed", "in Denmark.", ""),
+    ],
+    ids=["sentence", "steps", "list under a colon", "table row", "row of fields", "Chinese", "running text"],
+)
+def test_an_excerpt_is_a_whole_unit_under_its_heading(
+    question: str, text: str, start: str, end: str, heading: str
+) -> None:
+    best = ask(question, text).excerpts[0]
+
+    assert best.text.startswith(start)
+    assert best.text.endswith(end)
+    assert best.heading == heading
+    assert text[best.start : best.end] == best.text
+
+
+def test_a_table_row_comes_with_the_row_that_names_its_columns() -> None:
+    answer = ask("Which price has the south pier?", HARBOUR)
+
+    best = answer.excerpts[0]
+    assert best.header is not None
+    assert HARBOUR[slice(*best.header)] == best.header_text == "| berth | length | price |"
+    assert "> | berth | length | price |\n> | --- | --- | --- |\n> | south pier" in shown(answer).text
+
+
+def test_a_long_list_is_quoted_up_to_a_bound() -> None:
+    text = "What a keeper needs:\n" + "\n".join(f"- item number {number} of the long list" for number in range(60))
+
+    lead = quotables(text)[0]
+
+    assert lead.leads
+    assert LONGEST - 60 < lead.whole[1] - lead.whole[0] <= LONGEST
+
+
+def test_of_a_long_sentence_the_best_stretch_is_marked() -> None:
+    text = (
+        "The report says much, "
+        + "of this and of that and of more, " * 12
+        + "and the lighthouse burned in 1911, as it says."
+    )
+
+    best = ask("When did the lighthouse burn?", text).excerpts[0]
+
+    assert best.text == text
+    assert "lighthouse burned in 1911" in text[slice(*best.best)]
+    assert best.best[1] - best.best[0] <= 200
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "support"),
+    [
+        ("When was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built in 1911.", "none"),
+        ("When was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built by fishermen.", "partial"),
+        ("When was the lighthouse of Skerrow built?", "The lighthouse of Norrick was built in 1911.", "partial"),
+        ("Which symptoms does lead poisoning have?", "Bread is baked before six in the morning.", "abstained"),
+        ("灯塔的高度是多少?", "灯塔的高度是四十米。", "none"),
+        ("火山在哪一年爆发?", "渔船停靠在北码头。", "abstained"),
+    ],
+    ids=["name, terms and kind", "no date", "another name", "of something else", "Chinese", "Chinese, something else"],
+)
+def test_support_says_how_much_of_the_question_stands_there(question: str, text: str, support: str) -> None:
+    answer = ask(question, text)
+
+    assert answer.support == support
+    assert bool(answer.excerpts) == (support != "abstained")
+
+
+def test_a_misspelt_word_finds_its_sentence() -> None:
+    assert ask("what about the ligthouse", "The lighthouse has a red lamp. Boats are blue.").excerpts[0].text == (
+        "The lighthouse has a red lamp."
+    )
+
+
+def test_a_question_is_never_an_excerpt() -> None:
+    answer = ask("What causes rust?", "What causes rust? Rust comes from wet iron.")
+
+    assert [excerpt.text for excerpt in answer.excerpts] == ["Rust comes from wet iron."]
+
+
+def test_excerpts_are_shown_as_quotes_in_reading_order() -> None:
+    first, second = (
+        "The **lamp was** lit. **It was red.** Nobody came.",
+        "# Lamp\n\nThe lamp of the lighthouse burned oil.",
+    )
+    answer = ask("Which oil did the lamp of the lighthouse burn, and was the lamp lit?", first, second)
+
+    text = shown(answer).text
+
+    assert text.startswith("From the documents:\n")
+    assert text.index("[1]") < text.index("[2]")
+    assert "Lamp\n> The lamp of the lighthouse burned oil. [2]" in text
+    assert text.count("**") % 2 == 0
+    assert shown(ask("灯塔的高度是多少?", "灯塔的高度是四十米。")) == "文档摘录：\n> 灯塔的高度是四十米。 [1]"
+
+
+def test_nothing_found_is_abstained() -> None:
+    answer = ask("What is this?")
+
+    assert answer == ExcerptAnswer((), "abstained", "From the documents:")
+    assert shown(answer).text == ""
+
+
+_LINE = st.sampled_from(
+    ["# The pier", "The pier is long. It is old.", "Boats:", "- a boat", "1. first the pier", "| pier | boat |",
+     "| --- | --- |", "| old | new |", "", "```", "pier --boat", "码头很长。船是新的。", "**The pier. The boat.**",
+     "a | b"]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_LINE, max_size=14), st.sampled_from(["How old is the pier?", "Which boats are there?", "码头多长?"]))
+def test_every_excerpt_is_a_span_of_its_passage(lines: list[str], question: str) -> None:
+    text = "\n".join(lines)
+
+    for excerpt in ask(question, text, text).excerpts:
+        assert text[excerpt.start : excerpt.end] == excerpt.text != ""
+        assert excerpt.start <= excerpt.best[0] < excerpt.best[1] <= excerpt.end
+        if excerpt.header:
+            assert text[slice(*excerpt.header)] == excerpt.header_text
