@@ -160,7 +160,9 @@ def _read_out(corpus: str, session: Session) -> None:
         row = json.loads(line)
         if row["corpus"] == corpus:
             answer = best_excerpts(row["question"], offered(row["question"], session), session.index.lexicon.idf_of)
-            print(f"{row['id']}: {row['question']}\n  useful: {row['useful']}\n  {answer.support}\n{shown(answer).text}\n")
+            print(
+                f"{row['id']}: {row['question']}\n  useful: {row['useful']}\n  {answer.support}\n{shown(answer).text}\n"
+            )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -155,8 +155,8 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
     """What is wrong with a generation's files, or nothing: the manifest, and whether the database is whole and opens.
 
     `whole` reads every column of every table too, for DuckDB checks its blocks when it reads them: about 3 s for 1 GB.
-    Raises OSError or its StorageError where the files cannot be read for another reason, WorkspaceFormatError for the schema of another version.
-    """
+    Raises OSError or its StorageError where the files cannot be read for another reason, WorkspaceFormatError for the
+    schema of another version."""
     problem = manifest_damage(folder, number) or database_damage(folder / DATABASE, whole)
     if problem:
         return problem

@@ -7,19 +7,20 @@ import dspy
 import pytest
 from dspy.utils.dummies import DummyLM
 
+from prompts.engine.effort import Policy
 from prompts.engine.models import Models
+from prompts.engine.wire import conversation
 from prompts.language.question import ask
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
-from prompts.structures.checks import StructureName, checked, has_figures, numbered
+from prompts.structures.checks import StructureName, has_figures, numbered, unverified
 from prompts.structures.procedure import steps_of
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
-from prompts.structurize import Structurize, structurize_offline
-from storage.records import Chunk, RouteDecision
-from storage.side import SideLimits, SideStore
+from prompts.structurize import Structurize, built_of, structurize_offline
+from storage.records import Chunk, StructureType
 from tasks.evidence import Pool, pool_of
-from tasks.structurize.step import CALL_TOKENS, THOROUGH, Apart, Structured, packed, shown_of, structurize
+from tasks.structurize.step import Structured, shown_of, structurize
 
 SALE = Evidence(0, "sales", "Sales of Orla", "Orla sold paper for $1,308,463 in 2023.")
 STEP = Evidence(0, "manual", "Manual", "If the alarm sounds, close valve V-14 and call the shift lead.")
@@ -43,10 +44,6 @@ def pool(texts: Mapping[str, str]) -> Pool:
     )  # fmt: skip
 
 
-def routed(structure: StructureName) -> RouteDecision:
-    return RouteDecision(type=structure, confidence=1.0, margin=1.0, reason="asked for")
-
-
 def judge(question: str) -> Relevance:
     return Relevance(ask(question), {})
 
@@ -55,7 +52,7 @@ def judge(question: str) -> Relevance:
 
 
 @pytest.mark.parametrize(
-    ("structure", "made", "kept"),
+    ("structure", "made", "so"),
     [
         ("table", element(SALE, "Orla", "sales", "$1,308,463"), True),
         ("table", element(SALE, "Orla", "sales", "1308463"), False),  # a figure that lost its format
@@ -70,14 +67,10 @@ def judge(question: str) -> Relevance:
         ("chunk", SALE, True),
     ],
 )
-def test_what_a_sentence_does_not_say_is_refused(structure: StructureName, made: Evidence, kept: bool) -> None:
-    found = checked(structure, [made])
-    assert (len(found.elements), found.refused) == ((1, 0) if kept else (0, 1))
-
-
-def test_a_condition_that_is_not_stated_is_left_out() -> None:
-    (found,) = checked("algorithm", [element(STEP, "1", "the moon is full", "close valve V-14")]).elements
-    assert (found.attribute, found.value) == ("", "close valve V-14")
+def test_what_a_sentence_does_not_say_is_counted_and_kept(structure: StructureName, made: Evidence, so: bool) -> None:
+    assert unverified(structure, [made]) == (0 if so else 1)
+    found = built_of(structure, "d", "D", [made], "")
+    assert len(found.elements) == (1 if made.value or structure == "chunk" else 0)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +134,14 @@ def test_sentences_that_say_their_place_are_steps_where_no_list_is() -> None:
 # --- documents --------------------------------------------------------------------------------------------------------
 
 
+async def by_rules(structure: StructureType, texts: Mapping[str, str], question: str) -> Structured:
+    models = Models.offline()
+    return await structurize(pool(texts), judge(question), Structurize(models, structure), ReadSchema(models))
+
+
 async def test_a_document_that_gives_nothing_is_named_with_not_found() -> None:
     texts = {"manual": "1. Open the lid.\n2. Close the valve.\n", "poem": "The sea is wide."}
-    made = Structurize(Models.offline())
-    found = await structurize(routed("algorithm"), pool(texts), judge("How is it opened?"), made)
-    shown = shown_of(found)
+    shown = shown_of(await by_rules("algorithm", texts, "How is it opened?"))
     assert [(one.document, one.elements, one.description) for one in shown] == [
         ("manual", 2, "Manual: 2 elements"),
         ("poem", 0, "Poem: not found"),
@@ -154,83 +150,84 @@ async def test_a_document_that_gives_nothing_is_named_with_not_found() -> None:
 
 
 async def test_a_structure_that_fits_no_document_falls_back_to_passages() -> None:
-    made = Structurize(Models.offline())
-    found = await structurize(routed("algorithm"), pool({"poem": "The sea is wide."}), judge("How?"), made)
+    found = await by_rules("algorithm", {"poem": "The sea is wide."}, "How?")
     assert (found.type, [piece.text for piece in found.elements]) == ("chunk", ["The sea is wide."])
 
 
-def answering(*answers: Mapping[str, object]) -> tuple[Structurize, DummyLM]:
-    made = Structurize(Models.offline())
-    made.lm = model = DummyLM([dict(one) for one in answers], adapter=dspy.JSONAdapter())
-    return made, model
-
-
-def built(*elements: tuple[str, str, str, int]) -> dict[str, object]:
-    fields = ("label", "attribute", "value", "sentence")
-    return {"built": {"description": "who", "elements": [dict(zip(fields, one, strict=True)) for one in elements]}}
-
-
+FORMS: dict[StructureType, tuple[str, tuple[str, ...]]] = {
+    "table": ("cells", ("row", "column", "cell", "sentence")),
+    "graph": ("triples", ("head", "relation", "tail", "sentence")),
+    "algorithm": ("steps", ("number", "condition", "action", "sentence")),
+    "catalogue": ("lines", ("number", "text", "sentence")),
+}
 BRIDGES = {"orla": "Orla Bridge was designed by Tomas Reyd.", "kestrel": "Kestrel Bridge was designed by Ana Korb."}
 ORLA, KESTREL = ("Orla Bridge", "designed by", "Tomas Reyd", 0), ("Kestrel Bridge", "designed by", "Ana Korb", 1)
 
 
-async def structured(texts: Mapping[str, str], made: Structurize, store: SideStore | None = None) -> Structured:
-    shelf = store.structures if store else None
-    return await structurize(
-        routed("graph"), pool(texts), judge("Who designed the bridges?"), made, THOROUGH, Apart(shelf=shelf)
+def answering(
+    structure: StructureType, *answers: Sequence[tuple[object, ...]], limits: Mapping[str, int] | None = None
+) -> Structurize:
+    """A builder whose model gives these elements in turn."""
+    made = Structurize(Models.offline().with_policy(Policy.of("medium", given=limits or {})), structure)
+    name, fields = FORMS[structure]
+    built = [
+        {"built": {"description": "who", name: [dict(zip(fields, one, strict=True)) for one in elements]}}
+        for elements in answers
+    ]
+    made.lm = DummyLM(built, adapter=dspy.JSONAdapter())
+    return made
+
+
+async def by_model(texts: Mapping[str, str], made: Structurize) -> Structured:
+    question = judge("Who designed the bridges?")
+    schemer = ReadSchema(Models.offline())
+    schemer.lm = DummyLM(
+        [{"schema_found": {"things": [], "attributes": ["length"], "periods": []}}], adapter=dspy.JSONAdapter()
     )
+    return await structurize(pool(texts), question, made, schemer)
 
 
-async def test_what_a_model_invents_is_refused_and_counted_by_document() -> None:
-    made, _ = answering(built(ORLA, ("Orla Bridge", "designed by", "Ana Korb", 0), KESTREL))
-    found = await structured(BRIDGES, made)
-    assert [one.value for one in found.elements] == ["Tomas Reyd", "Ana Korb"]
-    assert [(one.document, len(one.elements), one.refused) for one in found.built] == [
-        ("orla", 1, 1),
+@pytest.mark.parametrize(
+    ("structure", "elements"),
+    [
+        ("graph", [("Orla Bridge", "was the work of", "T. Reyd", 0), ("the bridge at Velin", "drawn by", "Korb", 1)]),
+        ("table", [("Orla", "designer", "Reyd, Tomas", 0), ("Kestrel", "designer", "Ana Korb", 1)]),
+        ("algorithm", [("1", "before the winter", "ask Tomas Reyd for the drawings", 0)]),
+        ("catalogue", [("1", "Both bridges have designers who are known by name", 1)]),
+    ],
+)
+async def test_a_paraphrase_of_a_model_is_taken_whole(
+    structure: StructureType, elements: Sequence[tuple[object, ...]]
+) -> None:
+    found = await by_model(BRIDGES, answering(structure, elements))
+    wanted = [one[:3] if len(one) == 4 else (one[0], "", one[1]) for one in elements]
+    assert [(one.label, one.attribute, one.value) for one in found.elements] == wanted
+    assert found.by_model
+
+
+async def test_what_a_model_invents_is_counted_by_document() -> None:
+    found = await by_model(BRIDGES, answering("graph", [ORLA, ("Orla Bridge", "designed by", "Zorblax", 0), KESTREL]))
+    assert [one.value for one in found.elements] == ["Tomas Reyd", "Zorblax", "Ana Korb"]
+    assert [(one.document, len(one.elements), one.unverified) for one in found.built] == [
+        ("orla", 2, 1),
         ("kestrel", 1, 0),
     ]
 
 
-async def test_large_documents_are_structured_in_calls_of_their_own() -> None:
+async def test_large_documents_are_structured_in_calls_of_their_own_under_one_schema() -> None:
     long = {name: f"{text} " + "It is long and old and made of stone. " * 60 for name, text in BRIDGES.items()}
-    made, model = answering(built(ORLA), built())
-    await structured(long, made)
-    assert len(model.history) == 2
-    assert all("Kestrel" not in call["messages"][-1]["content"] for call in model.history[:1])
+    made = answering("table", [("Orla", "length", "long", 0)], [], limits={"structure": 700})
+    await by_model(long, made)
+    asked = [call["messages"][-1]["content"] for call in made.lm.history]
+    assert len(asked) == 2
+    assert "Kestrel" not in asked[0]
+    assert all("Columns: length." in content for content in asked)
 
 
-def test_small_documents_share_a_call() -> None:
-    pieces = [[Evidence(n, f"d{n}", "T", "word " * 200)] for n in range(9)]
-    calls = packed(pieces)
-    assert [piece.number for call in calls for piece in call] == list(range(9))
-    assert 2 <= len(calls) <= 3
-    assert [len(packed([[Evidence(0, "d", "T", "word " * 5 * CALL_TOKENS)]]))] == [1]
-
-
-async def test_a_structure_is_kept_for_each_document_until_its_text_changes(tmp_path: Path) -> None:
-    store = SideStore(tmp_path / "side.sqlite")
-    first, _ = answering(built(ORLA, KESTREL))
-    once = await structured(BRIDGES, first, store)
-    again, silent = answering()
-    assert (await structured(BRIDGES, again, store)).built == once.built
-    assert silent.history == []
-    changed, model = answering(built(("Orla Bridge", "designed by", "Ivo Lamm", 0)))
-    found = await structured({**BRIDGES, "orla": "Orla Bridge was designed by Ivo Lamm."}, changed, store)
-    assert [one.value for one in found.elements] == ["Ivo Lamm", "Ana Korb"]
-    assert "Kestrel" not in model.history[0]["messages"][-1]["content"]
-    assert store.structures.remove_document("orla") == 2
-    store.close()
-
-
-def test_the_kept_structures_are_bounded_and_an_older_store_gets_their_table(tmp_path: Path) -> None:
-    store = SideStore(tmp_path / "side.sqlite", SideLimits(structures=2), clock=iter(range(1, 99)).__next__)
-    with store.memory._db.transaction() as connection:  # as a version without the table left it
-        connection.execute("DROP TABLE structures")
-    store.close()
-    for key in ("a", "b", "c", "d"):
-        store.structures.put(key, "doc", "[]")
-    assert [store.structures.get(key) for key in ("a", "b", "d")] == [None, None, "[]"]
-    store.close()
+async def test_a_document_beyond_the_limit_is_told() -> None:
+    made = answering("graph", [ORLA], limits={"structures": 40})
+    found = await by_model({**BRIDGES, "long": "It is long and old and made of stone. " * 60}, made)
+    assert "not read" in found.built[-1].description
 
 
 def test_a_catalogue_has_its_sections_numbered_with_what_they_tell() -> None:
@@ -248,21 +245,11 @@ def test_figures_of_prose_are_cells_under_the_words_around_them() -> None:
     ]  # fmt: skip
 
 
-async def test_one_schema_serves_all_documents_of_a_table_and_other_questions_after_it(tmp_path: Path) -> None:
-    texts = {name: f"{name.title()} is {length} m long. " + "It is old and made of stone. " * 90 for name, length in
-             (("orla", 412), ("kestrel", 97))}  # fmt: skip
-    store = SideStore(tmp_path / "side.sqlite")
-    schema = {"schema_found": {"things": [], "attributes": ["length"], "periods": []}}
-    asked = []
-    for question in ("How long are the bridges Orla and Kestrel?", "Which bridge is longer, Orla or Kestrel?"):
-        lengths = [built(("Orla", "length", "412 m", 0)), built()]
-        made, model = answering(*lengths)
-        schemer = ReadSchema(Models.offline())
-        schemer.lm = DummyLM([schema], adapter=dspy.JSONAdapter())
-        apart = Apart(schemer, store.structures)
-        await structurize(routed("table"), pool(texts), judge(question), made, THOROUGH, apart)
-        asked.append([call["messages"][-1]["content"] for call in model.history])
-    assert len(asked[0]) == 2
-    assert all("Columns: length." in content for content in asked[0])
-    assert asked[1] == []
-    store.close()
+@pytest.mark.parametrize("structure", list(FORMS))
+def test_each_prompt_reads_like_the_golden_one(structure: StructureType) -> None:
+    task = Structurize.forms[structure]
+    sentences = "[0] Orla Bridge was designed by Tomas Reyd."
+    given = {"question": "Who designed it?", "structure": structure, "title": "Orla Bridge", "sentences": sentences}
+    messages = conversation(Structurize.step, task, Structurize.wire, (), given)
+    shown = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
+    assert shown == (Path(__file__).parent / "golden" / f"prompt_{task.__name__}.txt").read_text(encoding="utf-8")

@@ -12,6 +12,8 @@ from prompts.decompose import Decompose
 from prompts.filter import Filter
 from prompts.plan_table import PlanTable
 from prompts.route import Route
+from prompts.structures.schema import ReadSchema
+from prompts.structurize import Structurize
 from storage.records import Passage, RouteDecision, SubQuestion
 from storage.structures import TableResult
 from tasks.answer import AnswerContext, Note, answer
@@ -42,7 +44,8 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     table = await _from_tables(question, kept, route)
     if table is not None and models.is_offline("answer"):
         return _stated(table, passages, route, filtered, question)
-    structured = await structurize(route, pool, question.relevance, models)
+    builder = Structurize(models, route.type)
+    structured = await structurize(pool, question.relevance, builder, ReadSchema(models))
     parts = await _parts(question, structured)
     cited = [source for part in parts for source in part.cited]
     rows = _rows(table, question) if table else []

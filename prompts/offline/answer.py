@@ -285,7 +285,7 @@ class ShownExcerpts:
 
 
 def shown(answer: ExcerptAnswer) -> ShownExcerpts:
-    """The excerpts as quotes in reading order under their headings, each with its marker; marker 1 is the best one's."""
+    """The excerpts as quotes in reading order under their headings, each with its marker; 1 is that of the best."""
     lines = [answer.label] if answer.excerpts else []
     rank = {excerpt: place for place, excerpt in enumerate(answer.excerpts)}
     groups = _quotes(answer.excerpts)

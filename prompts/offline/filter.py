@@ -12,7 +12,7 @@ from typing import Literal
 from prompts.language.words import content_terms
 
 Label = Literal["entailment", "neutral", "contradiction"]
-# Log-odds that a passage is evidence, fitted to questions of two public sets (`python -m benchmarks.filter` measures them).
+# Log-odds that a passage is evidence, fitted to questions of two public sets (see benchmarks/filter.py).
 TOGETHER, RANK, BIAS = 1.08, -0.99, 2.85
 # From this on it counts as evidence: .97 of the evidence that the weights were fitted to does.
 FLOOR = -4.0

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.engine.calls import rough_tokens
-from prompts.engine.models import Models
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
 from prompts.structures.offline import is_exact
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
-from storage.records import DocumentStructure, RouteDecision, StructureType
+from storage.records import DocumentStructure, StructureType
 from tasks.evidence import Pool
 from tasks.portions import portions
 from tasks.step import step
@@ -44,27 +43,27 @@ class Structured:
 
 
 @step("structurize")
-async def structurize(route: RouteDecision, pool: Pool, relevance: Relevance, models: Models) -> Structured:
-    """The pool's documents in the structure of the route. Where it fits no document, fall back to chunks."""
+async def structurize(pool: Pool, relevance: Relevance, builder: Structurize, schemer: ReadSchema) -> Structured:
+    """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks."""
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:
         by_document.setdefault(piece.document, []).append(piece)
-    builder = Structurize(models, route.type)
-    by_rules = builder.is_offline or route.type == "chunk"
+    structure = builder.structure
+    by_rules = builder.is_offline or structure == "chunk"
     built: dict[str, Built] = {}
     left: list[list[Evidence]] = []
     for document, pieces in by_document.items():
-        if by_rules or (is_exact(route.type, pieces) and builder.spares(EXACT)):
-            built[document] = structurize_offline(route.type, pieces, relevance)
+        if by_rules or (is_exact(structure, pieces) and builder.spares(EXACT)):
+            built[document] = structurize_offline(structure, pieces, relevance)
         else:
             left.append([piece for piece in pieces if piece.attribute != "step"])
-    built |= await _by_model(left, relevance.ask.text, builder, ReadSchema(models)) if left else {}
+    built |= await _by_model(left, relevance.ask.text, builder, schemer) if left else {}
     ordered = tuple(built[document] for document in by_document)
     elements = tuple(element for one in ordered for element in one.elements)
     descriptions = tuple(one.description for one in ordered)
-    if not elements and route.type != "chunk":
+    if not elements and structure != "chunk":
         return Structured("chunk", tuple(p for p in pool.evidence if not p.label), descriptions, pool, ordered)
-    return Structured(route.type, elements, descriptions, pool, ordered, by_model=not by_rules)
+    return Structured(structure, elements, descriptions, pool, ordered, by_model=not by_rules)
 
 
 async def _by_model(

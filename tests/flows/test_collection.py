@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from flows.asking_view import View
-from flows.locally import local
 
 from flows.asking import AskOptions, answer_question
 from flows.history import index_run
 from flows.indexing import IndexOptions
+from flows.modes.local_search import local_search
+from flows.question import QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
@@ -197,7 +197,8 @@ async def test_a_passage_belongs_to_the_reports_whose_members_it_names(offline: 
 
 async def test_what_is_near_is_of_the_documents_that_the_question_may_look_into(offline: Runtime) -> None:
     with open_session(offline) as session:
-        relevance = View(session, AskOptions(), QUESTION, offline.embedder).relevance
+        asked = QuestionContext(session, AskOptions(), QUESTION, [QUESTION], offline.models, offline.embedder)
+        relevance = asked.relevance
         near = near_of(relevance, session.index, {}, None)
         spoken = {one.place.document for one in sentences_near(near, session.index, 20)}
         assert {"marl", "velin", "quay", "pilots"} <= spoken
@@ -211,11 +212,12 @@ async def test_local_brings_findings_from_around_what_is_named(offline: Runtime)
     question = "What is known of Orla Museum?"
     with open_session(offline) as session:
         options = AskOptions(mode="local", k=1)
-        found = await local(View(session, options, question, offline.embedder), [question], offline.models)
-    findings = [piece for piece in found.structured.elements if piece.attribute == "finding"]
-    assert {piece.document for piece in findings} == {"museum", "choir"}
-    assert all(found.structured.pool.evidence[piece.number].text == piece.text for piece in findings)
-    assert [report.title for report in found.reports] == [piece.label for piece in findings[:1]]
+        asked = QuestionContext(session, options, question, [question], offline.models, offline.embedder)
+        found = await local_search(asked)
+    (findings,) = (note.text for note in found.context.notes if note.label == "Findings of community reports")
+    numbers = [int(number) for number in re.findall(r"\[(\d+)\]$", findings, re.M)]
+    assert {found.context.sources[number - 1].document for number in numbers} == {"museum", "choir"}
+    assert all(line.startswith(f"- {found.reports[0].title}: ") for line in findings.splitlines())
 
 
 @pytest.mark.parametrize("mode", BY_MODEL)

@@ -3,9 +3,9 @@
 import pytest
 
 from storage.records import Chunk
-from tasks.evidence import pool_of
 from tasks.retrieve.levels import Found
-from tasks.retrieve.tables import Shares, best_rows, relation_row, with_tables, within
+from tasks.retrieve.tables import best_rows, graph_notes, relation_row, stating_sources, within
+from tasks.sources import source_of
 from tests.linking.corpus import NAMES, STATED, TEXTS, graph, passage
 
 INDEX, FACTS, LEVELS = graph()
@@ -77,30 +77,30 @@ def test_a_table_stops_at_its_tokens() -> None:
     assert within(relations, lambda one: relation_row(one, FACTS), 10_000) == relations
     short = within(relations, lambda one: relation_row(one, FACTS), 25)
     assert 0 < len(short) < len(rows)
-    assert best_rows(low(), INDEX.entities, FACTS, Shares(entities=0, relations=0)) == ([], [])
+    assert best_rows(low(), INDEX.entities, FACTS, (0, 0)) == ([], [])
 
 
-def test_every_row_quotes_the_place_that_shows_it() -> None:
+def test_every_relation_has_the_source_that_states_it() -> None:
     def stating(relation: str) -> list[Chunk]:
         return [passage(STATED[int(relation[-1])][3])]
 
-    pool = pool_of([passage("bridge")])
     joined = low().with_high(high("restored"))
-    entities, relations = best_rows(joined, INDEX.entities, FACTS, Shares())
-    structured = with_tables(pool, entities, relations, FACTS, stating)
-    rows = {(row.label, row.attribute, row.value): row for row in structured.elements}
-    assert ("Orla Bridge", "designed by", "Tomas Reyd") in rows
-    assert rows["Orla Bridge", "thing", "Orla Bridge."].document == "bridge"
-    # Stated by a passage that was not retrieved: its sentence joins with a place of its own.
-    restored = rows["Fenn Mill", "restored by", "Ilka Dorn"]
-    place = structured.pool.places[restored.number]
-    assert (place.document, restored.text) == ("mill", TEXTS["mill"][1][place.start : place.end])
+    entities, relations = best_rows(joined, INDEX.entities, FACTS, (400, 600))
+    sources, numbers = stating_sources(relations, FACTS, stating, [source_of(passage("bridge"))])
+    shown = {note.label: note.text for note in graph_notes(entities, relations, FACTS, numbers)}
+    assert "| Orla Bridge | thing | Orla Bridge. |" in shown["Entities"]
+    assert "| Orla Bridge | designed by | Tomas Reyd |" in shown["Relations"]
+    # Stated by a passage that was not retrieved: its sentence joins as a source of its own.
+    restored = next(one for one in relations if one.predicate == "restored by")
+    source = sources[numbers[restored.id] - 1]
+    assert (source.document, source.text) == ("mill", TEXTS["mill"][1][source.start : source.end])
+    assert f"[{numbers[restored.id]}]" in shown["Relations"]
 
 
-def test_without_rows_the_structure_is_chunks() -> None:
-    structured = with_tables(pool_of([passage("mill")]), [], [], FACTS, lambda _: [])
-    assert structured.type == "chunk"
-    assert [piece.text for piece in structured.elements] == ["Fenn Mill was restored by Ilka Dorn."]
+def test_what_may_not_be_looked_up_has_no_row() -> None:
+    relations = list(FACTS.relations.values())
+    sources, numbers = stating_sources(relations, FACTS, lambda _: [], [])
+    assert (sources, numbers, graph_notes([], relations, FACTS, numbers)) == ([], {}, [])
 
 
 @pytest.mark.parametrize("cosine", [0.9, -0.5])

@@ -1,5 +1,6 @@
 """What a model writes reaches the user word for word: markers bound to quotes, sentences flagged, nothing replaced."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,8 +44,9 @@ def stored(names: Sequence[str]) -> Mapping[str, Document]:
 
 def writer(*written: dict[str, Any], kind: type[AnswerStep] = AnswerStep) -> AnswerStep:
     step = kind(Models.offline())
-    step.lm = DummyLM([{"written": {name: one[name] for name in ORDER if name in one}} for one in written],
-                      adapter=dspy.JSONAdapter())
+    step.lm = DummyLM(
+        [{"written": {name: one[name] for name in ORDER if name in one}} for one in written], adapter=dspy.JSONAdapter()
+    )
     return step
 
 
@@ -64,10 +66,16 @@ WORDS = [
 ]
 
 
+def _bare(text: str) -> str:
+    """The text with its markers but without their numbers."""
+    return re.sub(r"\[\d+\]", "[n]", text)
+
+
 @pytest.mark.parametrize("text", WORDS, ids=range(len(WORDS)))
 async def test_what_a_model_writes_is_told_word_for_word(text: str) -> None:
     found = await answered(text)
-    assert (found.text, found.answered_by, found.removed_markers) == (text, "model", ())
+    assert _bare(found.text) == _bare(text)
+    assert (found.answered_by, found.removed_markers) == ("model", ())
     assert all(one.verified and one.marker in found.text for one in found.citations)
 
 

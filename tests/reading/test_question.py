@@ -2,7 +2,6 @@
 
 import pytest
 
-from prompts.decompose import decompose_offline
 from prompts.language.question import ask
 from prompts.reading.chains import chain, fill, needs
 from prompts.rewrite import rewrite_offline
@@ -109,33 +108,6 @@ def test_a_question_inside_a_question_is_asked_first(question: str, parts: list[
 def test_places_are_filled_with_the_answers_they_wait_for() -> None:
     assert needs("Is {2} older than {1}?") == [2, 1]
     assert fill("Is {2} older than {1}?", {2: "Ana {1}"}) == "Is Ana {1} older than {1}?"
-
-
-COMPARED = [
-    ("Which plant is larger, the Orla fern or the Sarn moss?", ["How large is Orla fern?", "How large is Sarn moss?"]),
-    (
-        "Which band was formed first, Grey Owls or Circus Orla?",
-        ["When was Grey Owls formed?", "When was Circus Orla formed?"],
-    ),
-    (
-        "Which had the highest income in 2023: the mill or the mine?",
-        ["What is the income in 2023 of mill?", "What is the income in 2023 of mine?"],
-    ),
-    (
-        "Which film has the director born later, Northern Gale or Quiet Harbour?",
-        [
-            "Who is the director of Northern Gale?",
-            "When was {1} born?",
-            "Who is the director of Quiet Harbour?",
-            "When was {3} born?",
-        ],
-    ),
-]
-
-
-@pytest.mark.parametrize(("question", "parts"), COMPARED, ids=[row[0] for row in COMPARED])
-def test_a_comparison_asks_the_same_of_each_option(question: str, parts: list[str]) -> None:
-    assert decompose_offline(ask(question)) == parts
 
 
 HISTORY = ("Who designed the Orla Bridge?", "The Orla Bridge was designed by Tomas Reyd.")

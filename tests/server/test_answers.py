@@ -5,7 +5,7 @@ import pytest
 from tests.server.answers import RULES, NoRuleError, answer_step
 from tests.server.outputs import (
     Answer,
-    Element,
+    Cells,
     Extraction,
     Judgements,
     Keys,
@@ -14,7 +14,6 @@ from tests.server.outputs import (
     Rewriting,
     Routed,
     Scope,
-    Structure,
 )
 
 PASSAGE = "Ada Lovelace worked with Charles Babbage in London. The Analytical Engine was never built."
@@ -109,12 +108,12 @@ def test_the_route_goes_by_keywords(question: str, structure: str) -> None:
 
 def test_sentences_with_figures_become_elements_with_the_figure_as_written() -> None:
     fields = {"question": "?", "structure": "table", "title": "Sales"}
-    found = answer_step("structurize", {**fields, "sentences": ["[2] It sold $1,308,463.", "[3] No more."]})
-    assert isinstance(found, Structure)
-    assert [(one.label, one.value, one.sentence) for one in found.elements] == [("Sales", "1,308,463", 2)]
-    without = answer_step("structurize", {**fields, "sentences": ["[2] It sold well.", "[3] No more."]})
-    assert isinstance(without, Structure)
-    assert without.elements == (Element("1", "", "It sold well.", 2),)
+    found = answer_step("structurize", {**fields, "sentences": "[2] It sold $1,308,463.\n[3] No more."})
+    assert isinstance(found, Cells)
+    assert [(one.row, one.cell, one.sentence) for one in found.cells] == [("Sales", "1,308,463", 2)]
+    without = answer_step("structurize", {**fields, "sentences": "[2] It sold well.\n[3] No more."})
+    assert isinstance(without, Cells)
+    assert [(one.cell, one.sentence) for one in without.cells] == [("It sold well.", 2)]
 
 
 def test_and_divides_a_question() -> None:
@@ -142,4 +141,4 @@ def test_an_unknown_step_and_a_missing_field_have_no_rule() -> None:
         answer_step("judge", {})
     with pytest.raises(NoRuleError, match="no field 'statements'; it has name"):
         answer_step("summarize", {"name": "A"})
-    assert len(RULES) == 24
+    assert len(RULES) == 25
