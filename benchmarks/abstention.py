@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from prompts.reading.pick import names_of
+from prompts.language.spans import names_of
 
 from benchmarks.answers import NAMES, SEED, absent, holds, indexed, opened
 from benchmarks.questions import SETS, Question, QuestionSet

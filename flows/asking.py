@@ -63,7 +63,7 @@ async def _understood(question: str, options: AskOptions, session: Session) -> t
     """The question rewritten so that it stands on its own, and what is ambiguous in it."""
     options = restricted(options, session)
     policy = session.runtime.settings.policy(options.effort)
-    models = session.runtime.models.metered(Meter()).with_policy(policy)
+    models = session.runtime.query_models.metered(Meter()).with_policy(policy)
     rewritten = await rewrite(question, options.history, Rewrite(models))
     embedder = session.runtime.embedder.metered(models.meter)
     asked = QuestionContext(session, options, rewritten.question, rewritten.queries, models, embedder)

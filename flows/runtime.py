@@ -49,6 +49,11 @@ class Runtime:
 
         return FolderRetriever(self.settings.pages)
 
+    @cached_property
+    def query_models(self) -> Models:
+        """The models as questions ask them: from the cache of answers, if the settings allow that."""
+        return self.models if self.settings.answer_cache else self.models.without_cache()
+
     @property
     def extractor(self) -> str:
         """What extracts: the model, what it is asked for and how often, and what it is told of the domain.

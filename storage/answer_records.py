@@ -55,17 +55,12 @@ class Grounding(Record):
 
 
 class RouteDecision(Record):
-    """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why.
-
-    Where the margin is small the `second` choice was tried too; `kept` says which of the two was kept, and why.
-    """
+    """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why."""
 
     type: StructureType
     confidence: float
     margin: float
     reason: str
-    second: StructureType | None = None
-    kept: str = ""
 
 
 class ModeForecast(Record):
@@ -107,15 +102,11 @@ class TriggerDecision(Record):
 
 
 class SubQuestion(Record):
-    """A step of the decomposition and what was extracted for it.
-
-    `route` is set where the parts of a question need different structures: each has its own.
-    """
+    """A step of the decomposition and what was found for it."""
 
     question: str
     answer: str
     evidence: tuple[str, ...] = ()
-    route: RouteDecision | None = None
 
 
 class DocumentStructure(Record):

@@ -22,6 +22,12 @@ FALLBACKS = {
     "ungrounded": "from the model alone: no source supports it",
     "abstained": "the documents do not say",
 }
+EXCERPTS = {
+    "none": "the excerpts hold what is asked for",
+    "partial": "the excerpts that come nearest",
+    "abstained": "the documents do not speak of this",
+}
+MOST_FLAGGED = 3
 
 
 def ask(options: Namespace, screen: Screen) -> int:
@@ -72,13 +78,15 @@ def show(answer: Answer, screen: Screen, *, with_structure: bool = False, most_s
         screen.line(one.description, style="bold")
         for line in one.text.splitlines():
             screen.line(line, indent=2)
+    for sentence in unsupported(answer)[:MOST_FLAGGED]:
+        screen.line(f"no source supports: {sentence}", style="yellow")
     for open_to in answer.trace.ambiguity:
         screen.line(ambiguous(open_to), style="yellow")
     route = answer.trace.route
     structure = answer.trace.structure or route.type
     screen.line()
     screen.line(
-        f"{answer.fallback}: {FALLBACKS[answer.fallback]} · mode {answer.trace.mode} · structure {structure} "
+        f"{answer.fallback}: {supported(answer)} · mode {answer.trace.mode} · structure {structure} "
         f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
         style="dim",
     )
@@ -86,6 +94,18 @@ def show(answer: Answer, screen: Screen, *, with_structure: bool = False, most_s
         screen.line(decided(answer.trace.decision), style="dim")
     if used := in_short(answer.usage):
         screen.line(used, style="dim")
+
+
+def supported(answer: Answer) -> str:
+    """How well the answer is supported, in words."""
+    excerpts = answer.trace.answered_by == "excerpts" and answer.fallback in EXCERPTS
+    return EXCERPTS[answer.fallback] if excerpts else FALLBACKS[answer.fallback]
+
+
+def unsupported(answer: Answer) -> list[str]:
+    """The sentences that no source supports, each on one line."""
+    flagged = [row for row in answer.grounding if row.supported is False]
+    return [" ".join(answer.answer[row.start : row.end].split()) for row in flagged]
 
 
 def _show_sources(answer: Answer, screen: Screen, most: int | None) -> None:

@@ -15,6 +15,8 @@ def in_words(answer: Answer) -> str:
     """How the question ended, as one sentence."""
     cited = len({citation.document for citation in answer.citations})
     sources = "1 document" if cited == 1 else f"{cited} documents"
+    if answer.trace.answered_by == "excerpts" and answer.fallback != "abstained":
+        return f"The best excerpts, from {sources} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
     ends = {
         "none": f"Answered from {sources}",
         "partial": f"Answered in part, from {sources}",
@@ -26,10 +28,17 @@ def in_words(answer: Answer) -> str:
 
 def page(answer: Answer, way: Walked, used: Sequence[UsageRow]) -> str:
     """The page in Markdown, with the picture of the way as a Mermaid block."""
-    parts = [f"# {plain(answer.question)}", plain(answer.answer), in_words(answer), *_sources(answer)]
+    parts = [f"# {plain(answer.question)}", plain(answer.answer), in_words(answer), *_flagged(answer)]
+    parts += _sources(answer)
     parts += ["## Decisions", _decisions(answer.trace), *_structure(answer.trace)]
     parts += ["## The way of the question", picture(answer, way)]
     return "\n\n".join([*parts, ledger(used)])
+
+
+def _flagged(answer: Answer) -> list[str]:
+    """The sentences that no source supports."""
+    flagged = [answer.answer[row.start : row.end] for row in answer.grounding if row.supported is False]
+    return ["\n".join(["No source supports:", "", *(f"- {plain(one)}" for one in flagged)])] if flagged else []
 
 
 def _sources(answer: Answer) -> list[str]:
@@ -76,6 +85,9 @@ def _chosen(decision: ModeDecision) -> list[str]:
 def _decisions(trace: Trace) -> str:
     route = trace.route
     lines = [
+        f"answered by {trace.answered_by}, effort {trace.effort}",
+        *(f"no call for {one.step}: {plain(one.reason)}" for one in trace.spared),
+        *([f"markers that named no source: {', '.join(trace.removed_markers)}"] if trace.removed_markers else []),
         f"mode {trace.mode}, question type {plain(trace.question_type)}",
         *(_chosen(trace.decision) if trace.decision else ()),
         *(
@@ -89,12 +101,8 @@ def _decisions(trace: Trace) -> str:
         f"{trace.filter.contradiction} contradict ({trace.filter.hypothesis} hypothesis)",
         *(f"{plain(one.document)}: {plain(one.explanation)}" for one in trace.filter.conflicts),
         f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
-        *([f"both were tried: {plain(route.kept)}"] if route.kept else []),
         f"structure used: {plain(trace.structure)}",
         *(f"report {plain(one.title)} (level {one.level}): {one.points} points" for one in _telling(trace)),
-        *(
-            f"{plain(part.question)} → {plain(part.answer)}{f' ({part.route.type})' if part.route else ''}"
-            for part in trace.subquestions
-        ),
+        *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
     ]
     return "\n".join(f"- {line}" for line in lines)

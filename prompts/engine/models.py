@@ -114,6 +114,10 @@ class Models:
         clients = {self.name(role): self.client(role) for role in roles}
         return sorted(name for name, client in clients.items() if client is not None and client.price is None)
 
+    def without_cache(self) -> "Models":
+        """The same models and limits with every call made anew; nothing is kept."""
+        return Models(self.choices, self.meter, self.calls, None, self._clock, self._budget_of)
+
     def uncached(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
         return Models(self.choices, Meter(), self.calls, None, self._clock)
