@@ -76,7 +76,7 @@ async def levels_of(view: View, queries: Sequence[str], models: Models, k: int) 
     near = levels.near(question, view.near[question], documents)
     links = [] if mode == "high" else levels.link(question, keys.low)
     links += linked_by_meaning(view, keys.low, links)
-    found = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near)
+    found = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, view.embedder)
     passages = levels.best(found, k)
     if mode == "mix":
         searched = await view.search(queries, k)

@@ -6,7 +6,7 @@ import dspy
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
-from prompts.report import MAX_FINDINGS, StatementGiven, WriteReports, report_offline
+from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
 from storage.records import Chunk, Community, Entity, Occurrence, Relation
 from tasks.report import Evidence, report
 
@@ -122,7 +122,7 @@ async def test_a_description_that_a_statement_holds_is_not_sent_twice() -> None:
 def test_statements_are_chosen_to_cover_the_entities() -> None:
     given = [StatementGiven(number=n, text=f"s{n}", entities=(f"a{n}", f"b{n}"), degree=n) for n in range(20)]
     chosen = report_offline([("a", "")], given).findings
-    assert [finding.statements for finding in chosen] == [[19 - n] for n in range(MAX_FINDINGS)]
+    assert [finding.statements for finding in chosen] == [[19 - n] for n in range(MOST_QUOTED)]
     twice = [given[3], given[3].model_copy(update={"number": 4})]
     assert len(report_offline([("a", "")], twice).findings) == 1
 

@@ -68,6 +68,8 @@ class Models:
         self.purse = Purse()
         self.answerer: Answerer | None = None
         self.calls = calls or CallSettings()
+        self.instructions: Mapping[str, str] = {}
+        self.authors: Mapping[str, str] = {}
         self._cache = cache
         self._clock = clock or Clock()
         self._budget_of = budget_of or self._own_budget
@@ -88,8 +90,22 @@ class Models:
 
     def within(self, purse: Purse) -> "Models":
         """The same models with this to spend."""
-        view = Models(self.choices, self.meter, self.calls, self._cache, self._clock, self._budget_of)
-        view.purse = purse
+        view = Models(
+            self.choices, self.meter, self.calls, self._cache, self._clock, self._budget_of, self.instructions
+        )
+        view.purse, view.authors = purse, self.authors
+        return view
+
+    def instructed(self, instructions: Mapping[str, str]) -> "Models":
+        """The same models, told these instructions of a user's in place of ours, by step."""
+        view = copy.copy(self)
+        view.instructions = dict(instructions)
+        return view
+
+    def counted_as(self, authors: Mapping[str, str]) -> "Models":
+        """The same models whose work counts as that of these authors, by step: see `Step.author`."""
+        view = copy.copy(self)
+        view.authors = dict(authors)
         return view
 
     def rehearsed(self, answerer: "Answerer") -> "Models":
@@ -99,7 +115,7 @@ class Models:
         calls = replace(self.calls, rpm=None, tpm=None)
         view = Models(self.choices, Meter(), calls, Aside(self._cache), self._clock)
         view.answerer = answerer
-        return view
+        return self._of_ours(view)
 
     def unpriced(self, roles: Iterable[Role]) -> list[str]:
         """The models of these roles whose price is unknown."""
@@ -108,7 +124,7 @@ class Models:
 
     def uncached(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
-        return Models(self.choices, Meter(), self.calls, None, self._clock)
+        return self._of_ours(Models(self.choices, Meter(), self.calls, None, self._clock))
 
     def name(self, role: Role) -> str:
         """The model's name, or "offline"."""
@@ -149,6 +165,10 @@ class Models:
             close = getattr(client.transport, "aclose", None)
             if close is not None:
                 await close()
+
+    def _of_ours(self, other: "Models") -> "Models":
+        other.instructions, other.authors = self.instructions, self.authors
+        return other
 
     def _connect(self, choice: ModelChoice) -> Client:
         from prompts.engine.dspy_api import DspyTransport
