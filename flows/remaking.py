@@ -59,6 +59,14 @@ def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptP
     return runtime.counted_as(kept), KeptPrompts(steps=steps, share=round(share, 2), calls=calls)
 
 
+def in_words(kept: KeptPrompts) -> str:
+    """What was kept, and why, in a sentence."""
+    return (
+        f"This version words the prompts of {', '.join(kept.steps)} otherwise. {kept.share:.0%} of what models made "
+        f"would be made anew (about {kept.calls:,} calls), so it stays as it is until you ask for it with --remake."
+    )
+
+
 def author_of(step: str, meta: MetaReader, runtime: Runtime) -> str:
     """Who made a generation's work of this step; whoever would make it now where that was not noted."""
     noted = meta.get_meta(AUTHORS)

@@ -57,7 +57,8 @@ _FINDINGS = (
     "bank offered to finance a second hall in 1888, it asked for shares, and she declined; the hall was built from "
     "profits, four years later than planned. This is why, after the fire of 1902, there was no partner to share the "
     'loss, and the ruins had to be sold.", "statements": [4, 2, 9, 11]} and {"summary": '
-    '"南溪抽水站使镇区免于水淹，但运行费用逐年上升。", "explanation": "南溪抽水站由水利局于2016年建成，汛期把河水排入镜湖，'
+    '"南溪抽水站使镇区免于水淹，但运行费用逐年上升。", "explanation": '
+    '"南溪抽水站由水利局于2016年建成，汛期把河水排入镜湖，'
     "2018年和2021年镇区因此两次免于水淹。同期水利局的拨款由40万元增至65万元，主要用于更换水泵。"
     '水利局认为效益仍大于费用，镇议会则要求公布账目，双方的分歧尚未解决。", "statements": [1, 6, 7, 12]}'
 )
@@ -90,7 +91,7 @@ class WriteReport(dspy.Signature):
 
     Two findings as they should be, of other groups:"""
 
-    __doc__ = (__doc__ or "") + _FINDINGS
+    __doc__ = f"{__doc__} {_FINDINGS}"
 
     entities: list[str] = dspy.InputField(
         desc="Name, or name: description where the statements lack it; most connected first."

@@ -84,8 +84,8 @@ class ResolveNames(dspy.Signature):
     - Where nothing is said of either, the names alone decide: true only if one is plainly a written form of the other.
     - reason: first what speaks for it and against it, in one sentence that a person who checks the graph understands.
 
-    Examples. "Edda Quist (person): founded Harrow Mill | E. Quist (person): sold the ruins of the mill": true, since
-    both owned the same mill. "Quist (person): a surveyor in 1960" beside her: false, another trade and ninety years later.
+    Examples. "Edda Quist (person): founded Harrow Mill | E. Quist (person): sold the ruins": true, since both owned the
+    same mill. "Quist (person): a surveyor in 1960" beside her: false, another trade and ninety years later.
     "水利局 (organisation): 2016年建成南溪抽水站 | 县水利局 (organisation): 管理南溪抽水站": true, the same station.
     "南溪抽水站 (place) | 北溪抽水站 (place)": false, two places."""
 

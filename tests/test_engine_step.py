@@ -27,7 +27,9 @@ INPUTS: dict[type[dspy.Signature], dict[str, Any]] = {
         "kinds": ["person", "place"],
         "known": ["Orla Bridge"],
     },
-    SummarizeRelations: {"relations": ["[0] Tomas Reyd -[designed]-> Orla Bridge\n- Tomas Reyd designed it.\n- He did."]},
+    SummarizeRelations: {
+        "relations": ["[0] Tomas Reyd -[designed]-> Orla Bridge\n- Tomas Reyd designed it.\n- He did."]
+    },
     SummarizeEntity: {"name": "Orla Bridge", "statements": ["Orla Bridge is old.", "It opened in 1931."]},
     WriteReport: {"entities": ["Orla Bridge: an arch"], "statements": ["[1] Orla Bridge was designed by Tomas Reyd."]},
 }
@@ -67,7 +69,7 @@ async def test_summarize_and_reports_return_typed_records() -> None:
     summarize.lm = model({"description": "An arch."})
     finding = {"summary": "s", "explanation": "e", "statements": [1]}
     write.lm = model(
-        {"report": {"title": "T", "summary": "S", "rating": 3, "rating_reason": "r", "findings": [finding]}}
+        {"report": {"title": "T", "summary": "S", "findings": [finding], "rating_reason": "r", "rating": 3}}
     )
     assert await summarize.run("Orla Bridge", ("a", "b")) == "An arch."
     report = await write.run([("A", "b")], [StatementGiven(number=1, text="t", entities=("A",), degree=1)])

@@ -75,7 +75,7 @@ async def test_numbers_that_a_model_makes_up_are_dropped_with_their_findings() -
         return {"summary": "s", "explanation": "e", "statements": list(numbers)}
 
     written = {
-        "title": "T", "summary": "S", "rating": 5, "rating_reason": "r", "findings": [finding(99), finding(99, 2)],
+        "title": "T", "summary": "S", "findings": [finding(99), finding(99, 2)], "rating_reason": "r", "rating": 5,
     }  # fmt: skip
     writer = WriteReports(Models.offline())
     writer.lm = DummyLM([{"report": written}], adapter=dspy.JSONAdapter())

@@ -90,11 +90,9 @@ class Models:
 
     def within(self, purse: Purse) -> "Models":
         """The same models with this to spend."""
-        view = Models(
-            self.choices, self.meter, self.calls, self._cache, self._clock, self._budget_of, self.instructions
-        )
-        view.purse, view.authors = purse, self.authors
-        return view
+        view = Models(self.choices, self.meter, self.calls, self._cache, self._clock, self._budget_of)
+        view.purse = purse
+        return self._of_ours(view)
 
     def instructed(self, instructions: Mapping[str, str]) -> "Models":
         """The same models, told these instructions of a user's in place of ours, by step."""
