@@ -40,6 +40,8 @@ ONE_HOP = 0.6
 THEMED = 60
 # High keys alone are in the predicates of thousands of relations: the nearness of their passages decides among them.
 SHARPNESS = 4
+# What a relation counts that only means what the keys say, beside the one that has their words.
+MEANT = 0.5
 # A cosine from which keys and a relation have something in common.
 LEAST_ALIKE = 0.35
 # What the high level counts beside the low one: names are surer than themes.
@@ -149,9 +151,10 @@ class Levels:
         fits = np.zeros(len(self._relations))
         for term, weight in wanted.items():
             fits[self._themes.get(term, [])] += weight
-        if alike is not None:
-            fits += alike
         scores = fits * np.maximum(near[self._stated], 0.0) ** SHARPNESS
+        if alike is not None:
+            # A theme may share no word with the passage that states it: nearness must not decide here.
+            scores = scores + MEANT * np.where(near[self._stated] >= 0, alike, 0.0)
         tally = _Tally(np.zeros(len(near)))
         for place in np.argsort(-scores, kind="stable")[:THEMED]:
             if scores[place] <= 0:
