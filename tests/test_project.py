@@ -108,7 +108,7 @@ def test_a_prompt_and_its_task_have_the_same_stem() -> None:
         }
 
     # Shared by all prompts, a step of none.
-    rooms = {"engine", "language", "reading", "routing", "structures", "tailoring"}
+    rooms = {"registry", "engine", "language", "reading", "routing", "structures", "tailoring"}
     assert steps("prompts") - rooms <= steps("tasks")
 
 
