@@ -90,7 +90,7 @@ def test_a_model_that_says_twice_that_a_passage_names_nothing_is_believed(
     model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "nothing"})
     report = fresh("index", str(docs), "--json").json
     assert (report["published"], report["dead_letters"], calls(model_server)) == (True, 0, 13)
-    assert mentions(fresh, "d5") <= {"Report 5", "d5"}
+    assert len(mentions(fresh, "d5")) <= 1, "its title alone"
     assert not fresh("index", str(docs), "--json").json["published"]
     assert calls(model_server) == 13, "it counts as read"
 
