@@ -1,6 +1,5 @@
 """What a good model says while indexing is taken whole, also where its words are not the text's."""
 
-
 from itertools import pairwise
 
 import dspy
