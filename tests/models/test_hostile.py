@@ -14,7 +14,8 @@ from tests.server.client import Server
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.M)
 # Fields that the requests of the steps have.
 FIELDS = {
-    "extract": ["kinds", "title", "passage"], "relate": ["relations"], "summarize": ["name", "statements"], "report": ["entities", "statements"],
+    "extract": ["kinds", "title", "passage"], "relate": ["relations"],
+    "summarize": ["name", "statements"], "report": ["entities", "statements"],
     "rewrite": ["question", "history"], "answer": ["question", "found", "evidence"],
 }  # fmt: skip
 SIGNS = re.compile(
