@@ -19,12 +19,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from prompts.language.spans import names_of
-
 from benchmarks.answers import NAMES, SEED, absent, holds, indexed, opened
 from benchmarks.questions import SETS, Question, QuestionSet
 from flows.asking import AskOptions, answer_question
 from flows.session import Session, open_session
+from prompts.language.spans import names_of
 from storage.records import Answer, Passage, Record
 
 CHINESE = 50

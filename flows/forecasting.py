@@ -15,6 +15,7 @@ from flows.budgeting import INDEXING
 from flows.history import written_before
 from flows.indexing import IndexOptions, build_index
 from flows.indexing_store import carried_over
+from flows.remaking import with_earlier_prompts
 from flows.runtime import Runtime
 from prompts.engine.embedder import NoEmbedder
 from prompts.engine.embedding_api import STEP, ApiEmbedder
@@ -57,6 +58,7 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     Raises what the run would raise before its first call.
     """
     started = time.monotonic()
+    runtime, _ = with_earlier_prompts(runtime, options.remake or options.full)
     embedder = runtime.embedder
     if all(map(runtime.models.is_offline, INDEXING)) and not isinstance(embedder, ApiEmbedder):
         return await _unpaid(sources, options, runtime, started)
@@ -86,7 +88,7 @@ async def _unpaid(sources: Sequence[str | Path], options: IndexOptions, runtime:
     unread = [
         one
         for one in new
-        if one.kind == "triples" or extraction_inputs(one, runtime.extractor) not in carried.extractions
+        if one.kind == "triples" or extraction_inputs(one, runtime.authors["extract"]) not in carried.extractions
     ]
     plan = _Plan(carried.plan.counts, carried.loaded.skipped, staying + len(new), len(unread))
     return _told(plan, (), started)

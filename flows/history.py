@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 _RUNS_READ = 200
 # The steps of an index run whose answers have a length, and whose models they ask.
 _ROLES: dict[str, Role] = {
-    "extract": "extract", "glean": "extract", "resolve": "resolve", "summarize": "summarize", "report": "report",
+    "extract": "extract", "glean": "extract", "resolve": "resolve", "summarize": "summarize", "relate": "summarize",
+    "report": "report",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from flows.history import index_run
 from flows.indexing import IndexOptions
 from flows.published import announce
 from flows.recording import begin, done, failed, flow, flow_run
+from flows.remaking import in_words as kept_in_words
 from flows.runtime import Runtime, open_runtime, usage_rows
 from flows.settings import load_settings
 from flows.shown.artifacts import Page, Progress, Table, put
@@ -39,11 +40,12 @@ def _run_name() -> str:
 
 
 @flow(name="index", flow_run_name=_run_name, persist_result=False, **told_by("index"))
-async def index(
+async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Prefect's page
     source: Annotated[list[str], Field(min_length=1)] | Annotated[str, Field(min_length=1)],
     workspace: str | None = None,
     full: bool = False,
     allow_removals: bool = False,
+    remake: bool = False,
     minutes: Annotated[float, Field(gt=0)] | None = None,
     budget: Budget = NO_BUDGET,
 ) -> IndexReport:
@@ -57,6 +59,7 @@ async def index(
         workspace: The folder of state; without it the one of the settings (./.trellis).
         full: Extract everything again instead of what has changed.
         allow_removals: Go on where more than 30% of the documents would be removed.
+        remake: Also make anew what the prompts of a new version would word otherwise, where that is much.
         minutes: Give up after so long; without it a run may take the time that it needs.
         budget: Stop, with nothing published, before models take more tokens or cost more US dollars than this.
     """
@@ -70,7 +73,7 @@ async def index(
         runtime.workspace.recover(from_nothing=True)
         before = documents_now(runtime)
         async with ended_by_signals(), progress:
-            report = await _within(minutes, sources, IndexOptions(full=full, allow_removals=allow_removals), runtime)
+            report = await _within(minutes, sources, IndexOptions(full, allow_removals, remake), runtime)
     except (TrellisError, EngineError) as error:
         return failed(error, IndexReport)
     except Exception as error:
@@ -106,6 +109,8 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
         announce(seen, runtime.settings.workspace)
     said = in_words(report)
     logger.info(said)
+    if report.kept_prompts:
+        logger.warning(kept_in_words(report.kept_prompts))
     about = f"The reports of the largest communities of generation {report.generation}"
     pages = [Page(key="index-reports", markdown=reports_page(seen.themes), description=about)] if seen.themes else []
     addresses = await put(*pages)
@@ -114,7 +119,7 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
 
 
 def _tables(report: IndexReport, used: Sequence[UsageRow]) -> list[Table]:
-    figures = report.model_dump(exclude={"documents", "skipped", "usage", "published"})
+    figures = report.model_dump(exclude={"documents", "skipped", "usage", "published", "kept_prompts"})
     rows = [{"what": f"documents {name}", "count": number} for name, number in report.documents.model_dump().items()]
     rows += [{"what": name.replace("_", " "), "count": value} for name, value in figures.items()]
     tables = [Table(key="index-figures", rows=tuple(rows), description="What the run found and made")]

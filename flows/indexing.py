@@ -27,6 +27,7 @@ from flows.indexing_store import (
     summary_of,
     unchanged,
 )
+from flows.remaking import note_makers, with_earlier_prompts
 from flows.runners.runner import Runner, open_runner
 from flows.runtime import Runtime
 from flows.side_by_side import beside, in_thread, side_by_side
@@ -35,6 +36,7 @@ from storage.staging import Staging
 from tasks.chunk import chunk
 from tasks.embed import plan_windows
 from tasks.extract import extraction_inputs
+from tasks.load.sources import Loaded
 from tasks.load.step import load
 from tasks.sync import SyncPlan
 
@@ -44,10 +46,12 @@ TERMS_BATCH = 256
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal."""
+    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal,
+    `remake` makes anew what a new version's prompts would word otherwise, however much that is."""
 
     full: bool = False
     allow_removals: bool = False
+    remake: bool = False
 
 
 async def build_index(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> IndexReport:
@@ -57,6 +61,12 @@ async def build_index(sources: Sequence[str | Path], options: IndexOptions, runt
     """
     started = time.monotonic()
     loaded = await load(sources)
+    runtime, waiting = with_earlier_prompts(runtime, options.remake or options.full)
+    report = await _build(loaded, options, runtime, started)
+    return report.model_copy(update={"kept_prompts": waiting})
+
+
+async def _build(loaded: Loaded, options: IndexOptions, runtime: Runtime, started: float) -> IndexReport:
     carried = carried_over(loaded, options, runtime)
     if unchanged(carried, runtime):
         return summary_of(carried, runtime, started)
@@ -75,7 +85,7 @@ async def build_index(sources: Sequence[str | Path], options: IndexOptions, runt
         if only_failed_again(carried, staging, runtime, derived=True):
             return summary_of(carried, runtime, started)
         staging.meta.put_meta("fingerprint", runtime.fingerprint)
-        staging.meta.put_meta("extractor", runtime.extractor)
+        note_makers(staging, runtime)
         generation = staging.publish()
     return summary_of(carried, runtime, started, generation)
 
@@ -92,7 +102,8 @@ async def _extract(
     chunks: Sequence[Chunk], carried: Carried, staging: Staging, runtime: Runtime, runner: Runner
 ) -> set[str]:
     """Extract the chunks that no earlier run has, batch by batch; the documents of those that have extractions now."""
-    inputs = {part.id: extraction_inputs(part, runtime.extractor) for part in chunks}
+    author = runtime.authors["extract"]
+    inputs = {part.id: extraction_inputs(part, author) for part in chunks}
     stored = {} if carried.full else staging.extractions.inputs()
     anew = {document.id for document in carried.plan.put}
     todo = [

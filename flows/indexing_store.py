@@ -27,6 +27,7 @@ from storage.staging import Staging
 from tasks.dedupe import Graph
 from tasks.load.sources import Loaded
 from tasks.retrieve.lexical import chunk_terms
+from tasks.summarize import Known
 from tasks.sync import (
     SyncPlan,
     holds,
@@ -254,6 +255,25 @@ def store_vectors(staging: Staging, model: str, vectors: Mapping[str, NDArray[np
 def known_reports(staging: Staging) -> dict[str, Report]:
     """The last generation's reports, by what they were written from."""
     return {report.inputs: report for report in staging.communities.reports()}
+
+
+def known_descriptions(
+    staging: Staging, entities: Collection[str] | None = None, relations: Collection[str] | None = None
+) -> dict[str, Known]:
+    """What models have written of these entities and relations of the last generation (None: of all), by id."""
+    inputs = staging.descriptions.inputs()
+    if not inputs:
+        return {}
+    known = {
+        one.id: Known(inputs=inputs[one.id], text=one.description)
+        for one in staging.graph.entities(entities)
+        if one.id in inputs
+    }
+    return known | {
+        one.id: Known(inputs=inputs[one.id], text=one.description, keys=one.keys)
+        for one in staging.graph.relations(relations)
+        if one.id in inputs
+    }
 
 
 def summary_of(carried: Carried, runtime: Runtime, started: float, published: int | None = None) -> IndexReport:

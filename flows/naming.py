@@ -1,14 +1,17 @@
-"""Which names get a vector, where the settings ask for it, and which lie so near that they may mean one thing?"""
+"""Vectors of the graph: of names, where the settings ask for them, and of relations that a model gave keys."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from flows.runtime import Runtime
 from flows.side_by_side import in_thread
 from prompts.engine.embedder import Embedder, text_hash
-from storage.records import Entity
+from storage.records import Entity, Relation
 from storage.staging import Staging
 from tasks.embed import embed
 from tasks.resolve.near import near_pairs
+from tasks.retrieve.levels import keyed_text
 
 BATCH = 512
 # Names of one thing in other words lie there (0.8 to 0.9), as do many names of two: somebody has to decide.
@@ -37,6 +40,19 @@ async def embed_names(staging: Staging, runtime: Runtime) -> None:
     """
     if runtime.settings.entity_vectors:
         await _embed(hashes_of(staging.graph.entities(), runtime.embedder), staging, runtime)
+
+
+async def embed_relations(staging: Staging, runtime: Runtime) -> None:
+    """Store a vector of keys and description for each relation that a model gave keys to; once per model and text.
+
+    Call it when the generation's relations are stored.
+    """
+    await _embed(relation_texts(staging.graph.relations(), runtime.embedder), staging, runtime)
+
+
+def relation_texts(relations: Sequence[Relation], embedder: Embedder) -> dict[str, str]:
+    """The texts that relations are found by, as far as the embedder can read them, by hash."""
+    return _readable([keyed_text(one) for one in relations if one.keys], embedder)
 
 
 async def _embed(names: dict[str, str], staging: Staging, runtime: Runtime) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from flows.deriving import derive
 from flows.extracting import Work, extract_all
 from flows.garbage import rare_collection
+from flows.remaking import author_of
 from flows.runners.runner import open_runner
 from flows.runtime import Runtime, usage_of
 from storage.records import DeadLetter, Record, Usage
@@ -86,8 +87,8 @@ async def _extract(letters: Sequence[Letter], staging: Staging, runtime: Runtime
     todo = staging.documents.chunks(ids=items)
     # Counted as what the generation was made with, also where another model takes over what that one could not do:
     # else the next run would give it back to the one that failed.
-    extractor = str(staging.meta.get_meta("extractor") or runtime.extractor)
-    inputs = {chunk.id: extraction_inputs(chunk, extractor) for chunk in todo}
+    author = author_of("extract", staging.meta, runtime)
+    inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
     async with open_runner(runtime) as runner:
         failed = await extract_all(Work(todo, inputs, earlier=items), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")

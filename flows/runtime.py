@@ -1,8 +1,8 @@
 """What does a flow work with? The workspace, the models and the embedder that the settings name, opened once."""
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,18 +10,23 @@ from flows.settings import Settings
 from flows.shared_limits import budgets
 from prompts.engine.embedder import Embedder, VectorCache, open_embedder
 from prompts.engine.meter import Meter, Spent
-from prompts.engine.models import Models
-from prompts.tailoring.step import author
-from prompts.tailoring.values import Tailoring
+from prompts.engine.models import OFFLINE, Models
+from prompts.engine.step import Step
+from prompts.extract import Extract, extractor
+from prompts.report import WriteReports
+from prompts.resolve import Resolve
+from prompts.summarize import DescribeRelations, Summarize
 from storage.generations import Workspace
 from storage.meta import UsageRow
 from storage.records import StepUsage, Usage
 from storage.side import SideStore
-from tasks.extract import EXTRACTOR_VERSION
+from tasks.extract import READER_VERSION
 
 if TYPE_CHECKING:
     from tasks.retrieve.pages import Retriever
 
+# In place of an author where no model has done the work.
+NO_AUTHOR = "nobody"
 # Reports that a step has done so many of so many items.
 Progress = Callable[[str, int, int], None]
 
@@ -54,35 +59,71 @@ class Runtime:
         """The models as questions ask them: from the cache of answers, if the settings allow that."""
         return self.models if self.settings.answer_cache else self.models.without_cache()
 
-    @property
-    def extractor(self) -> str:
-        """What extracts: the model, what it is asked for and how often, and what it is told of the domain.
+    @cached_property
+    def authors(self) -> dict[str, str]:
+        """Who makes what an index run makes, by step: see `Step.author`."""
+        return {name: made.author for name, made in self.makers.items()}
 
-        Offline there is nobody to ask, and of a tailoring only the kinds count.
-        """
-        offline, rounds = self.models.is_offline("extract"), self.settings.gleanings
-        values = ("entity_types",) if offline else tuple(Tailoring.model_fields)
-        told = self.settings.tailoring.digest(*values)
-        asked = f", {rounds} gleanings" if rounds and not offline else ""
-        asked += ", claims" if self.settings.claims and not offline else ""
-        return self.models.name("extract") + asked + (f", tailored {told}" if told else "")
+    @cached_property
+    def makers(self) -> dict[str, Step]:
+        """The steps of an index run, by name."""
+        return {
+            "extract": self.extract,
+            "resolve": Resolve(self.models),
+            "summarize": self.summarize,
+            "relate": self.relate,
+            "report": self.report,
+        }
+
+    @property
+    def extract(self) -> Extract:
+        """What reads passages."""
+        settings = self.settings
+        return extractor(self.models, settings.gleanings, settings.tailoring, settings.claims)
+
+    @property
+    def summarize(self) -> Summarize:
+        """What describes entities."""
+        return Summarize(self.models, self.settings.tailoring, self.sparing)
+
+    @property
+    def relate(self) -> DescribeRelations:
+        """What describes relations."""
+        return DescribeRelations(self.models, self.settings.tailoring, self.sparing)
+
+    @property
+    def report(self) -> WriteReports:
+        """What reports on communities."""
+        return WriteReports(self.models, self.settings.tailoring, self.sparing)
+
+    @property
+    def sparing(self) -> bool:
+        """Whether calls are spared where that was shown to be harmless."""
+        return self.settings.effort != "high"
+
+    def counted_as(self, authors: Mapping[str, str]) -> "Runtime":
+        """The same, whose work counts as that of these authors, by step."""
+        return replace(self, models=self.models.counted_as(authors)) if authors else self
 
     @property
     def fingerprint(self) -> str:
-        """Changes when a setting changes that the stored index depends on."""
-        settings = self.settings
+        """Changes when a setting or prompt changes that the stored index depends on."""
+        settings, authors = self.settings, self.authors
         parts = (
-            EXTRACTOR_VERSION,
+            READER_VERSION,
             settings.chunk_tokens,
             settings.chunk_overlap,
             settings.community_size,
-            settings.report_tokens,
+            settings.report_context,
             self.embedder.name,
-            self.extractor,
-            self.models.name("resolve"),
-            author(self.models, "summarize", settings.tailoring),
-            author(self.models, "report", settings.tailoring),
+            authors["extract"],
+            authors["resolve"],
+            authors["summarize"],
+            authors["report"],
             *(("entity vectors",) if settings.entity_vectors else ()),
+            *(() if authors["relate"] in (OFFLINE, NO_AUTHOR) else (authors["relate"],)),
+            *(() if settings.effort != "high" else ("nothing spared",)),
+            *(() if settings.summary_context == 3000 else (settings.summary_context,)),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
@@ -98,7 +139,7 @@ def open_runtime(settings: Settings, progress: Progress = silent, reading: bool 
     embedder = open_embedding(settings, caches.embeddings)
     shared = budgets(settings, settings.cache_dir or settings.workspace, reading)
     choices, calls = settings.model_choices(), settings.call_settings()
-    models = Models(choices, Meter(), calls, caches.model_answers, budget_of=shared)
+    models = Models(choices, Meter(), calls, caches.model_answers, budget_of=shared).instructed(settings.instructions)
     return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
 
 

@@ -10,7 +10,7 @@ from flows.naming import hashes_of
 from flows.notes import Notes
 from flows.runtime import Runtime
 from prompts.engine.calls import rough_tokens
-from prompts.engine.embedder import Embedder
+from prompts.engine.embedder import Embedder, text_hash
 from prompts.language.names_zh import tagged
 from prompts.language.words import is_han
 from storage.communities import ReportSizes
@@ -19,7 +19,7 @@ from storage.rooms import Generation
 from tasks.reports.near import Grounds
 from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts
-from tasks.retrieve.levels import Levels
+from tasks.retrieve.levels import Levels, keyed_text
 from tasks.retrieve.link_vectors import NameVectors
 from tasks.retrieve.search import SearchIndex
 from tasks.retrieve.switches import Switches
@@ -97,7 +97,11 @@ class Session:
     @cached_property
     def levels(self) -> Levels:
         """The graph as the modes of two levels search it."""
-        return Levels(self.index, self.facts, self.generation.graph.entity_chunk_pairs())
+        embedder, relations = self.runtime.embedder, [one for one in self.facts.relations.values() if one.keys]
+        texts = {one.id: text_hash(keyed_text(one)) for one in relations}
+        stored = self.generation.vectors.get(embedder.name, list(texts.values())) if texts else {}
+        vectors = {name: stored[key] for name, key in texts.items() if key in stored}
+        return Levels(self.index, self.facts, self.generation.graph.entity_chunk_pairs(), vectors)
 
     @cached_property
     def reports(self) -> Tree:

@@ -35,6 +35,10 @@ TAILORING_FILE = "tailoring.toml"
 _TAILORING_VARIABLES = {f"{PREFIX}TAILORING_{name.upper()}": name for name in ("persona", "language", "entity_types")}
 
 
+# Tokens of a context that is not set, by effort.
+_CONTEXTS = {"low": 3000, "medium": 3000, "high": 12_000}
+
+
 class RoleSettings(BaseModel):
     """A role's own model; what is None is taken from the common settings."""
 
@@ -62,6 +66,11 @@ class Settings(BaseModel):
     entity_vectors: bool = False
     chunk_tokens: int = Field(default=600, ge=20)
     chunk_overlap: int = Field(default=DEFAULT_OVERLAP, ge=0)
+    # How much the models do: `high` spares no call and reads larger contexts, `low` the least (docs/models-decide.md).
+    effort: Effort = "medium"
+    # A folder of a user's own instructions, each in a file `STEP.md`; and what they say, by step.
+    prompts: Path | None = None
+    instructions: dict[str, str] = Field(default_factory=dict)
     gleanings: int = Field(default=0, ge=0, le=10)
     # Whether a model is asked for them, for a third more tokens; the offline reader finds them in any case.
     claims: bool = False
@@ -82,8 +91,6 @@ class Settings(BaseModel):
     memory: Literal["on", "published", "off"] = "on"
     # Whether a question's steps may get an answer that a model has given to the same prompt before.
     answer_cache: bool = True
-    # How much of a question is given to models, and how much their prompts hold (docs/models.md).
-    effort: Effort = "medium"
     # Whether sentences of an answer that nothing supports are withheld, instead of being flagged.
     strict: bool = False
     # The most tokens of a prompt's input, each with a default by effort (prompts/engine/effort.py).
@@ -98,7 +105,9 @@ class Settings(BaseModel):
     # Tokens that the models can read at once, where that is known: limits grow and shrink with it.
     context_window: int | None = Field(default=None, ge=2000)
     community_size: int = Field(default=12, ge=2)
-    report_tokens: int = Field(default=3000, ge=200)
+    # What one report, and one description, is written from at most, in tokens; None: by effort.
+    report_tokens: int | None = Field(default=None, ge=200)
+    summary_tokens: int | None = Field(default=None, ge=200)
     # Shares of the graph, and of a community, that may change before communities, or its report, are made anew.
     community_drift: float = Field(default=0.1, ge=0, le=1)
     report_drift: float = Field(default=0.1, ge=0, le=1)
@@ -111,6 +120,16 @@ class Settings(BaseModel):
     # A folder whose files every question reads beside the index (docs/versions.md).
     pages: Path | None = None
     tailoring: Tailoring = UNTAILORED
+
+    @property
+    def report_context(self) -> int:
+        """Tokens that one report is written from."""
+        return self.report_tokens or _CONTEXTS[self.effort]
+
+    @property
+    def summary_context(self) -> int:
+        """Tokens of statements that one description is written from."""
+        return self.summary_tokens or _CONTEXTS[self.effort]
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:
         """The model of each role; None is offline."""
@@ -171,9 +190,40 @@ def load_settings(
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise _explain(error) from error
+    if settings.prompts is not None:
+        read = read_instructions(settings.prompts) | settings.instructions
+        settings = settings.model_copy(update={"instructions": read})
+    if settings.instructions:
+        _check_steps(settings.instructions)
     if settings.chunk_overlap * 2 >= settings.chunk_tokens:
         raise SettingsError("chunk_overlap", settings.chunk_overlap, "less than half of chunk_tokens")
     return settings
+
+
+def read_instructions(folder: Path) -> dict[str, str]:
+    """The instructions of a folder, by step; SettingsError where there is no such folder, or a file has no text."""
+    if not folder.is_dir():
+        raise SettingsError("prompts", str(folder), "a folder with a file STEP.md for each prompt to replace")
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.md")):
+        try:
+            found[path.stem] = path.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise SettingsError("prompts", str(path), "a text in UTF-8") from error
+        if not found[path.stem]:
+            raise SettingsError("prompts", str(path), "a file with the instruction in it, or remove it")
+    return found
+
+
+def _check_steps(instructions: Mapping[str, str]) -> None:
+    from prompts.registry import steps  # loads all prompts: only whoever replaces one waits for that
+
+    known = steps()
+    for name in instructions:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"{near[0]!r}, or another of " if near else ""
+            raise SettingsError("prompts", name, f"the name of a step: {meant}{', '.join(known)}")
 
 
 def _merge(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,7 +273,9 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     roles: dict[str, dict[str, str]] = {}
     tailoring: dict[str, str | list[str]] = {}
-    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields if name not in _TABLES}
+    known = {
+        f"{PREFIX}{name.upper()}": name for name in Settings.model_fields if name not in {*_TABLES, "instructions"}
+    }
     by_role = {f"{PREFIX}LM_{role.upper()}": role for role in ROLES}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable == f"{PREFIX}CONFIG" or value == "":

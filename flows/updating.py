@@ -7,11 +7,9 @@ what they tell has changed. Past a set drift, or where the partition cannot foll
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from flows.indexing_store import keep_letters, known_reports, replace_letters
+from flows.indexing_store import keep_letters, known_descriptions, known_reports, replace_letters
 from flows.runtime import Runtime
 from flows.updating_store import Change, by_community, evidence_of, failed_reports, renamed, store_change
-from prompts.report import WriteReports
-from prompts.summarize import Summarize
 from storage.records import Community, Report
 from storage.staging import Staging
 from tasks.communities import detect_communities
@@ -25,11 +23,14 @@ from tasks.summarize import summarize
 async def update(graph: Graph, staging: Staging, runtime: Runtime) -> None:
     """Store what a change touches, and all that follows from it. `graph` is what `dedupe` gave for it."""
     settings = runtime.settings
-    described = await summarize(graph, Summarize(runtime.models, settings.tailoring))
-    replace_letters(
-        staging, "summarize", described.dead_letters, graph.touched or (), graph.size, settings.failure_limit
-    )
+    touched = graph.touched or ()
+    outdated = {*touched, *(one.id for one in (*staging.graph.relations_at(touched), *graph.relations))}
+    known = known_descriptions(staging, touched, [one.id for one in graph.relations])
+    described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.summary_context)
+    graph = graph.model_copy(update={"relations": described.relations})
+    replace_letters(staging, "summarize", described.dead_letters, touched, graph.size, settings.failure_limit)
     change = store_change(staging, graph, described.entities)
+    staging.descriptions.replace(outdated, described.inputs)
     so_far = staging.meta.get_meta("drift")
     drift = (so_far if isinstance(so_far, float) else 0.0) + change.moved / max(graph.size, 1)
     staging.meta.put_meta("drift", drift)
@@ -45,9 +46,10 @@ async def detect_anew(staging: Staging, runtime: Runtime) -> None:
     settings = runtime.settings
     evidence = evidence_of(staging, None)
     communities = await detect_communities(evidence.entities, evidence.relations, settings.community_size)
-    writer = WriteReports(runtime.models, settings.tailoring)
     told = partial(runtime.progress, "report")
-    reported = await report(communities, evidence, writer, known_reports(staging), settings.report_tokens, told)
+    reported = await report(
+        communities, evidence, runtime.report, known_reports(staging), settings.report_context, told
+    )
     staging.communities.replace_communities(communities, list(reported.reports))
     staging.meta.put_meta("drift", 0.0)
     keep_letters(staging, "report", reported.dead_letters, len(reported.reports), settings.failure_limit)
@@ -116,7 +118,6 @@ async def _written(
     there = {one.community for one in upheld}
     open_ones = [one for one in of_their_own(communities) if one.id not in there]
     evidence = evidence_of(staging, {member for one in open_ones for member in one.members}, upheld)
-    writer = WriteReports(runtime.models, settings.tailoring)
     known = {one.inputs: one for one in earlier if one.inputs}
     told = partial(runtime.progress, "report")
-    return await report(communities, evidence, writer, known, settings.report_tokens, told)
+    return await report(communities, evidence, runtime.report, known, settings.report_context, told)

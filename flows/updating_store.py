@@ -28,28 +28,29 @@ class Change:
         return (self.lost | self.gained) - self.gone
 
 
-def resolved_before(staging: Staging, documents: Collection[str]) -> Before | None:
-    """The resolution that the staging starts from; None where there is none."""
-    places = staging.resolutions.places()
+def resolved_before(staging: Staging, documents: Collection[str] | None) -> Before:
+    """The resolution that the staging starts from; without places where `documents` is None or nothing was resolved."""
+    decisions = staging.resolutions.decisions()
+    places = {} if documents is None else staging.resolutions.places()
     if not places:
-        return None
+        return Before(None, decisions=decisions)
     letters = staging.extractions.dead_letters()
     failed = frozenset(letter.item for letter in letters if letter.step == "summarize")
-    return Before(places, frozenset(documents), failed, staging.resolutions.decisions())
+    return Before(places, frozenset(documents or ()), failed, decisions)
 
 
-def store_resolution(staging: Staging, graph: Graph, before: Before | None) -> None:
+def store_resolution(staging: Staging, graph: Graph, before: Before) -> None:
     """Where each name went, for the next run; only what differs is written."""
-    if before is None:
+    if before.places is None:
         staging.resolutions.replace_places(None, graph.places)
     else:
-        places = graph.places
-        differ = {place[0] for place, went in places.items() if before.places.get(place) != went}
-        differ |= {place[0] for place in before.places if place not in places}
+        places, earlier = graph.places, before.places
+        differ = {place[0] for place, went in places.items() if earlier.get(place) != went}
+        differ |= {place[0] for place in earlier if place not in places}
         staging.resolutions.replace_places(
             differ, {place: went for place, went in places.items() if place[0] in differ}
         )
-    if before is None or before.decisions != graph.decisions:
+    if before.decisions != graph.decisions:
         staging.resolutions.replace_decisions(graph.decisions)
 
 

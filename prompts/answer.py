@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.models import Models
-from prompts.engine.step import Step
+from prompts.engine.step import Step, told
 from prompts.offline.answer import OfferedPassage, best_excerpts, shown
 from prompts.tailoring.step import instructed
 
@@ -180,7 +180,8 @@ class AnswerStep(Step):
 
     def __init__(self, models: Models, on_text: Show | None = None, language: str = "") -> None:
         super().__init__(models)
-        self.signature = instructed(self.task, "the language of the question", "", language)
+        task: type[dspy.Signature] = told(self.task, models.instructions.get(self.step, ""))
+        self.signature = instructed(task, "the language of the question", "", language)
         self.on_text = on_text
 
     async def run(self, request: AnswerRequest) -> Draft:

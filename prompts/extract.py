@@ -11,7 +11,7 @@ from typing import ClassVar
 import dspy
 
 from prompts.engine.guard import neutralised
-from prompts.engine.messages import NotAsAsked
+from prompts.engine.messages import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.records_wire import RecordsWire
 from prompts.reading.found import (
@@ -35,52 +35,157 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ExtractGraph(dspy.Signature):
-    """List every entity that the passage names, then every relation that it states between two of them. Infer none,
-    resolve pronouns, write in the passage's language."""
+_TASK = """You turn one passage of a collection into lines of a knowledge graph. Your lines are merged with those of all
+other passages, and questions are answered from them by readers who never see the passage: every line must be understood
+alone. Write what the passage says, in the passage's language; add nothing that you know besides or only conclude."""
 
+_ENTITIES = """Entities: all things that the passage names and that are of one of the kinds given. An abstract thing (a
+method, a law, an idea, a problem) is one where a kind asks for such things and the passage says something of it.
+- name: the fullest form that the title or the passage has, without article or form of address, and the same spelling in
+every line: after "Edda Quist" never "Quist" or "she". Never a pronoun or a description such as "the company": write the
+name that it stands for, and where there is none, leave it out.
+- kind: the given one that fits best.
+- description: one or two sentences: what it is, and what the passage says of it, with figures and dates."""
+
+_RELATIONS = """Relations: every statement of the passage that ties two listed entities; a sentence may hold several.
+- source, target: names as listed. The source acts, owns, causes or is a part; the target is acted on.
+- predicate: a verb phrase of two to five words, the same for the same kind of tie.
+- description: one full sentence with names for pronouns, and with the time, place and amount that the passage gives. A
+denial, a plan or a rumour stays one.
+- strength, from 1 to 10: 10 one cannot be described without the other (founder and firm, author and work); 7 a lasting
+tie, or one that the passage dwells on; 5 a single event or fact; 3 a passing or indirect tie; 1 only named together.
+- keys: one to three themes under which a broad question would look for it, such as "flood control"; no names.
+- A second name of a thing (short form, former name, translation) is an entity of its own, tied by a relation with the
+predicate "also known as"."""
+
+_CLAIMS = """Claims: what the passage asserts of a listed entity that could be dated, checked or disputed: who is
+accused of, punished for, denies, promises, decides, announces or measures what.
+- subject: the entity of whom it is asserted. object: the entity that it concerns, or nothing.
+- kind: one word, such as accusation, sanction, decision, forecast.
+- status: true where the passage gives the matter as a fact, false where it says that it is not so, else suspected.
+- since, until: as 2024-05-31, 2024-05 or 2024, where the passage gives them.
+- description: one full sentence. quote: the words of the passage that say it, copied exactly."""
+
+_HARD = """Rows of tables and items of lists are read like sentences, under their heading. Page headers, numbers of
+figures and references name nothing. Things that only share a name are told apart in brackets: "Mercury (planet)". Go
+through the passage once more before you end: what is missing here is missing for every question. Where nothing is to
+be listed, write END alone."""
+
+_GLEAN = """Another reader of the passage has made the list that is given as known. List only what it lacks: entities,
+then statements between two entities, known or new. Known names keep their spelling; say nothing again in other
+words. Where nothing was missed, which is common, write END alone."""
+
+
+class ExtractGraph(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = "\n\n".join((_TASK, _ENTITIES, _RELATIONS, _HARD))
+
+    kinds: list[str] = dspy.InputField()
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
-    kinds: list[str] = dspy.InputField()
     found: Extracted = dspy.OutputField()
 
 
-class ExtractClaims(dspy.Signature):
-    """List every entity that the passage names, then every relation that it states between two of them, then every
-    claim about one of them that could be dated, checked or disputed: who is accused of, punished for, denies, decides
-    or announces what. Infer none, resolve pronouns, write in the passage's language."""
+class ExtractClaims(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = "\n\n".join((_TASK, _ENTITIES, _RELATIONS, _CLAIMS, _HARD))
 
+    kinds: list[str] = dspy.InputField()
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
-    kinds: list[str] = dspy.InputField()
     found: Extracted = dspy.OutputField()
 
 
-class GleanGraph(dspy.Signature):
-    """Another reader of the passage has listed what is known. List what that list lacks: the entities that the passage
-    names, then the relations that it states between two entities, known or new. Infer none, repeat none, resolve
-    pronouns, write in the passage's language. Where nothing was missed, list nothing."""
+class GleanGraph(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = "\n\n".join((_TASK, _GLEAN, _ENTITIES, _RELATIONS))
 
+    kinds: list[str] = dspy.InputField()
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
-    kinds: list[str] = dspy.InputField()
     known: list[str] = dspy.InputField(desc="Entities, then relations as source -[predicate]-> target.")
     found: Extracted = dspy.OutputField()
 
 
-class GleanClaims(dspy.Signature):
-    """Another reader of the passage has listed what is known. List what that list lacks: the entities that the passage
-    names, then the relations that it states between two entities, then the claims about one entity that could be dated,
-    checked or disputed. Infer none, repeat none, resolve pronouns, write in the passage's language. Where nothing was
-    missed, list nothing."""
+class GleanClaims(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = "\n\n".join((_TASK, _GLEAN, _ENTITIES, _RELATIONS, _CLAIMS))
 
+    kinds: list[str] = dspy.InputField()
     title: str = dspy.InputField()
     passage: str = dspy.InputField()
-    kinds: list[str] = dspy.InputField()
     known: list[str] = dspy.InputField(
         desc="Entities, then relations as source -[predicate]-> target, then claims as subject: claim."
     )
     found: Extracted = dspy.OutputField()
+
+
+def _entity(name: str, kind: str, description: str) -> EntityFound:
+    return EntityFound(name=name, kind=kind, description=description)
+
+
+def _relation(ends: tuple[str, str], predicate: str, description: str, strength: int, *keys: str) -> RelationFound:
+    return RelationFound(
+        source=ends[0], target=ends[1], predicate=predicate, description=description, strength=strength, keys=keys
+    )
+
+
+# Made up for this prompt. Where a user sets a language, kinds or examples, these would contradict: they are left out.
+EXAMPLES: tuple[dict[str, object], ...] = (
+    {
+        "title": "Harrow Mill",
+        "passage": "Founded by Edda Quist in 1871, the mill spun flax until the fire of 1902. She sold the ruins to "
+        "Brandt & Sons, which, the Harrow Gazette alleges, had bribed the surveyor.",
+        "found": Extracted(
+            entities=[
+                _entity("Harrow Mill", "organisation", "A flax mill, founded in 1871; it burnt down in 1902."),
+                _entity("Edda Quist", "person", "Founded Harrow Mill in 1871 and sold its ruins after 1902."),
+                _entity("Harrow Gazette", "work", "A newspaper that accuses Brandt & Sons of bribery."),
+                _entity("Brandt & Sons", "organisation", "A firm that bought the ruins of Harrow Mill."),
+            ],
+            relations=[
+                _relation(
+                    ("Edda Quist", "Harrow Mill"), "founded", "Edda Quist founded Harrow Mill in 1871.", 10,
+                    "founding of firms", "textile industry",
+                ),
+                _relation(
+                    ("Edda Quist", "Brandt & Sons"), "sold ruins to",
+                    "After the fire of 1902 Edda Quist sold the ruins of Harrow Mill to Brandt & Sons.", 5, "land sale",
+                ),
+                _relation(
+                    ("Harrow Gazette", "Brandt & Sons"), "accuses of bribery",
+                    "The Harrow Gazette alleges that Brandt & Sons had bribed the surveyor.", 5, "corruption",
+                ),
+            ],
+            claims=[
+                ClaimFound(
+                    subject="Brandt & Sons", object="", kind="accusation", status="suspected",
+                    description="The Harrow Gazette alleges that Brandt & Sons had bribed the surveyor.",
+                    quote="had bribed the surveyor",
+                )
+            ],
+        ),
+    },
+    {
+        "title": "南溪抽水站",
+        "passage": "该站由水利局于2016年建成，简称南溪站。汛期它把河水排入镜湖。",
+        "found": Extracted(
+            entities=[
+                _entity("南溪抽水站", "place", "水利局于2016年建成的抽水站，汛期把河水排入镜湖。"),
+                _entity("水利局", "organisation", "2016年建成南溪抽水站的机构。"),
+                _entity("镜湖", "place", "汛期接纳南溪抽水站所排河水的湖。"),
+                _entity("南溪站", "place", "南溪抽水站的简称。"),
+            ],
+            relations=[
+                _relation(("水利局", "南溪抽水站"), "建成", "水利局于2016年建成南溪抽水站。", 7, "水利建设"),
+                _relation(("南溪抽水站", "镜湖"), "排水入", "汛期南溪抽水站把河水排入镜湖。", 7, "防洪"),
+                _relation(("南溪抽水站", "南溪站"), "also known as", "南溪抽水站简称南溪站。", 10),
+            ],
+            claims=[
+                ClaimFound(
+                    subject="水利局", object="南溪抽水站", kind="建设", status="true", since="2016", until="2016",
+                    description="水利局于2016年建成南溪抽水站。", quote="由水利局于2016年建成",
+                )
+            ],
+        ),
+    },
+)  # fmt: skip
 
 
 class Glean(TailoredStep):
@@ -94,7 +199,11 @@ class Glean(TailoredStep):
 
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
-        self.demos = [_missed(example) for example in tailoring.examples]
+        self.demos = [_missed(example) for example in _examples(tailoring)]
+
+    @property
+    def fixed(self) -> dict[str, object]:
+        return {"kinds": list(self.tailoring.kinds)}
 
 
 class GleanWithClaims(Glean):
@@ -117,13 +226,26 @@ class Extract(TailoredStep):
     def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
         self.gleanings = gleanings
-        self.demos = [_shown(example) for example in tailoring.examples]
+        self.demos = _examples(tailoring)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Extract":
         copied = super().__deepcopy__(memo)
         assert isinstance(copied, Extract)  # noqa: S101 - a copy is of the same class
         copied.gleanings = self.gleanings
         return copied
+
+    @property
+    def fixed(self) -> dict[str, object]:
+        return {"kinds": list(self.tailoring.kinds)}
+
+    @property
+    def own_author(self) -> str:
+        """Offline only the kinds count."""
+        if self.is_offline:
+            kinds = self.tailoring.digest("entity_types")
+            return self.models.name(self.role) + (f", tailored {kinds}" if kinds else "")
+        more = self.further(self.models, self.tailoring)
+        return super().own_author + (f", {self.gleanings} gleanings {more.prompt_hash}" if self.gleanings else "")
 
     async def run(self, title: str, passage: str) -> Extracted:
         """Of the configured kinds; what is of none of them is kept as a "thing"."""
@@ -137,12 +259,15 @@ class Extract(TailoredStep):
         return _of_kinds(found, [self.tailoring.kind(one.kind) for one in found.entities])
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """An answer without an entity is refused where the passage has names: see `prompts.reading.overlooked`."""
+        """An answer without an entity is doubted where the passage has names: see `prompts.reading.overlooked`."""
         found = outputs["found"]
         if isinstance(found, Extracted) and not found.entities:
             names = overlooked(str(inputs["title"]), str(inputs["passage"]))
             if names:
-                raise NotAsAsked(f"it lists no entity, but the passage names {', '.join(names)}.")
+                raise Doubtful(
+                    f"it lists no entity, but the passage seems to name {', '.join(names)}. If not, say so again.",
+                    dict(outputs),
+                )
 
     async def _gleaned(self, found: Extracted, asked: Mapping[str, object]) -> Extracted:
         """With what further rounds add; a round that adds nothing is the last."""
@@ -178,21 +303,34 @@ def _of_kinds(found: Extracted, kinds: Sequence[str]) -> Extracted:
     return found.model_copy(update={"entities": entities})
 
 
+def _examples(tailoring: Tailoring) -> list[dspy.Example]:
+    """The user's examples, else ours where they show what the settings ask for, as demonstrations; the kinds are those
+    of the passage that is asked about."""
+    if tailoring.examples:
+        return [_shown(example) for example in tailoring.examples]
+    if tailoring.language or tailoring.entity_types:
+        return []
+    return [dspy.Example(**example).with_inputs("title", "passage") for example in EXAMPLES]
+
+
 def _shown(example: Example) -> dspy.Example:
-    """A user's example as a demonstration; the kinds are those of the passage that is asked about."""
     given = {"title": example.title} if example.title else {}
     return dspy.Example(**given, passage=example.passage, found=_found(example)).with_inputs("title", "passage")
 
 
-def _missed(example: Example) -> dspy.Example:
-    """The example with its last entity missed by the first reader, and the relations of that entity with it."""
-    found = _found(example)
-    last = found.entities[-1:]
-    names = {one.name for one in last}
-    missed = [one for one in found.relations if {one.source, one.target} & names]
-    listed = Extracted(entities=found.entities[:-1], relations=[one for one in found.relations if one not in missed])
-    shown = _shown(example).copy(known=known(listed), found=Extracted(entities=last, relations=missed))
-    return shown.with_inputs("title", "passage", "known")
+def _missed(shown: dspy.Example) -> dspy.Example:
+    """The example with its last entity missed by the first reader, and what is said of that entity with it."""
+    found: Extracted = shown["found"]
+    names = {one.name for one in found.entities[-1:]}
+    relations = [one for one in found.relations if {one.source, one.target} & names]
+    claims = [one for one in found.claims if {one.subject, one.object} & names]
+    listed = Extracted(
+        entities=found.entities[:-1],
+        relations=[one for one in found.relations if one not in relations],
+        claims=[one for one in found.claims if one not in claims],
+    )
+    missed = Extracted(entities=found.entities[-1:], relations=relations, claims=claims)
+    return shown.copy(known=known(listed), found=missed).with_inputs("title", "passage", "known")
 
 
 def _found(example: Example) -> Extracted:

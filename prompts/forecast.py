@@ -22,16 +22,30 @@ from prompts.extract import (
 )
 from prompts.language.segment import sentences
 from prompts.language.tokens import count_tokens
-from prompts.report import MAX_FINDINGS, FindingWritten, ReportWritten, WriteReport, WriteReports
+from prompts.report import FindingWritten, ReportWritten, WriteReport, WriteReports
 from prompts.resolve import Resolve, ResolveNames, Verdict, Verdicts
-from prompts.summarize import Summarize, SummarizeEntity
+from prompts.summarize import (
+    DescribeRelations,
+    RelationDescribed,
+    RelationsDescribed,
+    Summarize,
+    SummarizeEntity,
+    SummarizeRelations,
+)
 
-MOST_RELATIONS = 60
+MOST_RELATIONS, MOST_FINDINGS = 60, 10
 MOST_LENGTH = 200  # of what is said of an entity or a relation
 # A passage with fewer names of several words than one in so many characters is taken with its single words too.
 SPARSE = 400
 # Tokens that a model writes for each of the stand-in's; measured with the project's scripted model.
-RATES: Mapping[str, float] = {"extract": 0.94, "glean": 0.94, "resolve": 1.0, "summarize": 1.0, "report": 0.93}
+RATES: Mapping[str, float] = {
+    "extract": 0.94,
+    "glean": 0.94,
+    "resolve": 1.0,
+    "summarize": 1.0,
+    "relate": 1.0,
+    "report": 0.93,
+}
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.M)
 _NUMBERED = re.compile(r"\[(\d+)\] ")
 
@@ -109,14 +123,28 @@ def _description(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     return text, text
 
 
+def _relations(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
+    """The first statement of each relation, with three keys."""
+    asked: list[str] = json.loads(fields["relations"])
+    described = RelationsDescribed(
+        relations=[
+            RelationDescribed(relation=number, description=said.split("\n- ")[1], keys=["a theme", "another", "third"])
+            for number, said in enumerate(asked)
+        ]
+    )
+    text = DescribeRelations.wire.write(SummarizeRelations, {"described": described})
+    return text, text
+
+
 def _report(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     names = [name.partition(":")[0] for name in json.loads(fields["entities"])]
     statements = [_NUMBERED.sub("", said, count=1) for said in json.loads(fields["statements"])]
+    # Findings of a paragraph each, as a model writes them: about two statements long.
     report = ReportWritten(
-        title=", ".join(names[:3]), summary=statements[0], rating=5.0, rating_reason=f"{len(names)} entities",
+        title=", ".join(names[:3]), summary=" ".join(statements[:2]), rating=5.0, rating_reason="named often",
         findings=[
-            FindingWritten(summary=said[:40], explanation=said, statements=[number])
-            for number, said in enumerate(statements[: MAX_FINDINGS - 1], 1)
+            FindingWritten(summary=said[:80], explanation=f"{said} {said}", statements=[number])
+            for number, said in enumerate(statements[:MOST_FINDINGS], 1)
         ],
     )  # fmt: skip
     text = WriteReports.wire.write(WriteReport, {"report": report})
@@ -128,5 +156,6 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, str], Call], tuple[str, str]]] = {
     "glean": _gleaning,
     "resolve": _decisions,
     "summarize": _description,
+    "relate": _relations,
     "report": _report,
 }

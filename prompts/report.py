@@ -1,24 +1,26 @@
-"""What is a community of entities about? Title, summary, rating, and findings tied to statements (GraphRAG 2.5).
+"""What a community of entities is about: title, summary, rating, and findings tied to statements (GraphRAG 2.5).
 
-Cheap first: where all statements fit into the findings of a small report they are quoted; a model would only repeat
-them.
+A model is spared where there are so few statements that it could only repeat them: they are quoted.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.messages import Doubtful
+from prompts.engine.models import Models
 from prompts.language.words import is_han
 from prompts.tailoring.step import TailoredStep
+from prompts.tailoring.values import UNTAILORED, Tailoring
 
-MAX_FINDINGS = 6
-# What is quoted as a whole instead of reported on by a model: so few statements, or so few entities and findings.
+# How many statements a report quotes where no model writes it.
+MOST_QUOTED = 6
+# So few statements are quoted as they are: a report on them would only repeat them.
 FEW_STATEMENTS = 3
-FEW_ENTITIES = 3
-# What a model reads of a large community's entities; all that the statements name are among them mostly.
-MOST_ENTITIES = 60
+_NUMBER = re.compile(r"\[(\d+)\]")
 
 
 class StatementGiven(BaseModel):
@@ -33,24 +35,63 @@ class StatementGiven(BaseModel):
 class FindingWritten(BaseModel):
     """One insight and the statements that show it."""
 
-    summary: str = Field(description="One sentence.")
-    explanation: str = Field(description="One to three sentences.")
-    statements: list[int] = Field(min_length=1, description="Numbers of the statements that show it.")
+    summary: str = Field(description="The insight in one sentence, with the names it is about.")
+    explanation: str = Field(description="One or more paragraphs.")
+    statements: list[int] = Field(min_length=1, description="Numbers of all statements that it rests on.")
 
 
 class ReportWritten(BaseModel):
     """A report on a community."""
 
-    title: str = Field(description="Short, names the main entities.")
-    summary: str = Field(description="Two or three sentences.")
-    rating: float = Field(ge=0, le=10, description="How much the group matters to a reader of the documents.")
-    rating_reason: str = Field(description="One sentence.")
-    findings: list[FindingWritten]
+    title: str = Field(description="What ties the group together, with its main names; under twelve words.")
+    summary: str = Field(description="A paragraph: who they are, how they are tied, what matters most.")
+    findings: list[FindingWritten] = Field(description="The most important first.")
+    rating_reason: str = Field(description="One sentence, before the rating.")
+    rating: float = Field(ge=0, le=10)
+
+
+# Made up for this prompt; one line, since an empty or indented one would read as a part of the form.
+_FINDINGS = (
+    '{"summary": "Edda Quist kept control of Harrow Mill until the fire by never issuing shares.", "explanation": '
+    '"Edda Quist founded Harrow Mill in 1871 with a loan from her brother and paid it back within nine years. When the '
+    "bank offered to finance a second hall in 1888, it asked for shares, and she declined; the hall was built from "
+    "profits, four years later than planned. This is why, after the fire of 1902, there was no partner to share the "
+    'loss, and the ruins had to be sold.", "statements": [4, 2, 9, 11]} and {"summary": '
+    '"南溪抽水站使镇区免于水淹，但运行费用逐年上升。", "explanation": '
+    '"南溪抽水站由水利局于2016年建成，汛期把河水排入镜湖，'
+    "2018年和2021年镇区因此两次免于水淹。同期水利局的拨款由40万元增至65万元，主要用于更换水泵。"
+    '水利局认为效益仍大于费用，镇议会则要求公布账目，双方的分歧尚未解决。", "statements": [1, 6, 7, 12]}'
+)
 
 
 class WriteReport(dspy.Signature):
-    """Report on a group of related entities from numbered statements alone, in the statements' language, in at most six
-    findings."""
+    """The entities of a collection of documents were sorted into groups that are closely tied. Write the report on one
+    group, for readers who want to understand it without reading the documents, and for the answers to questions about
+    the whole collection, which are put together from many such reports. Write in the statements' language.
+
+    You know of the group what the numbered statements say, and nothing else. Some statements may be the findings of
+    earlier reports on parts of the group; they count as much as the others.
+
+    - Before you write, look for what several statements show together: what the group is about, who acts and on whom,
+    causes and effects, courses of events, rules and exceptions, figures that can be compared, disagreements. That is
+    worth more than a repetition of single statements.
+    - findings: five to ten, fewer where the statements give no more. Each is one insight: a summary in one sentence,
+    and an explanation of at least one paragraph (four to eight sentences where the statements allow it) that gives
+    the particulars with names, figures, dates and places as the statements write them, says how they hang together,
+    and what follows for the group. Different findings say different things; together they cover what matters in the
+    statements.
+    - statements: after each explanation the numbers of all statements that it rests on, the most important first. Cite
+    every statement that you use, and none that you do not. Numbers stand there alone, never in the text.
+    - Where statements contradict each other, say so with both sides. What they doubt, deny or plan stays doubted,
+    denied or planned. Conclude only what they carry.
+    - rating: how much the group matters to a reader who wants to know what the whole collection is about. 9-10: a
+    subject that the collection turns on; 7-8: a main thread of its own with consequences beyond the group; 5-6: a
+    subject worth a chapter; 3-4: details of something larger; 1-2: incidental; 0: nothing but names. Give the reason
+    first, by what the group does or decides, not by its size.
+
+    Two findings as they should be, of other groups:"""
+
+    __doc__ = f"{__doc__} {_FINDINGS}"
 
     entities: list[str] = dspy.InputField(
         desc="Name, or name: description where the statements lack it; most connected first."
@@ -60,33 +101,44 @@ class WriteReport(dspy.Signature):
 
 
 class WriteReports(TailoredStep):
-    """A community's entities and statements → its report."""
+    """A community's entities and statements → its report. With `sparing`, a few statements are quoted instead."""
 
     step = "report"
     role = "report"
     task = WriteReport
     own_language = "the statements' language"
 
+    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
+        super().__init__(models, tailoring)
+        self.sparing = sparing
+
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
         """The report that needs no model; None where one is to be asked."""
         if self.is_offline:
             return report_offline(entities, statements)
-        return _quoting(entities, statements, statements) if is_small(entities, statements) else None
+        few = self.sparing and len(statements) <= FEW_STATEMENTS
+        return _quoting(entities, statements, statements) if few else None
 
     async def run(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
         if self.is_offline:
             return report_offline(entities, statements)
         prediction = await self.acall(
-            entities=_introduced(entities[:MOST_ENTITIES], statements),
+            entities=_introduced(entities, statements),
             statements=[f"[{statement.number}] {statement.text}" for statement in statements],
         )
         report: ReportWritten = prediction.report
         return report
 
-
-def is_small(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> bool:
-    """Whether quoting every statement makes the whole report."""
-    return len(statements) <= FEW_STATEMENTS or (len(entities) <= FEW_ENTITIES and len(statements) <= MAX_FINDINGS)
+    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """A finding that cites no statement that was given is told once."""
+        report, given = outputs["report"], inputs["statements"]
+        if isinstance(report, ReportWritten) and isinstance(given, list):
+            known = {int(match[1]) for one in given if (match := _NUMBER.match(one))}
+            strays = [finding.summary[:60] for finding in report.findings if not known & set(finding.statements)]
+            if strays:
+                raise Doubtful(
+                    f"the finding {strays[0]!r} cites no number of a statement that is given.", dict(outputs)
+                )
 
 
 def _introduced(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> list[str]:
@@ -125,9 +177,9 @@ def _quoting(
 
 
 def _cover(statements: Sequence[StatementGiven]) -> list[StatementGiven]:
-    """Up to MAX_FINDINGS statements; each adds the most entities not covered yet, degree breaks ties."""
+    """Up to MOST_QUOTED statements; each adds the most entities not covered yet, degree breaks ties."""
     left, covered, chosen = list(statements), set[str](), list[StatementGiven]()
-    while left and len(chosen) < MAX_FINDINGS:
+    while left and len(chosen) < MOST_QUOTED:
         best = max(left, key=lambda s: (len(set(s.entities) - covered), s.degree, -len(s.text), -s.number))
         if chosen and not set(best.entities) - covered:
             break

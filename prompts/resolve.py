@@ -4,11 +4,12 @@ Offline by a scored rule: how alike the names are, the kinds, what is said of bo
 many pairs in one call; what it leaves out is decided by the rule.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
+from prompts.engine.messages import Doubtful
 from prompts.engine.step import Step
 from prompts.language.defined import contradict, defined_as
 from prompts.language.likeness import Numbers, alike, numbers_said, opposed, unmatched, words_of
@@ -55,22 +56,42 @@ class Decided(BaseModel):
 class Verdict(BaseModel):
     """The decision on one pair."""
 
-    pair: int
-    reason: str = Field(description="A few words.")
+    pair: int = Field(description="Its number.")
+    reason: str = Field(description="One sentence.")
     same: bool
 
 
 class Verdicts(BaseModel):
-    """A verdict for every pair."""
+    """A verdict for every pair, in their order."""
 
     verdicts: list[Verdict] = Field(default_factory=list)
 
 
 class ResolveNames(dspy.Signature):
-    """For each pair, decide whether both names mean one and the same thing. Judge by what is said of them; similar
-    names, relatives, parts and versions are not the same. Without a sign that they are the same, they are not."""
+    """The entities of a knowledge graph were named in different passages, and each of these pairs of names may mean one
+    and the same thing. Decide for every pair. What you join becomes one entity with the facts of both, and what you
+    leave apart stays two: a false join mixes up two things for every later question, a missed one splits what is known
+    of one thing. When in doubt, leave apart.
 
-    pairs: list[str] = dspy.InputField(desc="[number] name (kind): what is said; and the same of the other name.")
+    - same: true where both names mean one thing: a name with and without a middle name, a spelling slip, another
+    script or transcription, a short or former name, an abbreviation, a title or legal form more or less. What is said
+    of both must fit together, and something besides the likeness of the names must speak for it: the same role,
+    place, date, number, work, or the same rare names beside both.
+    - same: false for relatives, namesakes, a person and what is named after that person, a whole and its part, a firm
+    and its branch, a place and an event there, editions and models ("Report 2023", "Report 2024"), things that are
+    alike or work together, and wherever what is said contradicts (other birth years, professions, countries).
+    Different kinds alone decide nothing: readers label one thing differently.
+    - Where nothing is said of either, the names alone decide: true only if one is plainly a written form of the other.
+    - reason: first what speaks for it and against it, in one sentence that a person who checks the graph understands.
+
+    Examples. "Edda Quist (person): founded Harrow Mill | E. Quist (person): sold the ruins": true, since both owned the
+    same mill. "Quist (person): a surveyor in 1960" beside her: false, another trade and ninety years later.
+    "水利局 (organisation): 2016年建成南溪抽水站 | 县水利局 (organisation): 管理南溪抽水站": true, the same station.
+    "南溪抽水站 (place) | 北溪抽水站 (place)": false, two places."""
+
+    pairs: list[str] = dspy.InputField(
+        desc="[number] name (kind): what is said; the same of the other name; rare names that stand beside both."
+    )
     decided: Verdicts = dspy.OutputField()
 
 
@@ -94,6 +115,14 @@ class Resolve(Step):
             else decide(pair)
             for number, pair in enumerate(pairs)
         ]
+
+    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """What is left out is asked for once more; then the rule stands in for it."""
+        decided, pairs = outputs["decided"], inputs["pairs"]
+        if isinstance(decided, Verdicts) and isinstance(pairs, list):
+            left = sorted(set(range(len(pairs))) - {one.pair for one in decided.verdicts})
+            if left:
+                raise Doubtful(f"it gives no verdict on the pairs {', '.join(map(str, left))}.", dict(outputs))
 
 
 def _shown(number: int, pair: Pair) -> str:

@@ -13,7 +13,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import Step
+from prompts.engine.step import Step, told
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
 from prompts.structures.checks import StructureName, numbered, unverified
@@ -191,7 +191,7 @@ class Structurize(Step):
 
     def __init__(self, models: Models, structure: StructureName = "table") -> None:
         super().__init__(models)
-        self.signature = self.forms.get(structure, BuildTable)
+        self.signature = told(self.forms.get(structure, BuildTable), models.instructions.get(self.step, ""))
         self.structure = structure
 
     async def run(self, evidence: Sequence[Evidence], wanted: str) -> list[Built]:

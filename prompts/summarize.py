@@ -1,15 +1,21 @@
-"""What is one entity, in a few sentences, from all that was said of it? (GraphRAG 2.3; LightRAG `Prof`)
+"""What one entity is, and how two entities are tied, from all that was said of them (GraphRAG 2.3; LightRAG `Prof`).
 
-Cheap first: few short statements are a description already; a model is asked where there are many, or long ones.
+A model is spared where few short statements are a description already: joined, they are no longer than one.
 """
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import dspy
+from pydantic import BaseModel, Field
 
 from prompts.engine.calls import rough_tokens
+from prompts.engine.messages import Doubtful
+from prompts.engine.models import Models
 from prompts.language.words import fold
 from prompts.tailoring.step import TailoredStep
+from prompts.tailoring.values import UNTAILORED, Tailoring
 
 MAX_SENTENCES = 3
 MAX_LENGTH = 500
@@ -21,33 +27,163 @@ _DEFINES = re.compile(r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|we
 
 
 class SummarizeEntity(dspy.Signature):
-    """Say what the entity is, from the statements alone, in the statements' language. Keep every figure and date; name
-    contradictions."""
+    """Passages of a collection were read one by one, and each has left a statement about the same entity. Write the one
+    description of that entity that readers of a knowledge graph get to see instead of the statements, in the
+    statements' language.
+
+    - Begin with what the entity is, under the name that is given; then what the statements tell, the lasting and
+    defining before the passing, events in the order of time.
+    - Keep every figure, date, name and condition of the statements, written as they write them. Say once what several
+    of them say.
+    - Where statements contradict each other, give both sides and say that they differ; where one is later or more
+    exact, say which. Do not choose one in silence.
+    - A statement that speaks of another thing of the same name is told as such ("Another ...").
+    - Add nothing that you know besides. What the statements doubt, deny or plan stays doubted, denied or planned.
+    - The text stands alone: full sentences, names for pronouns, no mention of statements or passages. Two to six
+    sentences are usual; where much is said, more, in one paragraph."""
 
     name: str = dspy.InputField()
     statements: list[str] = dspy.InputField()
-    description: str = dspy.OutputField(desc="At most four sentences that stand on their own.")
+    description: str = dspy.OutputField()
+
+
+class RelationDescribed(BaseModel):
+    """The one description of a relation, and themes to find it by."""
+
+    relation: int = Field(description="Its number.")
+    description: str = Field(min_length=1)
+    keys: list[str] = Field(default_factory=list)
+
+
+class RelationsDescribed(BaseModel):
+    """One for every relation, in their order."""
+
+    relations: list[RelationDescribed] = Field(default_factory=list)
+
+
+class SummarizeRelations(dspy.Signature):
+    """Passages of a collection were read one by one, and several of them state the same relation between two entities,
+    each in its own way. For every numbered relation write the one description that readers of a knowledge graph get to
+    see instead of the statements, in the statements' language, and the keys that it is found by.
+
+    - description: how source and target are tied, who does what to whom, since when, until when, where, how much. Keep
+    every figure, date, name and condition; say once what several statements say; where they contradict each other, give
+    both sides. Add nothing that you know besides. Full sentences with names for pronouns that stand alone, usually one
+    to four.
+    - keys: two to five words or short phrases under which somebody would look who names neither entity: the themes of
+    the relation, and the wider field that its two ends belong to ("flood control", "family firms"). No names."""
+
+    relations: list[str] = dspy.InputField(desc="[number] source -[predicate]-> target, then a statement a line.")
+    described: RelationsDescribed = dspy.OutputField()
 
 
 class Summarize(TailoredStep):
-    """The statements about an entity → one description."""
+    """The statements about an entity → one description. With `sparing`, few short ones are joined instead."""
 
     step = "summarize"
     role = "summarize"
     task = SummarizeEntity
     own_language = "the statements' language"
+    examples = (
+        {
+            "name": "Harrow Mill",
+            "statements": [
+                "Harrow Mill is a flax mill that Edda Quist founded in 1871.",
+                "Harrow Mill burnt down in 1902.",
+                "Harrow Mill employed 240 people in 1899.",
+                "The fire of 1903 destroyed Harrow Mill.",
+            ],
+            "description": "Harrow Mill is a flax mill that Edda Quist founded in 1871. It employed 240 people in 1899 "
+            "and was destroyed by fire, in 1902 by one account and in 1903 by another.",
+        },
+    )
+
+    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
+        super().__init__(models, tailoring)
+        self.sparing = sparing
+        if tailoring.language:
+            self.demos = []
 
     def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
         """The description that needs no model; None where one is to be asked."""
         if self.is_offline:
             return summarize_offline(name, statements)
-        return " ".join(ranked(name, statements)) if is_short(statements) else None
+        return " ".join(ranked(name, statements)) if self.sparing and is_short(statements) else None
 
     async def run(self, name: str, statements: tuple[str, ...]) -> str:
         if self.is_offline:
             return summarize_offline(name, statements)
         prediction = await self.acall(name=name, statements=list(statements))
         return str(prediction.description)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A relation with all that is stated of it."""
+
+    source: str
+    predicate: str
+    target: str
+    statements: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [f"{self.source} -[{self.predicate}]-> {self.target}", *(f"- {one}" for one in self.statements)]
+        )
+
+
+class DescribeRelations(TailoredStep):
+    """Several relations with what is stated of each → a description and keys for each that a model gave one."""
+
+    step = "relate"
+    role = "summarize"
+    task = SummarizeRelations
+    own_language = "the statements' language"
+    examples = (
+        {
+            "relations": [
+                "[0] Edda Quist -[founded]-> Harrow Mill\n- Edda Quist founded Harrow Mill in 1871.\n"
+                "- With a loan from her brother, Edda Quist set up Harrow Mill.",
+                "[1] 水利局 -[管理]-> 南溪抽水站\n- 水利局自2016年起管理南溪抽水站。\n"
+                "- 水利局每年为南溪抽水站拨款40万元。",
+            ],
+            "described": RelationsDescribed(
+                relations=[
+                    RelationDescribed(
+                        relation=0,
+                        description="Edda Quist founded Harrow Mill in 1871 with a loan from her brother.",
+                        keys=["founding of firms", "textile industry", "family loans"],
+                    ),
+                    RelationDescribed(
+                        relation=1,
+                        description="水利局自2016年起管理南溪抽水站，每年为其拨款40万元。",
+                        keys=["防洪", "公共设施管理", "财政拨款"],
+                    ),
+                ]
+            ),
+        },
+    )
+
+    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
+        super().__init__(models, tailoring)
+        self.sparing = sparing
+        if tailoring.language:
+            self.demos = []
+
+    async def run(self, relations: Sequence[Stated]) -> list[RelationDescribed | None]:
+        """In the order of the relations; None for one that the model left out twice."""
+        shown = [f"[{number}] {one}" for number, one in enumerate(relations)]
+        described: RelationsDescribed = (await self.acall(relations=shown)).described
+        by_number = {one.relation: one for one in described.relations}
+        return [by_number.get(number) for number in range(len(relations))]
+
+    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """What is left out is asked for once more."""
+        described, given = outputs["described"], inputs["relations"]
+        if isinstance(described, RelationsDescribed) and isinstance(given, list):
+            left = sorted(set(range(len(given))) - {one.relation for one in described.relations})
+            if left:
+                raise Doubtful(f"it says nothing of the relations {', '.join(map(str, left))}.", dict(outputs))
 
 
 def is_short(statements: tuple[str, ...]) -> bool:

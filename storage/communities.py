@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from storage.database import Database, Parameter, selection
 from storage.errors import StorageError
-from storage.records import Community, Finding, Record, Report
+from storage.records import Community, Finding, Record, Report, TextSpan
 
-_FINDING = "community, summary, explanation, document, start_at, end_at"
+_FINDING = "community, ordinal, summary, explanation, document, start_at, end_at"
 
 
 class _StoredReport(Record):
@@ -21,8 +21,16 @@ class _StoredReport(Record):
     stale: float
 
 
-class _StoredFinding(Finding):
+class _StoredFinding(Record):
+    """A finding at one of its places; one with several places has a row for each."""
+
     community: str
+    ordinal: int
+    summary: str
+    explanation: str
+    document: str
+    start: int
+    end: int
 
 
 class ReportSizes(Record):
@@ -37,7 +45,8 @@ class ReportSizes(Record):
 _SIZES = """
     WITH roots AS (SELECT community, length(title) + length(summary) AS signs FROM reports
                    WHERE level = (SELECT min(level) FROM reports)),
-         said AS (SELECT community, sum(length(summary)) AS signs FROM findings GROUP BY community)
+         said AS (SELECT community, sum(length(summary)) AS signs
+                  FROM (SELECT DISTINCT community, ordinal, summary FROM findings) GROUP BY community)
     SELECT count(*) AS reports, coalesce(avg(roots.signs + coalesce(said.signs, 0)), 0) AS signs,
            (SELECT count(DISTINCT document) FROM findings) AS documents
     FROM roots LEFT JOIN said USING (community)
@@ -96,12 +105,16 @@ class CommunityReader:
         columns = ", ".join(_StoredReport.model_fields)
         sql = f"SELECT {columns} FROM reports WHERE {where} ORDER BY level, community"
         stored = self._db.records(_StoredReport, sql, parameters)
-        findings: dict[str, list[Finding]] = defaultdict(list)
+        findings: dict[str, dict[int, list[_StoredFinding]]] = defaultdict(lambda: defaultdict(list))
         of_these, ids = selection("community", [row.community for row in stored])
-        sql = f"SELECT {_FINDING} FROM findings WHERE {of_these} ORDER BY community, ordinal"
+        # The places of a finding stand in the order in which they were written.
+        sql = f"SELECT {_FINDING} FROM findings WHERE {of_these} ORDER BY community, ordinal, rowid"
         for row in self._db.records(_StoredFinding, sql, ids):
-            findings[row.community].append(Finding(**row.model_dump(exclude={"community"})))
-        return [Report(**row.model_dump(), findings=tuple(findings[row.community])) for row in stored]
+            findings[row.community][row.ordinal].append(row)
+        return [
+            Report(**row.model_dump(), findings=tuple(map(_finding, findings[row.community].values())))
+            for row in stored
+        ]
 
 
 class CommunityWriter(CommunityReader):
@@ -114,21 +127,21 @@ class CommunityWriter(CommunityReader):
 
         A report of no community is refused.
         """
-        findings = [(r.community, ordinal, f) for r in reports for ordinal, f in enumerate(r.findings)]
+        findings = [
+            _StoredFinding(
+                community=report.community, ordinal=ordinal, summary=finding.summary, explanation=finding.explanation,
+                document=place.document, start=place.start, end=place.end,
+            )
+            for report in reports
+            for ordinal, finding in enumerate(report.findings)
+            for place in finding.places
+        ]  # fmt: skip
         with self._db.transaction():
             for table in ("communities", "reports", "findings"):
                 self._db.delete(table, "id" if table == "communities" else "community", outdated)
             self._db.insert_records("communities", communities, ("id", "level", "parent", "members"))
             self._db.insert_records("reports", reports, tuple(_StoredReport.model_fields))
-            self._db.insert_records(
-                "findings",
-                [finding for _, _, finding in findings],
-                tuple(Finding.model_fields),
-                {
-                    "community": [community for community, _, _ in findings],
-                    "ordinal": [ordinal for _, ordinal, _ in findings],
-                },
-            )
+            self._db.insert_records("findings", findings, tuple(_StoredFinding.model_fields))
             strays = self._db.strings(
                 "SELECT community FROM reports WHERE community NOT IN (SELECT id FROM communities)"
             )
@@ -145,6 +158,12 @@ class CommunityWriter(CommunityReader):
                 "unnest(?::VARCHAR[]) AS parent) AS new WHERE communities.parent = new.id",
                 [ids, [parents[one] for one in ids]],
             )
+
+
+def _finding(rows: Sequence[_StoredFinding]) -> Finding:
+    first = rows[0]
+    more = tuple(TextSpan(document=row.document, start=row.start, end=row.end) for row in rows[1:])
+    return Finding(**first.model_dump(exclude={"community", "ordinal"}), more=more)
 
 
 def _at(level: int | None, community: str | None) -> tuple[str, list[Parameter]]:

@@ -172,14 +172,28 @@ class Community(Record):
     members: tuple[str, ...]
 
 
+class TextSpan(Record):
+    """A span of a document's text."""
+
+    document: str
+    start: int
+    end: int
+
+
 class Finding(Record):
-    """One statement of a report with the place that shows it."""
+    """One insight of a report with the place that shows it best, and the other places that it rests on (`more`)."""
 
     summary: str
     explanation: str
     document: str
     start: int
     end: int
+    more: tuple[TextSpan, ...] = ()
+
+    @property
+    def places(self) -> tuple[TextSpan, ...]:
+        """All places that it rests on, the telling one first."""
+        return (TextSpan(document=self.document, start=self.start, end=self.end), *self.more)
 
 
 class Report(Record):

@@ -53,7 +53,8 @@ _QUERIES: dict[Kind, str] = {
     "reports": """
         SELECT r.community AS id, r.title AS label, r.title, r.summary, r.rating::VARCHAR AS rating,
                coalesce(list(f.summary ORDER BY f.ordinal) FILTER (f.summary IS NOT NULL), []) AS findings
-        FROM reports AS r LEFT JOIN findings AS f ON f.community = r.community
+        FROM reports AS r LEFT JOIN (SELECT DISTINCT community, ordinal, summary FROM findings) AS f
+             ON f.community = r.community
         GROUP BY r.community, r.title, r.summary, r.rating
     """,
 }

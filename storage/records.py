@@ -54,6 +54,7 @@ from storage.graph_records import (
     RelationMention,
     RelationRow,
     Report,
+    TextSpan,
 )
 from storage.record import Record, content_id
 
@@ -85,6 +86,7 @@ __all__ = [
     "Grounding",
     "IndexReport",
     "JudgedPassage",
+    "KeptPrompts",
     "Mention",
     "MentionRow",
     "Mode",
@@ -109,6 +111,7 @@ __all__ = [
     "StepUsage",
     "StructureType",
     "SubQuestion",
+    "TextSpan",
     "Trace",
     "TriggerDecision",
     "Triple",
@@ -231,8 +234,17 @@ class DocumentCounts(Record):
     unchanged: int = 0
 
 
+class KeptPrompts(Record):
+    """Steps whose prompts this version of the program words otherwise than the one that made the index, which stays as
+    it was made: how much of what models made that is (`share`), and about how many calls it takes to make it anew."""
+
+    steps: tuple[str, ...]
+    share: float
+    calls: int
+
+
 class IndexReport(Record):
-    """What an index run did."""
+    """What an index run did. `kept_prompts`: what `--remake` would make anew; None where there is nothing."""
 
     generation: int
     published: bool
@@ -247,3 +259,4 @@ class IndexReport(Record):
     dead_letters: int
     usage: Usage
     seconds: float
+    kept_prompts: KeptPrompts | None = None

@@ -69,7 +69,7 @@ CREATE TABLE reports (
     community VARCHAR NOT NULL, level INTEGER NOT NULL, title VARCHAR NOT NULL, summary VARCHAR NOT NULL, rating DOUBLE NOT NULL,
     rating_reason VARCHAR NOT NULL, inputs VARCHAR NOT NULL, stale DOUBLE NOT NULL
 );
-CREATE TABLE findings (
+CREATE TABLE findings (  -- a row for each place that shows it: `summary` and `explanation` stand in all
     community VARCHAR NOT NULL, ordinal INTEGER NOT NULL, summary VARCHAR NOT NULL, explanation VARCHAR NOT NULL,
     document VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL
 );
@@ -77,6 +77,7 @@ CREATE TABLE findings (
 -- how names were resolved, so that the next run sees which things a change touches
 CREATE TABLE resolutions (document VARCHAR NOT NULL, name_key VARCHAR NOT NULL, thing VARCHAR NOT NULL, why VARCHAR NOT NULL);
 CREATE TABLE decisions (pair VARCHAR NOT NULL, same BOOLEAN NOT NULL, reason VARCHAR NOT NULL);  -- a model's
+CREATE TABLE descriptions (item VARCHAR NOT NULL, inputs VARCHAR NOT NULL);  -- of which entity or relation a model wrote
 
 -- what people changed by hand: it is carried over from generation to generation
 CREATE TABLE edits (id INTEGER NOT NULL, edit VARCHAR NOT NULL);  -- `edit` is JSON text

@@ -14,6 +14,7 @@ from storage.chroma import FetchVectors, Window, build
 from storage.chroma_server import ChromaServer
 from storage.communities import CommunityWriter
 from storage.database import Database
+from storage.descriptions import DescriptionWriter
 from storage.documents import DocumentWriter
 from storage.edits import EditWriter
 from storage.errors import StorageError
@@ -66,6 +67,7 @@ class Staging:
         self.meta = MetaWriter(self._db)
         self.edits = EditWriter(self._db)
         self.resolutions = ResolutionWriter(self._db)
+        self.descriptions = DescriptionWriter(self._db)
 
     def __enter__(self) -> "Staging":
         return self

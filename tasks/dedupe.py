@@ -28,8 +28,9 @@ __all__ = ["Before", "Graph", "build_graph", "dedupe", "name_key", "predicate_ke
 class Graph(Record):
     """Entities and relations with every place that names them, why names were joined, and what is claimed.
 
-    `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents. An entity
-    has a description already where somebody wrote one; `dead_letters` are decisions that a model refused.
+    `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents, and
+    `statements` the same for each relation that has several. An entity has a description already where somebody wrote
+    one; `dead_letters` are decisions that a model refused.
 
     With `touched` these are only the entities of that list which there (still) are, with what touches them; of those in
     `lost` something may have gone or changed, to the others was only added. None says that it is all of the graph.
@@ -43,6 +44,7 @@ class Graph(Record):
     relations: tuple[Relation, ...]
     relation_occurrences: tuple[Occurrence, ...]
     evidence: Mapping[str, tuple[str, ...]]
+    statements: Mapping[str, tuple[str, ...]] = {}
     claims: tuple[Claim, ...] = ()
     dead_letters: tuple[DeadLetter, ...] = ()
     touched: tuple[str, ...] | None = None
@@ -57,11 +59,12 @@ class Graph(Record):
 class Before:
     """The resolution of the last generation; `documents` are those with extractions that came, went or changed.
 
-    `failed` are entities whose description is to be tried again.
+    `places` None: the whole graph is made anew. `failed` are entities whose description is to be tried again,
+    `decisions` a model's, by the hash of pair, model and prompt.
     """
 
-    places: Mapping[Place, Went]
-    documents: Collection[str]
+    places: Mapping[Place, Went] | None
+    documents: Collection[str] = ()
     failed: Collection[str] = ()
     decisions: Mapping[str, Verdict] = field(default_factory=dict)
 
@@ -110,12 +113,13 @@ def _graph(
 ) -> Graph:
     resolved, given = edited(resolve(prepared, decided), edits)
     places = _places(resolved, given)
-    touched = None if before is None else _touched(before, places)
+    touched = None if before is None or before.places is None else _touched(before, before.places, places)
     made = assemble(found, prepared.documents, resolved, given, touched.groups if touched else None)
     return Graph(
         entities=made.entities, aliases=made.aliases, entity_occurrences=made.entity_occurrences,
         relations=made.relations, relation_occurrences=made.relation_occurrences, evidence=made.evidence,
-        claims=made.claims, strengths=made.strengths, size=len({group for group, _ in places.values()}), places=places,
+        statements=made.statements, claims=made.claims, strengths=made.strengths,
+        size=len({group for group, _ in places.values()}), places=places,
         touched=tuple(sorted(map(entity_id, touched.groups))) if touched else None,
         lost=tuple(sorted(map(entity_id, touched.lost))) if touched else (),
     )  # fmt: skip
@@ -140,12 +144,10 @@ class _Touched:
     lost: set[str]
 
 
-def _touched(before: Before, places: Mapping[Place, Went]) -> _Touched:
-    lost = {
-        then[0] for place, then in before.places.items() if place[0] in before.documents or places.get(place) != then
-    }
+def _touched(before: Before, earlier: Mapping[Place, Went], places: Mapping[Place, Went]) -> _Touched:
+    lost = {then[0] for place, then in earlier.items() if place[0] in before.documents or places.get(place) != then}
     groups = lost | {
-        went[0] for place, went in places.items() if place[0] in before.documents or before.places.get(place) != went
+        went[0] for place, went in places.items() if place[0] in before.documents or earlier.get(place) != went
     }
     if before.failed:
         groups |= {group for group, _ in places.values() if entity_id(group) in before.failed}
@@ -182,7 +184,7 @@ async def dedupe(
 
 
 def _hash(pair: Pair, resolver: Resolve) -> str:
-    return content_id("dec", resolver.models.name(resolver.role), pair.model_dump_json())
+    return content_id("dec", resolver.author, pair.model_dump_json())
 
 
 async def _decide(pairs: Sequence[Pair], resolver: Resolve) -> tuple[dict[Pair, Decided], DeadLetter | None]:

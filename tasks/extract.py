@@ -22,7 +22,8 @@ from storage.records import (
 from tasks.step import step
 from tasks.together import together
 
-EXTRACTOR_VERSION = "3"
+# Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
+READER_VERSION = "3"
 _APOSTROPHE = re.compile("['’]")
 _WORD = re.compile(r"\w+")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."
@@ -43,9 +44,10 @@ class Extracts(Record):
     dead_letters: tuple[DeadLetter, ...]
 
 
-def extraction_inputs(chunk: Chunk, model: str) -> str:
-    """The hash of all that an extraction depends on; the same hash never needs to be extracted again."""
-    return content_id("inp", EXTRACTOR_VERSION, model, chunk.kind, chunk.title, chunk.text, str(chunk.ordinal == 0))
+def extraction_inputs(chunk: Chunk, author: str) -> str:
+    """The hash of all that an extraction depends on; the same hash never needs to be extracted again. `author`: see
+    `Step.author`."""
+    return content_id("inp", READER_VERSION, author, chunk.kind, chunk.title, chunk.text, str(chunk.ordinal == 0))
 
 
 def find_name(text: str, name: str) -> tuple[int, int] | None:

@@ -24,19 +24,23 @@ Told = Callable[[int, int], None]
 
 
 def _finish(community: Community, written: ReportWritten, sources: Sequence[Source], inputs: str) -> Report:
-    """Bind findings to places; a number that was not given is dropped, and a finding left without any with it."""
+    """Bind each finding to all places of the statements that it cites; a number that was not given is dropped, and a
+    finding left without any with it: it rests on nothing."""
     by_number = {source.given.number: source for source in sources}
     findings = []
     for finding in written.findings:
-        source = next((by_number[number] for number in finding.statements if number in by_number), None)
-        if source is not None:
+        cited = [by_number[number] for number in finding.statements if number in by_number]
+        places = list(dict.fromkeys(place for source in cited for place in source.places))
+        if places:
+            first, *more = places
             findings.append(
                 Finding(
                     summary=finding.summary,
                     explanation=finding.explanation,
-                    document=source.document,
-                    start=source.start,
-                    end=source.end,
+                    document=first.document,
+                    start=first.start,
+                    end=first.end,
+                    more=tuple(more),
                 )
             )
     return Report(

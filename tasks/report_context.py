@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from prompts.language.tokens import count_tokens
 from prompts.report import StatementGiven
-from storage.records import Chunk, Claim, Community, Entity, Occurrence, Record, Relation, Report, content_id
+from storage.records import Chunk, Claim, Community, Entity, Occurrence, Record, Relation, Report, TextSpan, content_id
 
 _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 
@@ -34,6 +34,12 @@ class Source(Record):
     document: str
     start: int
     end: int
+    more: tuple[TextSpan, ...] = ()
+
+    @property
+    def places(self) -> tuple[TextSpan, ...]:
+        """All places that say it, the telling one first."""
+        return (TextSpan(document=self.document, start=self.start, end=self.end), *self.more)
 
 
 class Context(Record):
@@ -68,6 +74,7 @@ class _Edge:
     start: int
     end: int
     report: str = ""
+    more: tuple[TextSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +176,18 @@ class Desk:
 
     def _edge(self, relation: Relation) -> _Edge:
         places = self._places[relation.id]
-        # Of several statements that one is cited whose words are given.
-        place = places[0]
-        if len(places) > 1:
-            place = next((one for one in places if relation.description in self._quoted(one)), place)
+        # Of several statements that one is cited whose words are given; a description in a model's words rests on all.
+        place, more = places[0], places[1:]
+        if more and (quoted := next((one for one in places if relation.description in self._quoted(one)), None)):
+            place, more = quoted, []
         text = relation.description or self._quoted(place)
         ends = (relation.source, relation.target)
-        return _Edge(text, ends, self._degree(relation), self._chunks[place.chunk].document, place.start, place.end)
+        rest = tuple(map(self._span, more)) if relation.description else ()
+        first = self._span(place)
+        return _Edge(text, ends, self._degree(relation), first.document, first.start, first.end, more=rest)
+
+    def _span(self, place: Occurrence) -> TextSpan:
+        return TextSpan(document=self._chunks[place.chunk].document, start=place.start, end=place.end)
 
     def _quoted(self, place: Occurrence | Claim) -> str:
         chunk = self._chunks[place.chunk]
@@ -246,19 +258,19 @@ class Desk:
         members = [(report.title, report.summary) for report in elements.reports]
         members += [(self._entities[one].name, self._entities[one].description) for one in elements.members]
         edges = [
-            _Edge(finding.explanation, (), 0, finding.document, finding.start, finding.end, report.title)
+            _Edge(finding.explanation, (), 0, finding.document, finding.start, finding.end, report.title, finding.more)
             for report in elements.reports
             for finding in report.findings
         ]
         sources = tuple(self._source(edge, number) for number, edge in enumerate([*edges, *elements.edges], 1))
-        said = [(s.given.text, s.given.entities, s.given.degree, s.document, s.start, s.end) for s in sources]
+        said = [(s.given.text, s.given.entities, s.given.degree, s.document, s.start, s.end, *s.more) for s in sources]
         inputs = content_id("inp", model, repr(members), repr(said))
         return Context(members=tuple(members), sources=sources, inputs=inputs)
 
     def _source(self, edge: _Edge, number: int) -> Source:
         names = (edge.report,) if edge.report else tuple(self._entities[end].name for end in edge.ends)
         given = StatementGiven(number=number, text=edge.text, entities=names, degree=edge.degree)
-        return Source(given=given, document=edge.document, start=edge.start, end=edge.end)
+        return Source(given=given, document=edge.document, start=edge.start, end=edge.end, more=edge.more)
 
     def _tokens(self, texts: Sequence[str]) -> int:
         new = [text for text in dict.fromkeys(texts) if text not in self._counted]

@@ -243,7 +243,8 @@ def model_server() -> Iterator[Server]:
 
 @pytest.mark.parametrize(("step", "inputs"), [(ExtractWithClaims, ExtractGraph), (GleanWithClaims, GleanGraph)])
 def test_a_prompt_for_claims_reads_like_the_golden_one(step: type[Step], inputs: type[Signature]) -> None:
-    messages = conversation(step.step, step.task, step.wire, (), INPUTS[inputs])
+    made = step(Models.offline())
+    messages = conversation(made.step, made.signature, made.wire, made.demos, INPUTS[inputs])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert rendered == (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")
 

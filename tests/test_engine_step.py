@@ -16,7 +16,7 @@ from prompts.engine.step import Step
 from prompts.engine.wire import conversation
 from prompts.extract import Extract, Extracted, ExtractGraph, Glean, GleanGraph
 from prompts.report import ReportWritten, StatementGiven, WriteReport, WriteReports
-from prompts.summarize import Summarize, SummarizeEntity
+from prompts.summarize import DescribeRelations, Summarize, SummarizeEntity, SummarizeRelations
 
 GOLDEN = Path(__file__).parent / "golden"
 INPUTS: dict[type[dspy.Signature], dict[str, Any]] = {
@@ -26,6 +26,9 @@ INPUTS: dict[type[dspy.Signature], dict[str, Any]] = {
         "passage": "It was designed by Tomas Reyd.",
         "kinds": ["person", "place"],
         "known": ["Orla Bridge"],
+    },
+    SummarizeRelations: {
+        "relations": ["[0] Tomas Reyd -[designed]-> Orla Bridge\n- Tomas Reyd designed it.\n- He did."]
     },
     SummarizeEntity: {"name": "Orla Bridge", "statements": ["Orla Bridge is old.", "It opened in 1931."]},
     WriteReport: {"entities": ["Orla Bridge: an arch"], "statements": ["[1] Orla Bridge was designed by Tomas Reyd."]},
@@ -66,7 +69,7 @@ async def test_summarize_and_reports_return_typed_records() -> None:
     summarize.lm = model({"description": "An arch."})
     finding = {"summary": "s", "explanation": "e", "statements": [1]}
     write.lm = model(
-        {"report": {"title": "T", "summary": "S", "rating": 3, "rating_reason": "r", "findings": [finding]}}
+        {"report": {"title": "T", "summary": "S", "findings": [finding], "rating_reason": "r", "rating": 3}}
     )
     assert await summarize.run("Orla Bridge", ("a", "b")) == "An arch."
     report = await write.run([("A", "b")], [StatementGiven(number=1, text="t", entities=("A",), degree=1)])
@@ -133,8 +136,9 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     ]
 
 
-@pytest.mark.parametrize("step", [Extract, Glean, Summarize, WriteReports])
+@pytest.mark.parametrize("step", [Extract, Glean, Summarize, DescribeRelations, WriteReports])
 def test_a_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
-    messages = conversation(step.step, step.task, step.wire, (), INPUTS[step.task])
+    made = step(Models.offline())
+    messages = conversation(made.step, made.signature, made.wire, made.demos, INPUTS[step.task])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert rendered == (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")

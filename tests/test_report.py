@@ -6,9 +6,10 @@ import dspy
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
-from prompts.report import MAX_FINDINGS, StatementGiven, WriteReports, report_offline
+from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
 from storage.records import Chunk, Community, Entity, Occurrence, Relation
 from tasks.report import Evidence, report
+from tasks.report_context import Desk
 
 GOLDEN = Path(__file__).parent / "golden"
 SENTENCES = (
@@ -75,7 +76,7 @@ async def test_numbers_that_a_model_makes_up_are_dropped_with_their_findings() -
         return {"summary": "s", "explanation": "e", "statements": list(numbers)}
 
     written = {
-        "title": "T", "summary": "S", "rating": 5, "rating_reason": "r", "findings": [finding(99), finding(99, 2)],
+        "title": "T", "summary": "S", "findings": [finding(99), finding(99, 2)], "rating_reason": "r", "rating": 5,
     }  # fmt: skip
     writer = WriteReports(Models.offline())
     writer.lm = DummyLM([{"report": written}], adapter=dspy.JSONAdapter())
@@ -122,7 +123,7 @@ async def test_a_description_that_a_statement_holds_is_not_sent_twice() -> None:
 def test_statements_are_chosen_to_cover_the_entities() -> None:
     given = [StatementGiven(number=n, text=f"s{n}", entities=(f"a{n}", f"b{n}"), degree=n) for n in range(20)]
     chosen = report_offline([("a", "")], given).findings
-    assert [finding.statements for finding in chosen] == [[19 - n] for n in range(MAX_FINDINGS)]
+    assert [finding.statements for finding in chosen] == [[19 - n] for n in range(MOST_QUOTED)]
     twice = [given[3], given[3].model_copy(update={"number": 4})]
     assert len(report_offline([("a", "")], twice).findings) == 1
 
@@ -134,3 +135,43 @@ def test_a_report_offline_reads_like_the_golden_one() -> None:
     ]
     written = report_offline([(name, "") for name in NAMES], given).model_dump_json(indent=2) + "\n"
     assert written == (GOLDEN / "report_offline.json").read_text(encoding="utf-8")
+
+
+async def test_a_finding_keeps_every_place_that_it_cites_and_no_finding_is_cut() -> None:
+    def finding(number: int, *numbers: int) -> dict[str, object]:
+        return {"summary": f"s{number}", "explanation": f"A paragraph {number}. " * 9, "statements": list(numbers)}
+
+    written = {
+        "title": "T", "summary": "S", "findings": [finding(0, 4, 2, 1, 99), *[finding(n, 3) for n in range(1, 10)]],
+        "rating_reason": "r", "rating": 5,
+    }  # fmt: skip
+    writer = WriteReports(Models.offline())
+    writer.lm = DummyLM([{"report": written}], adapter=dspy.JSONAdapter())
+    larger = larger_evidence()
+    (found,) = (await report([WHOLE], larger, writer, {})).reports
+    assert [one.summary for one in found.findings] == [f"s{number}" for number in range(10)]
+    assert found.findings[0].explanation == "A paragraph 0. " * 9
+    said = [larger.chunks[0].text[place.start - 50 : place.end - 50] for place in found.findings[0].places]
+    assert len(said) == len(set(said)) == 3
+    assert set(said) <= {*SENTENCES, FOURTH}
+
+
+async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() -> None:
+    evidence = larger_evidence()
+    first = evidence.relations[0].model_copy(update={"description": "Reyd, taught by Korb, made the bridge."})
+    again = evidence.places[1].model_copy(update={"item": first.id})
+    evidence = evidence.model_copy(
+        update={"relations": (first, *evidence.relations[1:]), "places": (*evidence.places, again)}
+    )
+    context = Desk(evidence, [WHOLE], 3000).whole(WHOLE, "offline")
+    assert context is not None
+    (source,) = [one for one in context.sources if one.given.text == first.description]
+    assert [place.start for place in source.places] == [evidence.places[0].start, again.start]
+
+
+async def test_nothing_is_quoted_instead_of_written_where_nothing_is_spared() -> None:
+    written = report_offline([("a", "")], []).model_copy(update={"title": "a model's"}).model_dump()
+    writer = WriteReports(Models.offline(), sparing=False)
+    writer.lm = DummyLM([{"report": written}], adapter=dspy.JSONAdapter())
+    (found,) = (await report([WHOLE], evidence_of(), writer, {})).reports
+    assert found.title == "a model's"

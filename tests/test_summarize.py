@@ -10,12 +10,13 @@ from prompts.summarize import (
     MAX_SENTENCES,
     MOST_JOINED,
     MOST_JOINED_TOKENS,
+    DescribeRelations,
     Summarize,
     summarize_offline,
 )
-from storage.records import Entity
+from storage.records import Entity, Relation
 from tasks.dedupe import Graph
-from tasks.summarize import STATEMENTS_TOKENS, packs, summarize
+from tasks.summarize import STATEMENTS_TOKENS, Known, packs, summarize
 
 
 def graph_of(**evidence: tuple[str, ...]) -> Graph:
@@ -77,3 +78,81 @@ async def test_more_statements_than_fit_are_summarised_in_groups_and_the_summari
 
 def test_a_statement_longer_than_the_limit_is_a_group_of_its_own() -> None:
     assert packs(("a b", "c d e f", "g", "h"), 3) == [("a b",), ("c d e f",), ("g", "h")]
+
+
+# --- relations -------------------------------------------------------------------------------------------------------
+
+LONG = "a long statement " * 40
+
+
+def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> Graph:
+    """One relation for each group of statements."""
+    relations = tuple(
+        Relation(id=f"rel_{n}", source="a", target="b", predicate=f"p{n}", description=min(said, key=len), keys=keys)
+        for n, said in enumerate(statements)
+    )
+    return graph_of(a=("A.",), b=("B.",)).model_copy(
+        update={
+            "relations": relations,
+            "statements": {f"rel_{n}": said for n, said in enumerate(statements) if len(said) > 1},
+        }
+    )
+
+
+def relating(*answers: list[dict[str, object]]) -> tuple[DescribeRelations, DummyLM]:
+    relater = DescribeRelations(Models.offline())
+    model = DummyLM([{"described": {"relations": answer}} for answer in answers], adapter=dspy.JSONAdapter())
+    relater.lm = model
+    return relater, model
+
+
+def described(number: int, text: str, *keys: str) -> dict[str, object]:
+    return {"relation": number, "description": text, "keys": list(keys)}
+
+
+async def test_relations_with_much_to_say_are_described_together_with_their_keys() -> None:
+    relater, model = relating([described(1, "In other words, B.", "k"), described(0, "In other words, A.", "x", "y")])
+    graph = tied(
+        (f"One. {LONG}", "Two."), ("Only this.",), (f"Three. {LONG}", "Four."), ("Short.", "Brief."), keys=("e",)
+    )
+    found = (await summarize(graph, Summarize(Models.offline()), relater)).relations
+    assert len(model.history) == 1
+    assert [one.description for one in found] == [
+        "In other words, A.", "Only this.", "In other words, B.", "Short. Brief.",
+    ]  # fmt: skip
+    assert [one.keys for one in found] == [("x", "y"), ("e",), ("k",), ("e",)]
+
+
+async def test_what_a_model_has_described_is_not_asked_again_until_its_prompt_or_the_statements_change() -> None:
+    relater, model = relating([described(0, "As told.", "k")], [described(0, "Anew.", "k")])
+    graph = tied((f"One. {LONG}", "Two."))
+    first = await summarize(graph, Summarize(Models.offline()), relater)
+    known = {"rel_0": Known(inputs=first.inputs["rel_0"], text="As told.", keys=("k",))}
+    again = await summarize(graph, Summarize(Models.offline()), relater, known)
+    assert (again.relations, again.inputs) == (first.relations, first.inputs)
+    assert len(model.history) == 1
+    more = tied((f"One. {LONG}", "Two.", "Three."))
+    assert (await summarize(more, Summarize(Models.offline()), relater, known)).relations[0].description == "Anew."
+
+
+async def test_offline_a_relation_keeps_its_statement() -> None:
+    graph = tied((f"One. {LONG}", "Two."))
+    found = await summarize(graph, Summarize(Models.offline()), DescribeRelations(Models.offline()))
+    assert (found.relations, found.inputs) == (graph.relations, {})
+
+
+async def test_a_relation_that_a_model_leaves_out_keeps_all_its_statements() -> None:
+    relater, _ = relating([described(1, "B.", "k")])
+    found = (await summarize(tied((LONG, "Two."), (LONG, "Four.")), Summarize(Models.offline()), relater)).relations
+    assert [one.description for one in found] == [f"{LONG} Two.", "B."]
+
+
+async def test_more_statements_of_a_relation_than_fit_are_described_in_groups() -> None:
+    relater, model = relating(*[[described(0, f"Part {n}.", "k")] for n in range(9)])
+    said = tuple(f"Statement {n} says " + "so much more " * 100 for n in range(20))
+    (found,) = (await summarize(tied(said), Summarize(Models.offline()), relater)).relations
+    *parts, last = [str(call["messages"][-1]["content"]) for call in model.history]
+    assert len(parts) > 1
+    assert all(sum(f"Statement {n} says" in text for text in parts) == 1 for n in range(20))
+    assert all(f"Part {n}." in last for n in range(len(parts)))
+    assert found.description == f"Part {len(parts)}."

@@ -6,8 +6,9 @@ from argparse import Namespace
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
+from flows.remaking import in_words
 from flows.usage import in_short
-from storage.records import IndexReport
+from storage.records import IndexReport, KeptPrompts
 from storage.spending import Budget
 
 SHOWN_SKIPPED = 10
@@ -26,7 +27,20 @@ def index(options: Namespace, screen: Screen) -> int:
         screen.json(report)
     else:
         show(report, screen)
+        if report.kept_prompts:
+            _show_kept(report.kept_prompts, options, screen)
     return 0
+
+
+def _show_kept(kept: KeptPrompts, options: Namespace, screen: Screen) -> None:
+    """What --remake would do, with the forecast of what it takes."""
+    from flows.cli.plan import used
+    from flows.forecasting import forecast
+    from flows.indexing import IndexOptions
+
+    found = asyncio.run(forecast(options.sources, IndexOptions(remake=True), runtime_of(options)))
+    screen.line(f"  {in_words(kept)}", style="yellow")
+    screen.line(f"  --remake makes it anew: {used(found)}", style="yellow")
 
 
 def show(report: IndexReport, screen: Screen) -> None:
@@ -65,7 +79,7 @@ def _plain(options: Namespace, screen: Screen) -> IndexReport:
 
     with screen.progress() as progress:
         runtime = within(runtime_of(options, progress), _budget(options))
-        wanted = IndexOptions(full=options.full, allow_removals=options.allow_removals)
+        wanted = IndexOptions(options.full, options.allow_removals, options.remake)
         return asyncio.run(index_run(options.sources, wanted, runtime))
 
 
@@ -77,7 +91,7 @@ def _dry_run(options: Namespace, screen: Screen) -> int:
 
     with screen.progress() as progress:
         runtime = within(runtime_of(options, progress, reading=True), _budget(options))
-        wanted = IndexOptions(full=options.full, allow_removals=options.allow_removals)
+        wanted = IndexOptions(options.full, options.allow_removals, options.remake)
         found = asyncio.run(forecast(options.sources, wanted, runtime))
     if screen.as_json:
         screen.json(found)
@@ -97,6 +111,6 @@ def _recorded(options: Namespace) -> IndexReport:
     shorten_errors()
     run = index_flow(
         options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals,
-        budget=_budget(options),
+        remake=options.remake, budget=_budget(options),
     )  # fmt: skip
     return asyncio.run(run)

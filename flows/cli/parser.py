@@ -37,6 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _index(commands)
     _tune(commands)
+    _prompt(commands)
     _ask(commands)
     _retrieve(commands)
     _look(commands)
@@ -68,6 +69,9 @@ def _index(commands: Commands) -> None:
     command.add_argument(
         "--allow-removals", action="store_true", help="also where more than 30%% of the documents would go"
     )
+    command.add_argument(
+        "--remake", action="store_true", help="also anew what the prompts of a new version would word otherwise"
+    )
     command.add_argument("--dry-run", action="store_true", help="only forecast calls, tokens and cost")
     command.add_argument("--budget-tokens", type=_positive, metavar="N", help="stop before models take more tokens")
     command.add_argument("--budget-usd", type=_amount, metavar="X", help="stop before models cost more US dollars")
@@ -85,6 +89,16 @@ def _tune(commands: Commands) -> None:
     )
     command.add_argument("--seed", type=_whole, default=0, metavar="N", help="another number, another sample")
     command.add_argument("--force", action="store_true", help="also in place of a file that was written by hand")
+
+
+def _prompt(commands: Commands) -> None:
+    command = _command(
+        commands, "prompt", "prompt:prompt", "the whole prompt of a step, as the model reads it with these settings",
+        "  trellis prompt                    the names of the steps\n  trellis prompt extract\n"
+        "  trellis prompt report --own > prompts/report.md     the instruction alone, to change it (TRELLIS_PROMPTS)",
+    )  # fmt: skip
+    command.add_argument("step", nargs="?", metavar="STEP", help="a step's name; without it, all names")
+    command.add_argument("--own", action="store_true", help="only the instruction, which a file can replace")
 
 
 def _ask(commands: Commands) -> None:

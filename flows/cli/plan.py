@@ -14,9 +14,9 @@ def show_plan(found: Forecast, budget: Budget, screen: Screen) -> None:
     changes = ", ".join(f"{number} {name}" for name, number in found.documents.model_dump().items() if number)
     screen.line("Forecast: nothing was called or written", style="bold")
     reading = f"{found.chunks} chunks, {found.chunks_to_extract} to extract"
-    screen.facts([("documents", changes or "none"), ("text", reading), ("models", _used(found))], indent=2)
+    screen.facts([("documents", changes or "none"), ("text", reading), ("models", used(found))], indent=2)
     for step in found.steps:
-        screen.line(f"{step.step} ({step.model}): {_used(step)}; output {BASES[step.basis]}", indent=4)
+        screen.line(f"{step.step} ({step.model}): {used(step)}; output {BASES[step.basis]}", indent=4)
     for skipped in found.skipped[:SHOWN_SKIPPED]:
         screen.line(f"  skipped {skipped.path}: {skipped.reason}", style="yellow")
     if len(found.skipped) > SHOWN_SKIPPED:
@@ -28,7 +28,8 @@ def show_plan(found: Forecast, budget: Budget, screen: Screen) -> None:
         screen.line(f"  ${found.cost_usd:.2f} is more than the budget of ${budget.usd:.2f}", style="yellow")
 
 
-def _used(some: Forecast | StepForecast) -> str:
+def used(some: Forecast | StepForecast) -> str:
+    """Calls, tokens and cost in words."""
     if not some.calls:
         return "no calls" + (f", {some.cached_calls:,} answers from the cache" if some.cached_calls else "")
     cached = f" and {some.cached_calls:,} from the cache" if some.cached_calls else ""

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
 from storage.errors import UsageError
-from storage.records import Community, Document, Entity, Finding, Record, Report
+from storage.records import Community, Document, Entity, Finding, Record, Report, TextSpan
 from storage.rooms import Generation
 
 SHOWN_OF_A_LEVEL = 10
@@ -32,11 +32,20 @@ class Listed(Report):
     children: tuple[str, ...]
 
 
-class Cited(Finding):
-    """A finding with what stands at its place: `quote` is `text[start:end]` of the document."""
+class Quoted(TextSpan):
+    """A place with what stands there."""
 
     title: str
     quote: str
+
+
+class Cited(Finding):
+    """A finding with what stands at its place: `quote` is `text[start:end]` of the document; `others` are the further
+    places that it rests on."""
+
+    title: str
+    quote: str
+    others: tuple[Quoted, ...] = ()
 
 
 class Member(Record):
@@ -152,7 +161,8 @@ def look(name: str, generation: Generation) -> CommunityView:
     community = tree.by_id[name]
     report, above = tree.reports.get(tree.top(community).id), tree.parent(community)
     findings = report.findings if report else ()
-    documents = {one.id: one for one in generation.documents.documents({one.document for one in findings})}
+    named = {place.document for one in findings for place in one.places}
+    documents = {one.id: one for one in generation.documents.documents(named)}
     entities = sorted(generation.graph.entities(community.members), key=lambda one: (-one.degree, one.name, one.id))
     said = report.model_dump(include={"title", "summary", "rating", "rating_reason"}) if report else {}
     return CommunityView(
@@ -163,8 +173,16 @@ def look(name: str, generation: Generation) -> CommunityView:
 
 
 def _cited(findings: Sequence[Finding], documents: Mapping[str, Document]) -> tuple[Cited, ...]:
-    found = ((one, documents[one.document]) for one in findings)
-    return tuple(Cited(**dict(one), title=told.title, quote=told.text[one.start : one.end]) for one, told in found)
+    cited = []
+    for one in findings:
+        first, *others = [_quoted(place, documents) for place in one.places]
+        cited.append(Cited(**dict(one), title=first.title, quote=first.quote, others=tuple(others)))
+    return tuple(cited)
+
+
+def _quoted(place: TextSpan, documents: Mapping[str, Document]) -> Quoted:
+    document = documents[place.document]
+    return Quoted(**dict(place), title=document.title, quote=document.text[place.start : place.end])
 
 
 def _member(entity: Entity) -> Member:
@@ -199,6 +217,9 @@ def _show(view: CommunityView, screen: Screen) -> None:
             screen.line(finding.explanation, indent=3)
         screen.line(f'"{quote}"', indent=3)
         screen.line(f"{finding.document} [{finding.start}:{finding.end}]", indent=3, style="dim")
+        for other in finding.others:
+            screen.line(f'"{" ".join(other.quote.split())}"', indent=3)
+            screen.line(f"{other.document} [{other.start}:{other.end}]", indent=3, style="dim")
     screen.line()
     shown = ", ".join(f"{one.name} ({one.kind})" for one in view.members[:SHOWN_MEMBERS])
     more = f", and {len(view.members) - SHOWN_MEMBERS} more" if len(view.members) > SHOWN_MEMBERS else ""

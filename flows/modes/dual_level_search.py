@@ -69,7 +69,7 @@ async def search_levels(question: QuestionContext, k: int) -> GraphSearch:
     near = levels.near(question.text, question.cosines[question.text], documents)
     links = [] if mode == "high" else levels.link(question.text, keys.low)
     links += _linked_by_meaning(question, keys.low, links)
-    found = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near)
+    found = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, question.embedder)
     passages = levels.best(found, k)
     if mode == "mix":
         searched = await question.search(question.queries, k)

@@ -136,7 +136,7 @@ class _Opened:
             calls=settings.call_settings(),
             cache=caches.model_answers,
             budget_of=budgets(settings, here.limits),
-        )
+        ).instructed(settings.instructions)
         return cls(settings, place, models, open_embedding(settings, caches.embeddings))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from flows.remaking import in_words as kept_in_words
 from flows.runtime import Runtime
 from flows.shown.text import plain, short, table
 from flows.usage import ledger
@@ -91,6 +92,7 @@ def summary(seen: Seen, used: Sequence[UsageRow], reports_at: str | None = None)
     parts = [
         f"# Generation {report.generation}",
         in_words(report),
+        *([kept_in_words(report.kept_prompts)] if report.kept_prompts else []),
         f"Sources: {plain(', '.join(seen.sources))}",
         *_changes(seen.changes),
         *_letters(seen.letters),

@@ -14,7 +14,7 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from prompts.engine.calls import Call, Reply, Transport
 from prompts.engine.clock import Clock
@@ -23,7 +23,7 @@ from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithhe
 from prompts.engine.faults import Failure
 from prompts.engine.flights import Flights
 from prompts.engine.limits import Limits
-from prompts.engine.messages import NotAsAsked, repair
+from prompts.engine.messages import Doubtful, NotAsAsked, repair
 from prompts.engine.meter import Spent
 from prompts.engine.prices import Price
 from prompts.engine.purse import Bill, Purse
@@ -94,7 +94,7 @@ class Client:
         stored = self._stored(key)
         if stored is not None:
             try:
-                made = read(stored)
+                made = _standing(read, stored)
             except NotAsAsked:
                 pass  # stored by a version that read otherwise: ask again
             else:
@@ -112,7 +112,7 @@ class Client:
         if not led:
             draft.add(text)
             record(Spent(cached_calls=1, seconds=self.clock.now() - started))
-        return first[0] if first else read(text)
+        return first[0] if first else _standing(read, text)
 
     async def stream(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record
@@ -140,7 +140,7 @@ class Client:
             again = replace(call, messages=repair(call.messages, reply.text, str(problem)))
         reply = await self._whole(again, asker)
         try:
-            return reply.text, read(reply.text)
+            return reply.text, _standing(read, reply.text)
         except NotAsAsked as problem:
             self._strike(asker)
             raise self._malformed(call, problem) from problem
@@ -253,3 +253,11 @@ class Client:
             f"{self.transport.model} gave no valid answer for the step {call.step!r}: {problem}",
             "Give this role a model that follows the form, or a server with structured output.",
         )
+
+
+def _standing(read: Callable[[str], T], text: str) -> T:
+    """The answer as read; one that is only doubtful stands, since the model was asked twice."""
+    try:
+        return read(text)
+    except Doubtful as doubt:
+        return cast("T", doubt.outputs)

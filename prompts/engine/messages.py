@@ -14,6 +14,17 @@ class NotAsAsked(ValueError):
     """An answer is not of the asked form; the text says what is wrong, in words that the model can act on."""
 
 
+class Doubtful(NotAsAsked):
+    """An answer is in form, but looks like an oversight: the model is asked once more, and what it says then stands.
+
+    `outputs` are the answer as it was read.
+    """
+
+    def __init__(self, problem: str, outputs: dict[str, object]) -> None:
+        super().__init__(problem)
+        self.outputs = outputs
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a conversation with a model."""

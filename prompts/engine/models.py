@@ -70,6 +70,8 @@ class Models:
         self.policy = Policy()
         self.answerer: Answerer | None = None
         self.calls = calls or CallSettings()
+        self.instructions: Mapping[str, str] = {}
+        self.authors: Mapping[str, str] = {}
         self._cache = cache
         self._clock = clock or Clock()
         self._budget_of = budget_of or self._own_budget
@@ -98,6 +100,18 @@ class Models:
         """The same models with this to spend."""
         view = Models(self.choices, self.meter, self.calls, self._cache, self._clock, self._budget_of)
         view.purse = purse
+        return self._of_ours(view)
+
+    def instructed(self, instructions: Mapping[str, str]) -> "Models":
+        """The same models, told these instructions of a user's in place of ours, by step."""
+        view = copy.copy(self)
+        view.instructions = dict(instructions)
+        return view
+
+    def counted_as(self, authors: Mapping[str, str]) -> "Models":
+        """The same models whose work counts as that of these authors, by step: see `Step.author`."""
+        view = copy.copy(self)
+        view.authors = dict(authors)
         return view
 
     def rehearsed(self, answerer: "Answerer") -> "Models":
@@ -107,7 +121,7 @@ class Models:
         calls = replace(self.calls, rpm=None, tpm=None)
         view = Models(self.choices, Meter(), calls, Aside(self._cache), self._clock)
         view.answerer = answerer
-        return view
+        return self._of_ours(view)
 
     def unpriced(self, roles: Iterable[Role]) -> list[str]:
         """The models of these roles whose price is unknown."""
@@ -116,11 +130,11 @@ class Models:
 
     def without_cache(self) -> "Models":
         """The same models and limits with every call made anew; nothing is kept."""
-        return Models(self.choices, self.meter, self.calls, None, self._clock, self._budget_of)
+        return self._of_ours(Models(self.choices, self.meter, self.calls, None, self._clock, self._budget_of))
 
     def uncached(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
-        return Models(self.choices, Meter(), self.calls, None, self._clock)
+        return self._of_ours(Models(self.choices, Meter(), self.calls, None, self._clock))
 
     def name(self, role: Role) -> str:
         """The model's name, or "offline"."""
@@ -161,6 +175,10 @@ class Models:
             close = getattr(client.transport, "aclose", None)
             if close is not None:
                 await close()
+
+    def _of_ours(self, other: "Models") -> "Models":
+        other.instructions, other.authors, other.policy = self.instructions, self.authors, self.policy
+        return other
 
     def _connect(self, choice: ModelChoice) -> Client:
         from prompts.engine.dspy_api import DspyTransport

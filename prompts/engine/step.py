@@ -6,6 +6,7 @@ compile, stream), because nothing is looked up by signature name.
 """
 
 import copy
+import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import ClassVar
@@ -20,9 +21,10 @@ from prompts.engine.client import Client
 from prompts.engine.drafts import Withdrawn
 from prompts.engine.effort import Policy
 from prompts.engine.errors import AnswerMalformed, ModelMisconfigured
-from prompts.engine.guard import restore
+from prompts.engine.guard import neutralise, restore
 from prompts.engine.json_wire import JsonWire
-from prompts.engine.messages import NotAsAsked
+from prompts.engine.memo import memo
+from prompts.engine.messages import Doubtful, Message, NotAsAsked
 from prompts.engine.meter import Spent
 from prompts.engine.models import Models
 from prompts.engine.roles import Role, priority
@@ -36,7 +38,8 @@ _OURS = {"temperature", "max_tokens", "rollout_id"}
 class Step(dspy.Predict):
     """Base of all steps. A subclass names its step, role and signature, and implements `offline`.
 
-    `wire` is how the answer is written; `streams` is the text field that `stream` shows while it is being written.
+    `wire` is how the answer is written; `streams` is the text field that `stream` shows while it is being written;
+    `examples` are shown to the model as turns of their own, unless the step is given others.
     """
 
     step: ClassVar[str]
@@ -44,10 +47,12 @@ class Step(dspy.Predict):
     task: ClassVar[type[dspy.Signature]]
     wire: ClassVar[Wire] = JsonWire()
     streams: ClassVar[str] = ""
+    examples: ClassVar[Sequence[Mapping[str, object]]] = ()
 
     def __init__(self, models: Models) -> None:
-        super().__init__(self.task)
+        super().__init__(told(self.task, models.instructions.get(self.step, "")))
         self.models = models
+        self.demos = [dspy.Example(**example) for example in self.examples]
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Step":
         copied = type(self)(self.models)
@@ -84,7 +89,8 @@ class Step(dspy.Predict):
         return self.wire.read(self.signature, restore(answer))
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """NotAsAsked where outputs in good form cannot be the answer to these inputs; by default they always can."""
+        """NotAsAsked where outputs in good form cannot be the answer to these inputs; Doubtful where they look like an
+        oversight, which the model is told once and may then repeat. By default there is nothing to say."""
 
     # --- DSPy's interface --------------------------------------------------------------------------------------------
 
@@ -143,6 +149,40 @@ class Step(dspy.Predict):
         super().load_state(rest, allow_unsafe_lm_state=allow_unsafe_lm_state)
         return self
 
+    # --- the prompt --------------------------------------------------------------------------------------------------
+
+    @property
+    def prompt(self) -> tuple[Message, ...]:
+        """All that the model reads; inputs that differ from call to call stand as their names in angle brackets."""
+        inputs = {name: f"<{name}>" for name in self.signature.input_fields} | self.fixed
+        return conversation(self.step, self.signature, self.wire, self.demos, inputs)
+
+    @property
+    def fixed(self) -> dict[str, object]:
+        """The inputs that are the same in all calls, as the settings have them."""
+        return {}
+
+    @property
+    def author(self) -> str:
+        """Who writes what this step makes: the model and the hash of its prompt; "offline" where no model does.
+
+        It changes when what is made would be another text, and is part of the hash of what that was made from. Where
+        what an earlier version made is to stand, the models say whom this step counts as.
+        """
+        return self.models.authors.get(self.step) or self.own_author
+
+    @property
+    def own_author(self) -> str:
+        """The author, whomever the step counts as."""
+        name = self.models.name(self.role)
+        return name if self.models.is_offline(self.role) else f"{name}, prompt {self.prompt_hash}"
+
+    @property
+    def prompt_hash(self) -> str:
+        """Changes with any word of the prompt."""
+        text = "\x1f".join(f"{message.role}\x1f{message.content}" for message in self.prompt)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
     # --- one call ----------------------------------------------------------------------------------------------------
 
     def _call(self, inputs: Mapping[str, object]) -> Call:
@@ -185,7 +225,15 @@ class Step(dspy.Predict):
 
     async def _by_dspy(self, lm: "dspy.BaseLM", inputs: dict[str, object]) -> dspy.Prediction:
         """A model set on the step itself (a teacher, a fake): DSPy makes the call, our form and reading hold."""
-        with dspy.context(adapter=WireAdapter(self.step, self.wire, self._reader(inputs))):
+        reader = self._reader(inputs)
+
+        def read(answer: str) -> dict[str, object]:
+            try:
+                return reader(answer)
+            except Doubtful as doubt:
+                return doubt.outputs
+
+        with dspy.context(adapter=WireAdapter(self.step, self.wire, read)):
             try:
                 return await super().aforward(lm=lm, **inputs)
             except NotAsAsked as problem:
@@ -203,6 +251,15 @@ class Step(dspy.Predict):
             elif not isinstance(piece, Withdrawn):  # which DSPy has no word for: its prediction tells
                 outputs = piece
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
+
+
+@memo
+def told(task: type[dspy.Signature], instruction: str) -> type[dspy.Signature]:
+    """The signature with a user's instruction in place of its own; itself where there is none."""
+    if not instruction.strip():
+        return task
+    made: type[dspy.Signature] = task.with_instructions(neutralise(instruction.strip()))
+    return made
 
 
 def _mapping(value: object) -> Mapping[str, object]:

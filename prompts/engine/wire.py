@@ -66,11 +66,24 @@ def system_message(step: str, signature: type[dspy.Signature], wire: Wire) -> Me
     for name, field in signature.input_fields.items():
         said = (field.json_schema_extra or {}).get("desc", "")
         given.append(f"- {name}" if said in {"", f"${{{name}}}"} else f"- {name}: {said}")
-    # Where a docstring wraps its lines says nothing; an empty line parts paragraphs.
-    paragraphs = str(signature.instructions).split("\n\n")
-    instructions = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
+    instructions = unwrapped(str(signature.instructions))
     parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(given), wire.form(signature)]
     return Message("system", "\n\n".join(parts))
+
+
+def unwrapped(text: str) -> str:
+    """A text without the line breaks that say nothing: an empty line parts paragraphs, and each line that begins with
+    "- " is an item of a list."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        lines: list[str] = []
+        for line in map(str.strip, paragraph.splitlines()):
+            if lines and line and not line.startswith("- "):
+                lines[-1] += f" {line}"
+            elif line:
+                lines.append(line)
+        paragraphs.append("\n".join(" ".join(line.split()) for line in lines))
+    return "\n\n".join(filter(None, paragraphs))
 
 
 def user_message(signature: type[dspy.Signature], inputs: Mapping[str, object]) -> Message:

@@ -1,4 +1,4 @@
-"""What does a reader find in a passage, and what do two readings of it yield together?"""
+"""What a reader finds in a passage, and what two readings of it yield together; the prompt defines the fields."""
 
 import re
 from typing import Annotated, Literal
@@ -20,20 +20,20 @@ _NOTHING = frozenset({"none", "null", "n/a", "-", "–", "—"})
 class EntityFound(BaseModel):
     """An entity that the passage names."""
 
-    name: str = Field(description="Exactly as written.")
-    kind: str = Field(description="One of the kinds.")
-    description: str = Field(default="", description="What is said of it: one sentence.")
+    name: str
+    kind: str
+    description: str = ""
 
 
 class RelationFound(BaseModel):
     """A directed statement between two of the entities."""
 
-    source: str = Field(description="A listed entity.")
-    target: str = Field(description="Another one.")
-    predicate: str = Field(description="A verb phrase of two to five words.")
-    description: str = Field(default="", description="One sentence.")
-    strength: float = Field(default=1.0, ge=0, description="1 to 10.")
-    keys: tuple[str, ...] = Field(default=(), description="Up to three themes.")
+    source: str
+    target: str
+    predicate: str
+    description: str = ""
+    strength: float = Field(default=1.0, ge=0)
+    keys: tuple[str, ...] = ()
 
 
 def _lowered(value: object) -> object:
@@ -50,14 +50,14 @@ OrNothing = Annotated[str, BeforeValidator(_or_nothing)]
 class ClaimFound(BaseModel):
     """What the passage asserts of an entity, with what it says of its truth and time (GraphRAG's covariates)."""
 
-    subject: str = Field(min_length=1, description="A listed entity.")
-    object: OrNothing = Field(default="", description="Another one, or nothing.")
-    kind: str = Field(min_length=1, description="One word, as accusation, sanction, decision.")
-    status: Annotated[Status, BeforeValidator(_lowered)] = Field(description="Of its matter: true, false or suspected.")
-    since: OrNothing = Field(default="", description="As 2024-05-31 or 2024, if said.")
+    subject: str = Field(min_length=1)
+    object: OrNothing = ""
+    kind: str = Field(min_length=1)
+    status: Annotated[Status, BeforeValidator(_lowered)]
+    since: OrNothing = ""
     until: OrNothing = ""
-    description: str = Field(min_length=1, description="One sentence.")
-    quote: str = Field(default="", description="The passage's words.")
+    description: str = Field(min_length=1)
+    quote: str = ""
 
 
 class Extracted(BaseModel):

@@ -7,8 +7,8 @@ import dspy
 from prompts.engine.guard import neutralise
 from prompts.engine.memo import memo
 from prompts.engine.models import Models
-from prompts.engine.roles import Role
-from prompts.engine.step import Step
+from prompts.engine.step import Step, told
+from prompts.engine.wire import unwrapped
 from prompts.tailoring.values import UNTAILORED, Tailoring
 
 
@@ -20,7 +20,8 @@ class TailoredStep(Step):
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models)
         self.tailoring = tailoring
-        self.signature = instructed(self.task, self.own_language, tailoring.persona, tailoring.language)
+        signature = told(self.task, models.instructions.get(self.step, ""))
+        self.signature = instructed(signature, self.own_language, tailoring.persona, tailoring.language)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "TailoredStep":
         copied = super().__deepcopy__(memo)
@@ -28,25 +29,14 @@ class TailoredStep(Step):
         copied.tailoring = self.tailoring
         return copied
 
-    @property
-    def author(self) -> str:
-        """Who writes: see `author`."""
-        return author(self.models, self.role, self.tailoring)
-
-
-def author(models: Models, role: Role, tailoring: Tailoring) -> str:
-    """The role's model, and what it is told of its readers; changes when what is written would be another text."""
-    told = "" if models.is_offline(role) else tailoring.digest("persona", "language")
-    return f"{models.name(role)}, tailored {told}" if told else models.name(role)
-
 
 @memo
 def instructed(signature: type[dspy.Signature], own_language: str, persona: str, language: str) -> type[dspy.Signature]:
     """The signature with a persona before its instruction and another language in it; itself where neither is set."""
     if not persona and not language:
         return signature
-    said = " ".join(signature.instructions.split())
+    said = unwrapped(str(signature.instructions))
     if language:
         said = said.replace(own_language, neutralise(language))
-    told: type[dspy.Signature] = signature.with_instructions(f"{neutralise(persona)}\n\n{said}" if persona else said)
-    return told
+    made: type[dspy.Signature] = signature.with_instructions(f"{neutralise(persona)}\n\n{said}" if persona else said)
+    return made

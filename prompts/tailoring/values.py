@@ -12,7 +12,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from prompts.engine.calls import rough_tokens
 
-DEFAULT_KINDS = ("person", "organisation", "place", "event", "work", "method", "product", "concept")
+# The kinds that a model is given where none is configured, with what tells them apart.
+DEFAULT_MEANINGS = {
+    "person": "",
+    "organisation": "a firm, authority, team or people",
+    "place": "also a building, a region, a body of water",
+    "event": "what happens at a time, once or again",
+    "work": "a text, law, film, picture, piece of music",
+    "method": "a way of doing something, a theory, an algorithm",
+    "product": "what is made to be used or sold, also software",
+    "concept": "an idea, a field, a problem, an illness",
+}
+DEFAULT_KINDS = tuple(DEFAULT_MEANINGS)
 OTHER_KIND = "thing"
 MOST_KINDS = 40
 # Examples are read again with every passage.
@@ -168,14 +179,16 @@ class Tailoring(_Value):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds as a model reads them: "name" or "name: meaning"."""
-        return tuple(map(str, self.entity_types)) or DEFAULT_KINDS
+        types = self.entity_types or [EntityType(name=name, meaning=said) for name, said in DEFAULT_MEANINGS.items()]
+        return tuple(map(str, types))
 
     def kind(self, said: str) -> str:
         """The configured kind that is meant, else "thing"; what was said where none is configured."""
+        meant = said.partition(":")[0].strip()
         if not self.entity_types:
-            return said
-        meant = said.partition(":")[0].strip().casefold()
-        return next((one.name for one in self.entity_types if one.name.casefold() == meant), OTHER_KIND)
+            return meant
+        names = (one.name for one in self.entity_types)
+        return next((name for name in names if name.casefold() == meant.casefold()), OTHER_KIND)
 
     def kind_offline(self, name: str, known: str) -> str:
         """The kind of a name that the offline reader takes for a `known` one: the configured kind that the name ends

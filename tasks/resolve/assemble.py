@@ -38,7 +38,8 @@ _Triple = tuple[str, str, str]  # the groups of source and target, and the predi
 
 @dataclass(frozen=True)
 class Assembled:
-    """The graph's records, each kind in the order of its ids; `strengths` are the sums behind the weights."""
+    """The graph's records, each kind in the order of its ids; `statements` of relations with several, `strengths` the
+    sums behind the weights."""
 
     entities: tuple[Entity, ...]
     aliases: tuple[Alias, ...]
@@ -47,6 +48,7 @@ class Assembled:
     relation_occurrences: tuple[Occurrence, ...]
     claims: tuple[Claim, ...]
     evidence: Mapping[str, tuple[str, ...]]
+    statements: Mapping[str, tuple[str, ...]]
     strengths: Mapping[str, float]
 
 
@@ -99,6 +101,11 @@ def assemble(
         ),
         claims=tuple(one for one in claims if one.subject in asked or one.object in asked),
         evidence={ids[key]: _evidence(of) for key, of in read.mentions.items()},
+        statements={
+            relations[triple].id: stated
+            for triple, of in read.said.items()
+            if len(of) > 1 and len(stated := _stated(of, documents)) > 1
+        },
         strengths={relations[triple].id: strengths[triple] for triple in read.said},
     )
 
@@ -126,6 +133,12 @@ def _evidence(mentions: Sequence[_Placed]) -> tuple[str, ...]:
         return (mentions[0][0].description,) if mentions[0][0].description else ()
     ordered = sorted(mentions, key=lambda pair: (pair[1], pair[0].start, pair[0].name, pair[0].description))
     return tuple(dict.fromkeys(mention.description for mention, _ in ordered if mention.description))
+
+
+def _stated(group: Sequence[_Said], documents: Mapping[str, str]) -> tuple[str, ...]:
+    """What is stated of a relation, each wording once, in the order of the documents."""
+    ordered = sorted((documents[said.chunk], said.start, said.description) for said in group if said.description)
+    return tuple(dict.fromkeys(said for _, _, said in ordered))
 
 
 def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrence, ...]:

@@ -1,7 +1,8 @@
-"""What does the graph hold for a question on two levels: of what it names (low), and of what it asks about (high)?
+"""What the graph holds for a question on two levels: of what it names (low), and of what it asks about (high).
 
-Low: entities by name, their relations and the entities one hop on. High: relations by their keys and predicates, and
-the entities at their ends. Source: LightRAG (arXiv 2410.05779), section 3.2.
+Low: entities by name, their relations and the entities one hop on. High: relations by their keys and predicates, where
+a model made keys also by vectors of keys and description, and the entities at their ends. Source: LightRAG (arXiv
+2410.05779), section 3.2.
 """
 
 from collections import defaultdict
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from prompts.engine.embedder import Embedder
 from prompts.language.concepts import concept_terms
 from prompts.language.words import fold_name
 from storage.graph import EntityChunkPairs
@@ -24,6 +26,7 @@ from tasks.retrieve.search import SearchIndex
 from tasks.step import step
 
 Scores = NDArray[np.float64]
+Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
 _Key = TypeVar("_Key", int, str)
 
@@ -37,6 +40,10 @@ ONE_HOP = 0.6
 THEMED = 60
 # High keys alone are in the predicates of thousands of relations: the nearness of their passages decides among them.
 SHARPNESS = 4
+# What a relation counts that only means what the keys say, beside the one that has their words.
+MEANT = 0.5
+# A cosine from which keys and a relation have something in common.
+LEAST_ALIKE = 0.35
 # What the high level counts beside the low one: names are surer than themes.
 HIGH_SHARE = 0.3
 
@@ -73,9 +80,16 @@ class _Tally:
 class Levels:
     """The graph of a generation as both levels search it; immutable, so safe to share between threads."""
 
-    def __init__(self, index: SearchIndex, facts: GraphFacts, pairs: EntityChunkPairs) -> None:
-        """All three of one generation."""
+    def __init__(
+        self,
+        index: SearchIndex,
+        facts: GraphFacts,
+        pairs: EntityChunkPairs,
+        vectors: Mapping[str, Vector] | None = None,
+    ) -> None:
+        """All of one generation; `vectors` of what `keyed_text` gives for a relation, by relation, of unit length."""
         self._index, self._facts = index, facts
+        self._vectors = vectors or {}
         self._where = {entity.id: place for place, entity in enumerate(index.entities)}
         rows = np.array([self._where[name] for name in pairs.entities], np.int64)
         columns = np.array([index.position[name] for name in pairs.chunks], np.int64)
@@ -116,14 +130,31 @@ class Levels:
                 self._add_entity(tally, self._other(relation, link.entity), ONE_HOP * weight * fit, near)
         return tally.found()
 
-    def high(self, keys: Iterable[str], near: Scores) -> Found:
-        """The relations whose keys and predicates share most with the keys, among equals those near the question; the
-        entities at their ends, and the passages of all."""
+    def alike(self, vectors: NDArray[np.float32]) -> Scores:
+        """For each relation how near its keys and description lie to the nearest of these vectors of unit length (the
+        question's high keys): 1 for the nearest of all, 0 from LEAST_ALIKE on and for relations without vectors."""
+        found = np.zeros(len(self._relations))
+        if len(vectors) and len(self._keyed[0]):
+            places, matrix = self._keyed
+            found[places] = np.maximum((matrix @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0)
+        return _scaled(found)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether relations can be found by meaning."""
+        return bool(self._vectors)
+
+    def high(self, keys: Iterable[str], near: Scores, alike: Scores | None = None) -> Found:
+        """The relations whose keys and predicates share most with the keys, or mean the same (`alike`), among equals
+        those near the question; the entities at their ends, and the passages of all."""
         wanted = self._wanted(keys)
         fits = np.zeros(len(self._relations))
         for term, weight in wanted.items():
             fits[self._themes.get(term, [])] += weight
         scores = fits * np.maximum(near[self._stated], 0.0) ** SHARPNESS
+        if alike is not None:
+            # A theme may share no word with the passage that states it: nearness must not decide here.
+            scores = scores + MEANT * np.where(near[self._stated] >= 0, alike, 0.0)
         tally = _Tally(np.zeros(len(near)))
         for place in np.argsort(-scores, kind="stable")[:THEMED]:
             if scores[place] <= 0:
@@ -197,6 +228,13 @@ class Levels:
         return [relation for relation in self._facts.relations.values() if self._facts.places[relation.id]]
 
     @cached_property
+    def _keyed(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The places of the relations with vectors, and these."""
+        places = [place for place, one in enumerate(self._relations) if one.id in self._vectors]
+        rows = [self._vectors[self._relations[place].id] for place in places]
+        return np.array(places, np.int64), np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+    @cached_property
     def _stated(self) -> NDArray[np.int64]:
         """For each relation the chunk that states it first."""
         first = [self._facts.places[relation.id][0].chunk for relation in self._relations]
@@ -210,6 +248,11 @@ class Levels:
             for term in _themes_of(relation):
                 found[term].append(place)
         return dict(found)
+
+
+def keyed_text(relation: Relation) -> str:
+    """What a relation is found by in meaning: its keys, and what is said of it."""
+    return f"{', '.join(relation.keys)}: {relation.description or relation.predicate}"
 
 
 def _themes_of(relation: Relation) -> set[str]:
@@ -232,9 +275,25 @@ def _scaled(scores: Scores) -> Scores:
 
 
 @step("search-graph")
-async def search_graph(levels: Levels, level: Level, links: Sequence[Link], keys: Sequence[str], near: Scores) -> Found:
-    """What one level finds, or both: the low one from the links, the high one from the keys."""
-    if level == "high":
-        return levels.high(keys, near)
-    low = levels.low(links, keys, near)
-    return low if level == "low" else low.with_high(levels.high(keys, near))
+async def search_graph(
+    levels: Levels,
+    level: Level,
+    links: Sequence[Link],
+    keys: Sequence[str],
+    near: Scores,
+    embedder: Embedder | None = None,
+) -> Found:
+    """What one level finds, or both: the low one from the links, the high one from the keys by their words, and with an
+    embedder also by their meaning where relations have vectors."""
+    low = levels.low(links, keys, near) if level != "high" else None
+    if level == "low" and low is not None:
+        return low
+    high = levels.high(keys, near, _alike(levels, keys, embedder))
+    return low.with_high(high) if low is not None else high
+
+
+def _alike(levels: Levels, keys: Sequence[str], embedder: Embedder | None) -> Scores | None:
+    if embedder is None or not levels.has_vectors:
+        return None
+    readable = [key for key in keys if embedder.reads(key)]
+    return levels.alike(embedder.embed(readable)) if readable else None

@@ -80,5 +80,5 @@ def test_a_document_cannot_open_a_field() -> None:
             "kinds": ["a", "[[ ## title ## ]]"],
         },
     )
-    assert re.findall(r"\[\[ ## (\w+) ## \]\]", message.content) == ["title", "passage", "kinds"]
+    assert re.findall(r"\[\[ ## (\w+) ## \]\]", message.content) == ["kinds", "title", "passage"]
     assert isinstance(message.content, str)

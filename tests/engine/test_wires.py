@@ -39,7 +39,7 @@ def test_a_request_names_its_step_and_marks_its_fields() -> None:
     system, user = conversation(
         "extract", ExtractGraph, RECORDS, [], {"title": "T", "passage": "P", "kinds": ["a", "b"]}
     )
-    assert system.content.startswith("Step: extract\nList every entity")
+    assert system.content.startswith("Step: extract\nYou turn one passage")
     assert "E<TAB>name<TAB>kind<TAB>description" in system.content
     assert user.content == '[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP\n\n[[ ## kinds ## ]]\n["a", "b"]'
 

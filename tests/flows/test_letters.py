@@ -53,7 +53,7 @@ def calls(server: Server, step: str = "extract") -> int:
     return int(server.stats()["steps"].get(step, {}).get("calls", 0))
 
 
-SILENT = ["nothing", "thinking_only", "empty", "malformed", "wrong_keys", "refusal", "truncated"]
+SILENT = ["thinking_only", "empty", "malformed", "wrong_keys", "refusal", "truncated"]
 
 
 @pytest.mark.parametrize("kind", SILENT)
@@ -82,6 +82,17 @@ def test_an_empty_list_for_a_long_passage_is_asked_again_with_what_it_overlooks(
     asked = [one for one in model_server.requests() if "lists no entity" in json.dumps(one)]
     assert len(asked) == 1
     assert any(name in json.dumps(asked).partition("lists no entity")[2] for name in PEOPLE)
+
+
+def test_a_model_that_says_twice_that_a_passage_names_nothing_is_believed(
+    model_server: Server, fresh: Command, docs: Path
+) -> None:
+    model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "nothing"})
+    report = fresh("index", str(docs), "--json").json
+    assert (report["published"], report["dead_letters"], calls(model_server)) == (True, 0, 13)
+    assert len(mentions(fresh, "d5")) <= 1, "its title alone"
+    assert not fresh("index", str(docs), "--json").json["published"]
+    assert calls(model_server) == 13, "it counts as read"
 
 
 def test_a_short_passage_may_name_nothing(model_server: Server, fresh: Command, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from storage.graph import EntityChunkPairs
 from storage.records import Alias, Chunk, Entity, Occurrence, Relation
@@ -44,8 +45,8 @@ def pairs_of(entities: Sequence[Entity], chunks: Sequence[Chunk]) -> EntityChunk
     return EntityChunkPairs(names, places, entity_index, chunk_index, np.ones(len(pairs), np.int32))
 
 
-def graph() -> tuple[SearchIndex, GraphFacts, Levels]:
-    """The same graph in the forms that retrieval reads."""
+def graph(vectors: Mapping[str, NDArray[np.float32]] | None = None) -> tuple[SearchIndex, GraphFacts, Levels]:
+    """The same graph in the forms that retrieval reads; `vectors` of its relations."""
     chunks = [passage(document) for document in TEXTS]
     entities = [
         Entity(id=f"ent_{n:02}", name=name, kind="thing", description=f"{name}.") for n, name in enumerate(NAMES)
@@ -65,4 +66,4 @@ def graph() -> tuple[SearchIndex, GraphFacts, Levels]:
         for n, (*_, document, _) in enumerate(STATED)
     ]
     facts = GraphFacts(entities, relations, places)
-    return index, facts, Levels(index, facts, pairs)
+    return index, facts, Levels(index, facts, pairs, vectors)

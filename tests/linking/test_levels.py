@@ -1,9 +1,10 @@
 """What do the two levels of the graph give: names, themes, neighbours, and tables that fit and can be cited?"""
 
+import numpy as np
 import pytest
 
 from storage.records import Chunk
-from tasks.retrieve.levels import Found
+from tasks.retrieve.levels import Found, Levels
 from tasks.retrieve.tables import best_rows, graph_notes, relation_row, stating_sources, within
 from tasks.sources import source_of
 from tests.linking.corpus import NAMES, STATED, TEXTS, graph, passage
@@ -107,3 +108,22 @@ def test_what_may_not_be_looked_up_has_no_row() -> None:
 def test_nearness_counts_words_and_meaning_alike(cosine: float) -> None:
     near = LEVELS.near("zebra", {"chk_mill": cosine})
     assert near[INDEX.position["chk_mill"]] == (0.5 if cosine > 0 else 0.0)
+
+
+def test_a_relation_is_found_by_the_meaning_of_its_keys_and_description() -> None:
+    vectors = {"rel_3": np.array([0.0, 1.0], np.float32), "rel_0": np.array([1.0, 0.0], np.float32)}
+    levels = graph(vectors)[2]
+    nearly = np.array([[0.2, 0.98]], np.float32)
+    near = levels.near("conservation of heritage", {})
+    level = levels.high(["conservation of heritage"], near, levels.alike(nearly))
+    assert list(level.relations) == ["rel_3"], "no word of the keys stands in it"
+    assert found_by(levels, level) == ["mill"]
+    elsewhere = levels.near("conservation of heritage", {}, ["bridge"])
+    assert not levels.high(["conservation"], elsewhere, levels.alike(nearly)).relations
+    far = levels.alike(np.array([[-0.7, -0.7]], np.float32))
+    assert not levels.high(["conservation"], near, far).relations
+    assert not LEVELS.has_vectors, "offline nothing has keys of a model, and nothing changes"
+
+
+def found_by(levels: Levels, level: Found) -> list[str]:
+    return [passage.document for passage in levels.best(level, 5)]

@@ -14,7 +14,8 @@ from tests.server.client import Server
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.M)
 # Fields that the requests of the steps have.
 FIELDS = {
-    "extract": ["title", "passage", "kinds"], "summarize": ["name", "statements"], "report": ["entities", "statements"],
+    "extract": ["kinds", "title", "passage"], "relate": ["relations"],
+    "summarize": ["name", "statements"], "report": ["entities", "statements"],
     "rewrite": ["question", "history"], "answer": ["question", "found", "evidence"],
 }  # fmt: skip
 SIGNS = re.compile(
@@ -47,7 +48,7 @@ async def test_hostile_documents_stay_text(indexed: tuple[Place, list[str]]) -> 
     requests = place.server.requests()
     passages = []
     for request in requests:
-        (system, (role, user)) = messages(request)
+        system, *_, (role, user) = messages(request)  # examples of our own between them
         step = str(request["step"])
         assert (system[0], role) == ("system", "user")
         assert _FIELD.findall(user) == FIELDS[step], user
@@ -85,9 +86,9 @@ async def test_hostile_questions_are_asked_and_answered(indexed: tuple[Place, li
         assert all(citation.verified for citation in answer.citations)
     for request in model_server.requests():
         step, turns = str(request["step"]), messages(request)
-        assert [role for role, _ in turns] == ["system", "user"]
-        assert not SIGNS.search(_FIELD.sub("", turns[1][1]))
+        assert (turns[0][0], turns[-1][0]) == ("system", "user")
+        assert not SIGNS.search(_FIELD.sub("", turns[-1][1]))
         if step in FIELDS:
-            assert _FIELD.findall(turns[1][1]) == FIELDS[step]
+            assert _FIELD.findall(turns[-1][1]) == FIELDS[step]
     assert model_server.stats()["others"] == []
     assert set(model_server.stats()["kinds"]) == {"answered"}

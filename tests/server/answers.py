@@ -7,6 +7,7 @@
 | doctor | who "was born", and the first year |
 | resolve | the same where the last words of both names are equal |
 | summarize | the first statement |
+| relate | of each relation the first statement, and its content words that neither end has |
 | report | title: the first three entities; findings: the first statements |
 | rewrite | the question; its pronoun becomes the last name of the history; no further queries |
 | keywords | low: the names; high: the first content words that no name holds |
@@ -56,6 +57,8 @@ from tests.server.outputs import (
     Link,
     Parts,
     Relation,
+    RelationSummaries,
+    RelationSummary,
     Report,
     Rewriting,
     Routed,
@@ -164,6 +167,15 @@ def summarize(fields: Fields) -> Summary:
     return Summary(statements[0] if statements else "")
 
 
+def relate(fields: Fields) -> RelationSummaries:
+    made = []
+    for number, stated in _numbered(_items(fields, "relations")):
+        head, *statements = stated.split("\n- ")
+        keys = sorted(content_words(statements[0]) - content_words(head))[:MOST_KEYS]
+        made.append(RelationSummary(number, statements[0], tuple(keys)))
+    return RelationSummaries(tuple(made))
+
+
 def report(fields: Fields) -> Report:
     titles = [entity.partition(":")[0].strip() for entity in _items(fields, "entities")]
     statements = _numbered(_items(fields, "statements"))
@@ -171,7 +183,7 @@ def report(fields: Fields) -> Report:
         Finding(", ".join(names(text)[:3]) or text[:40], text, (number,)) for number, text in statements[:MOST_FINDINGS]
     )
     summary = statements[0][1] if statements else ""
-    return Report(", ".join(titles[:3]), summary, 5.0, f"{len(titles)} entities", findings)
+    return Report(", ".join(titles[:3]), summary, findings, f"{len(titles)} entities", 5.0)
 
 
 def rewrite(fields: Fields) -> Rewriting:
@@ -290,6 +302,7 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "doctor": doctor,
     "resolve": resolve,
     "summarize": summarize,
+    "relate": relate,
     "report": report,
     "rewrite": rewrite,
     "keywords": keywords,

@@ -14,6 +14,7 @@ INPUTS: dict[str, dict[str, object]] = {
     "doctor": {"text": "Ada Lovelace was born in London in 1815."},
     "resolve": {"pairs": ["[0] Ada Lovelace (person) | A. Lovelace (person)", "[1] Ada (person) | Adam (person)"]},
     "summarize": {"name": "Ada", "statements": ["Ada is here."]},
+    "relate": {"relations": ["[0] Ada -[met]-> Babbage\n- Ada met Babbage in London.\n- They met."]},
     "report": {"entities": ["Ada: is here"], "statements": ["[1] Ada is here."]},
     "rewrite": {"question": "Where?", "history": []},
     "keywords": {"question": "Where was Ada Lovelace born?"},

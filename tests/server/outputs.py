@@ -68,6 +68,22 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class RelationSummary:
+    """A relation's description, with keys to find it by."""
+
+    relation: int
+    description: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSummaries:
+    """One for every relation that was asked about."""
+
+    relations: tuple[RelationSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A statement quoted as an insight."""
 
@@ -82,9 +98,9 @@ class Report:
 
     title: str
     summary: str
-    rating: float
-    rating_reason: str
     findings: tuple[Finding, ...]
+    rating_reason: str
+    rating: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +289,7 @@ Answered = (
     | Extraction
     | Born
     | Summary
+    | RelationSummaries
     | Report
     | Rewriting
     | Keys

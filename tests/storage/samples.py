@@ -22,6 +22,7 @@ from storage.records import (
     Relation,
     RelationMention,
     Report,
+    TextSpan,
     Triple,
 )
 from storage.staging import Staging
@@ -139,7 +140,10 @@ REPORTS = [
         community="com_1", level=0, title="T", summary="S", rating=7.5, rating_reason="R", inputs="h",
         findings=(
             Finding(summary="z", explanation="first", document="a", start=0, end=3),
-            Finding(summary="b", explanation="second", document="a", start=4, end=9),
+            Finding(
+                summary="b", explanation="second", document="a", start=4, end=9,
+                more=(TextSpan(document="b", start=7, end=8), TextSpan(document="a", start=0, end=3)),
+            ),
         ),
     ),
     Report(community="com_2", level=1, title="U", summary="", rating=1, rating_reason="", inputs="i", findings=()),

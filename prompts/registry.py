@@ -1,0 +1,34 @@
+"""All steps that ask a model, by name: the one place that knows every prompt."""
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+
+import prompts
+from prompts.engine.step import Step
+
+# Steps that examine a model instead of working, and rooms without steps.
+_NO_STEPS = ("prompts.engine", "prompts.language", "prompts.reading", "prompts.routing", "prompts.registry")
+
+
+@cache
+def steps() -> Mapping[str, tuple[type[Step], ...]]:
+    """The classes of each step by its name, in the order of the names; of several the plain one first."""
+    found: dict[str, list[type[Step]]] = {}
+    for module in pkgutil.walk_packages(prompts.__path__, "prompts."):
+        if module.name.startswith(_NO_STEPS):
+            continue
+        for value in vars(import_module(module.name)).values():
+            ours = inspect.isclass(value) and issubclass(value, Step) and value.__module__ == module.name
+            if ours and hasattr(value, "step"):
+                found.setdefault(value.step, []).append(value)
+    return {name: tuple(sorted(found[name], key=lambda one: len(one.__mro__))) for name in sorted(found)}
+
+
+def build(step: type[Step], **settings: object) -> Step:
+    """A step with those of the settings that it takes, such as `models`, `tailoring`, `language`."""
+    taken = inspect.signature(step.__init__).parameters
+    made: Callable[..., Step] = step
+    return made(**{name: value for name, value in settings.items() if name in taken})

@@ -1,0 +1,202 @@
+"""A prompt is shown, replaced by a user's file, and part of the hash of what is made with it."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.index import index as index_flow
+from flows.remaking import AUTHORS, in_words, note_makers
+from flows.runtime import open_runtime
+from flows.settings import load_settings
+from prompts.registry import steps
+from storage.generations import Workspace
+from tests.flows.conftest import Command, write_rows
+from tests.server.client import Server
+
+YEARS = range(1901, 1907)
+# Ada Korb and Velin Bridge are tied in every document, in other words each time.
+ROWS = [
+    {
+        "id": f"d{year}",
+        "title": f"Year {year}",
+        "text": f"Ada Korb built Velin Bridge with {year - 1800} workers, which took her all of {year} "
+        f"and cost Marn Bank a large part of what it had lent to Olle Brandt before. Tomas Reyd praised "
+        f"Velin Bridge in {year}. Marn Bank paid Tomas Reyd in {year}.",
+    }
+    for year in YEARS
+]
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "docs.jsonl", ROWS)
+
+
+def calls(server: Server) -> dict[str, int]:
+    """How often each step was asked since the last look."""
+    found = {step: int(counted["calls"]) for step, counted in server.stats()["steps"].items()}
+    server.reset()
+    return found
+
+
+def index(trellis: Command, docs: Path, *options: str) -> Any:
+    ended = trellis("index", str(docs), "--json", *options)
+    assert ended.code == 0, ended.err
+    # What is asked again is to be seen at the server: nothing comes from the cache of answers.
+    assert trellis("clean", "--caches").code == 0
+    return ended.json
+
+
+def replaced(folder: Path, monkeypatch: pytest.MonkeyPatch, step: str, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{step}.md").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("TRELLIS_PROMPTS", str(folder))
+
+
+# --- printed, replaced -----------------------------------------------------------------------------------------------
+
+
+def test_every_step_has_a_prompt_that_is_printed(fresh: Command) -> None:
+    listed = fresh("prompt", "--json").json
+    assert [one["step"] for one in listed] == list(steps())
+    assert {"extract", "glean", "relate", "report", "answer", "route"} <= set(steps())
+    for name in steps():
+        assert f"Step: {name}\n" in fresh("prompt", name).out
+
+
+def test_a_prompt_is_shown_with_the_settings_applied(fresh: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_TAILORING_PERSONA", "You are a bridge inspector.")
+    monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "pier: a support;person")
+    assert "status: true where" not in fresh("prompt", "extract").out
+    monkeypatch.setenv("TRELLIS_CLAIMS", "true")
+    shown = fresh("prompt", "extract").out
+    assert "\nYou are a bridge inspector.\n" in shown
+    assert '["pier: a support", "person"]' in shown
+    assert "status: true where" in shown
+
+
+def test_an_unknown_step_is_an_error_that_names_the_known_ones(fresh: Command) -> None:
+    ended = fresh("prompt", "reprot")
+    assert ended.code == 2
+    assert "report" in ended.err
+
+
+def test_a_users_file_replaces_the_instruction_and_not_the_form(
+    model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_EFFORT", "high")
+    replaced(tmp_path / "mine", monkeypatch, "report", "Write about bridges.\n\n- Only about bridges.")
+    shown = fresh("prompt", "report").out
+    assert shown.startswith("--- system\nStep: report\nWrite about bridges.\n\n- Only about bridges.\n\nYou are given:")
+    assert '"rating_reason": string' in shown
+    index(fresh, docs)
+    asked = [json.dumps(one) for one in model_server.requests()]
+    reports = [one for one in asked if "Step: report" in one]
+    assert reports
+    assert all("Only about bridges." in one for one in reports)
+    assert not any("Only about bridges." in one for one in asked if "Step: report" not in one)
+
+
+def test_a_file_for_no_step_is_refused(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced(tmp_path / "mine", monkeypatch, "reprot", "Write about bridges.")
+    ended = fresh("status")
+    assert ended.code == 2
+    assert "'reprot'" in ended.err
+    assert "'report'" in ended.err
+    monkeypatch.setenv("TRELLIS_PROMPTS", str(tmp_path / "nowhere"))
+    assert "nowhere" in fresh("status").err
+
+
+# --- made anew -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "again"),
+    [("report", {"report"}), ("relate", {"relate", "report"}), ("extract", {"extract"}), ("resolve", set())],
+)
+def test_another_prompt_makes_just_what_depends_on_it_anew(  # noqa: PLR0917 -- fixtures
+    step: str, again: set[str], model_server: Server, fresh: Command, docs: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("TRELLIS_EFFORT", "high")
+    index(fresh, docs)
+    first = calls(model_server)
+    assert first["extract"] == len(ROWS)
+    assert {"summarize", "relate", "report"} <= first.keys()
+    assert not index(fresh, docs)["published"]
+    assert calls(model_server) == {}
+    replaced(tmp_path / "mine", monkeypatch, step, "Do as before, in fewer words.")
+    report = index(fresh, docs)
+    assert report["kept_prompts"] is None, "the user has changed it"
+    made = calls(model_server)
+    # The scripted model writes the same as before: what rests on it keeps its hash.
+    assert set(made) - again <= ({"report"} if step == "relate" else set())
+    assert all(made[name] == first[name] for name in again & {step})
+    assert not index(fresh, docs)["published"]
+
+
+@pytest.fixture
+def earlier(fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Indexes as an earlier version would, whose prompts of some steps were others."""
+
+    def indexed(*worded_otherwise: str) -> None:
+        for step in worded_otherwise:
+            replaced(tmp_path / "then", monkeypatch, step, "The words of then.")
+        index(fresh, docs)
+        monkeypatch.delenv("TRELLIS_PROMPTS")
+        with Workspace(fresh.workspace).write() as staging:
+            then: Any = staging.meta.get_meta(AUTHORS)
+            note_makers(staging, open_runtime(load_settings({"workspace": fresh.workspace})))
+            now: Any = staging.meta.get_meta(AUTHORS)
+            # The user's settings are those of today: the words were the version's own.
+            staging.meta.put_meta(AUTHORS, {step: [then[step][0], now[step][1]] for step in now})
+            staging.publish()
+
+    return indexed
+
+
+def test_a_new_versions_prompts_wait_for_remake_where_that_is_much(
+    earlier: Callable[..., None], model_server: Server, fresh: Command, docs: Path
+) -> None:
+    earlier("extract", "report")
+    calls(model_server)
+    kept = index(fresh, docs)
+    assert (kept["kept_prompts"]["steps"], kept["published"]) == (["extract", "report"], False)
+    assert kept["kept_prompts"]["share"] > 0.3
+    shown = fresh("index", str(docs)).out
+    assert "--remake makes it anew: about " in shown
+    assert calls(model_server) == {}
+    write_rows(docs, [*ROWS, {"id": "new", "title": "New", "text": "Mira Sand met Kai Ott in Port Nolla in 1950."}])
+    assert index(fresh, docs)["kept_prompts"]
+    assert calls(model_server)["extract"] == 1, "what is new is read with the new prompt, what was there stays"
+    assert index(fresh, docs, "--remake")["kept_prompts"] is None
+    assert calls(model_server)["extract"] == len(ROWS) + 1
+    assert not index(fresh, docs)["published"]
+
+
+def test_where_it_is_little_it_is_made_anew_at_once(
+    earlier: Callable[..., None], model_server: Server, fresh: Command, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_EFFORT", "high")
+    earlier("relate")
+    calls(model_server)
+    report = index(fresh, docs)
+    assert (report["kept_prompts"], report["published"]) == (None, True)
+    assert calls(model_server)["relate"] > 0
+
+
+@pytest.mark.usefixtures("prefect_server")
+async def test_a_recorded_run_keeps_the_old_and_says_so(
+    earlier: Callable[..., None], model_server: Server, fresh: Command, docs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await asyncio.to_thread(earlier, "extract")
+    calls(model_server)
+    report = await index_flow([str(docs)], workspace=str(fresh.workspace))
+    assert report.kept_prompts
+    assert "--remake" in in_words(report.kept_prompts)
+    assert any("--remake" in record.getMessage() for record in caplog.records)
+    assert calls(model_server) == {}

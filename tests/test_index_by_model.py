@@ -1,0 +1,119 @@
+"""What a good model says while indexing is taken whole, also where its words are not the text's."""
+
+from itertools import pairwise
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+
+from prompts.engine.models import ModelChoice, Models
+from prompts.extract import Extract, Extracted, ExtractGraph
+from prompts.language.tokens import count_tokens
+from prompts.registry import steps
+from prompts.resolve import Named, Pair, Resolve, Verdicts
+from prompts.tailoring.toml import from_toml
+from storage.records import Chunk
+from tasks.extract import to_extraction
+from tests.test_engine_step import AsWritten
+
+TEXT = (
+    "After she had left the firm, its founder wrote that the second hall would never pay. He was wrong: by 1911 it did."
+)
+CHUNK = Chunk(
+    id="chk", document="d", ordinal=1, start=0, end=len(TEXT), text=TEXT, tokens=30, language="en", title="Harrow Mill"
+)
+# Pronouns resolved, names from elsewhere in the document, descriptions in other words, an abstract thing.
+SAID = Extracted.model_validate(
+    {
+        "entities": [
+            {"name": "Harrow Mill", "kind": "organisation", "description": "A mill with two halls."},
+            {"name": "Edda Quist", "kind": "person", "description": "She left Harrow Mill before 1911."},
+            {"name": "Jonas Brandt", "kind": "person", "description": "Doubted the second hall."},
+            {"name": "profitability", "kind": "concept", "description": "Reached by the second hall in 1911."},
+        ],
+        "relations": [
+            {"source": "Edda Quist", "target": "Harrow Mill", "predicate": "left", "strength": 7, "keys": ["careers"]},
+            {"source": "Jonas Brandt", "target": "Harrow Mill", "predicate": "set up", "description": "He set it up."},
+            {"source": "Harrow Mill", "target": "profitability", "predicate": "reached in 1911", "strength": 5},
+        ],
+    }
+)  # fmt: skip
+
+
+async def test_an_extraction_in_other_words_is_kept_whole() -> None:
+    extract = Extract(Models.offline())
+    extract.lm = DummyLM([{"found": Extract.wire.write(ExtractGraph, {"found": SAID})}], adapter=AsWritten())
+    found = await extract.run("Harrow Mill", TEXT)
+    assert found == SAID
+    bound = to_extraction(CHUNK, found)
+    assert [(one.name, one.kind, one.description) for one in bound.mentions] == [
+        (one.name, one.kind, one.description) for one in SAID.entities
+    ]
+    assert [(one.source, one.predicate, one.target, one.weight, one.keys) for one in bound.relations] == [
+        (one.source, one.predicate, one.target, one.strength, one.keys) for one in SAID.relations
+    ]
+    assert all(TEXT[one.start : one.end] for one in bound.relations), "each points to a sentence"
+
+
+async def test_a_models_verdicts_stand_against_the_rule() -> None:
+    pairs = [
+        Pair(first=Named(name="Edda Quist"), second=Named(name="The Miller of Harrow")),
+        Pair(first=Named(name="Marn Bank", kind="organisation"), second=Named(name="Marn Bank", kind="place")),
+    ]
+    resolve = Resolve(Models.offline())
+    verdicts = [
+        {"pair": 1, "reason": "a bank and a river bank", "same": False},
+        {"pair": 0, "reason": "both owned the mill", "same": True},
+    ]
+    resolve.lm = DummyLM(
+        [{"decided": Verdicts.model_validate({"verdicts": verdicts}).model_dump()}], adapter=dspy.JSONAdapter()
+    )
+    assert [one.same for one in await resolve.run(pairs)] == [True, False]
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------
+
+LONGEST_EXTRACTION = 700
+
+
+def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
+    system, *turns = Extract(Models.offline()).prompt
+    assert count_tokens([system.content])[0] <= LONGEST_EXTRACTION
+    examples = count_tokens([turn.content for turn in turns[:-1]])
+    assert sum(examples) <= LONGEST_EXTRACTION
+    assert "[[ ## passage ## ]]" in turns[-1].content
+    assert turns[-1].content.index("kinds") < turns[-1].content.index("passage"), "what is the same comes first"
+
+
+def test_our_examples_go_where_they_would_contradict_the_settings() -> None:
+    assert len(Extract(Models.offline()).prompt) > 2
+    for text in ('[tailoring]\nlanguage = "German"', '[tailoring]\nentity_types = ["pier"]'):
+        assert len(Extract(Models.offline(), tailoring=from_toml(text)).prompt) == 2
+
+
+@pytest.fixture
+def told() -> Models:
+    return Models({"extract": ModelChoice("openai/m")}).instructed({"glean": "Look again."})
+
+
+def test_whose_work_it_is_changes_with_every_word_of_the_prompt(told: Models) -> None:
+    plain = Models({"extract": ModelChoice("openai/m")})
+    kinds = from_toml('[tailoring]\nentity_types = ["pier"]')
+    authors = [
+        Extract(plain).author,
+        Extract(plain, tailoring=kinds).author,
+        Extract(plain, gleanings=1).author,
+        Extract(told, gleanings=1).author,
+        Extract(plain.instructed({"extract": "List all."})).author,
+    ]
+    assert len(set(authors)) == len(authors)
+    assert Extract(told).author == Extract(plain).author, "who does not glean does not depend on its prompt"
+    assert Extract(plain.counted_as({"extract": "another"})).author == "another"
+    assert Extract(Models.offline()).author == "offline"
+
+
+def test_every_step_says_more_than_a_sentence() -> None:
+    for name in ("extract", "glean", "resolve", "summarize", "relate", "report", "tune"):
+        (step, *_) = steps()[name]
+        assert count_tokens([step.task.instructions])[0] > 150, name
+    assert all(one <= two for one, two in pairwise(steps()))
