@@ -30,6 +30,7 @@ from tasks.sources import Source, packed, sources_of
 
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60
+EXCERPT_PASSAGES = 12
 # At high effort so many of the best sources are read with what stands before and after them.
 WIDENED = 4
 # What each mode fixes of the structure (None: the router chooses).
@@ -179,7 +180,12 @@ class QuestionContext:
 
     @property
     def depth(self) -> int:
-        """How many passages are searched for: as many as an answer's prompt holds, and k at least."""
+        """How many passages are searched for: as many as an answer's prompt holds, and k at least.
+
+        Excerpts are chosen among few: what stands far down speaks of something else.
+        """
+        if self.models.is_offline("answer"):
+            return max(self.options.k, EXCERPT_PASSAGES)
         fit = math.ceil(self.models.policy.limits.answer / max(self.session.passage_tokens, 1.0))
         return max(self.options.k, min(fit, MOST_PASSAGES))
 

@@ -158,10 +158,12 @@ def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rar
 
 
 def spoken_of(asked: Asked, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
-    """Whether the collection speaks of what is asked: enough of it in one piece, or in one passage.
+    """Whether the collection speaks of what is asked: of the things named, and enough of it in one piece or passage.
 
     Of a question in another language nothing can be missed.
     """
+    if asked.strange:
+        return False
     wanted = frozenset(asked.weights)
     texts = [_whole_text(passage) for passage in passages]
     if asked.han != any(is_han(text) for text in texts):

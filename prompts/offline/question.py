@@ -72,6 +72,8 @@ class Asked:
     kind: str
     focus: Mapping[str, float]
     han: bool
+    # Whether a name of several words has one that the collection does not know: it speaks of another thing then.
+    strange: bool = False
 
     def near(self, terms: frozenset[str]) -> float:
         """How many of the words beside the question word stand among terms, the nearest counting most."""
@@ -104,6 +106,9 @@ def asked_of(question: str, rarity: Rarity, known: frozenset[str]) -> Asked:
         weights.setdefault(spelled[term], min(rarity(term), rarity(spelled[term])))
     named = [] if is_han(question) else name_spans(question, [(0, len(question))])
     names = [frozenset(spelled.get(term, term) for term in terms(name.text)) for name in named]
+    strange = any(
+        len(name) > 1 and any(term not in known and rarity(term) >= unknown for term in name) for name in names
+    )
     kind = next((kind for kind, (asks, _) in _PATTERNS.items() if asks.search(question)), "")
     focus = {spelled.get(term, term): near for term, near in focus_of(question, frozenset().union(*names)).items()}
     total = sum(weights.values()) or 1.0
@@ -113,6 +118,7 @@ def asked_of(question: str, rarity: Rarity, known: frozenset[str]) -> Asked:
         kind,
         focus,
         is_han(question),
+        strange,
     )
 
 

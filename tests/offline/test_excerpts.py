@@ -148,7 +148,7 @@ def test_excerpts_are_shown_as_quotes_in_reading_order() -> None:
 
     assert text.startswith("From the documents:\n")
     assert text.index("The **lamp was**") < text.index("burned oil")
-    assert "Lamp\n> The lamp of the lighthouse burned oil. [2]" in text
+    assert "Lamp\n> The lamp of the lighthouse burned oil. [1]" in text
     assert text.count("**") % 2 == 0
     assert shown(ask("灯塔的高度是多少?", "灯塔的高度是四十米。")).text == "文档摘录：\n> 灯塔的高度是四十米。 [1]"
 
