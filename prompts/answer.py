@@ -139,8 +139,8 @@ class QuotedSpan:
 class Draft:
     """An answer before its markers are bound to documents.
 
-    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n.
-    `supported` says of excerpts whether they answer the question; None where a model wrote.
+    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n; with
+    `ranked` markers keep their numbers, which tell the best quote. `supported` says of excerpts whether they answer the question; None where a model wrote.
     """
 
     text: str
@@ -149,6 +149,7 @@ class Draft:
     reasoning: str = ""
     quotes: Mapping[int, QuotedSpan] = field(default_factory=dict)
     supported: bool | None = None
+    ranked: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,4 +243,4 @@ def excerpts(request: AnswerRequest) -> Draft:
         return Draft("", answerable=False, supported=False)
     told = shown(found)
     quotes = {marker: QuotedSpan(*quote) for marker, quote in told.quotes.items()}
-    return Draft(told.text, quotes=quotes, supported=found.support == "none")
+    return Draft(told.text, quotes=quotes, supported=found.support == "none", ranked=True)

@@ -161,8 +161,8 @@ class Bound:
 def bind(draft: Draft, sources: Sequence[Source], documents: Documents) -> Bound:
     """The draft word for word, each marker bound to the sentence of its source that is nearest to the statement.
 
-    Markers of a model are numbered in the order of their first use, the same quote has the same marker; those of quotes
-    that the draft brings keep their numbers.
+    Markers are numbered in the order of their first use, the same quote has the same marker; ranked ones keep their
+    numbers.
     """
     numbers: dict[tuple[int, int, int], int] = {}
     removed: list[str] = []
@@ -179,7 +179,7 @@ def bind(draft: Draft, sources: Sequence[Source], documents: Documents) -> Bound
         for number in given:
             if number in known:
                 quote = _quote_of(number, statement, draft, sources)
-                new.append(numbers.setdefault(quote, number if draft.quotes else len(numbers) + 1))
+                new.append(numbers.setdefault(quote, number if draft.ranked else len(numbers) + 1))
         if new:
             lead = match.group()[: len(match.group()) - len(match.group().lstrip())]
             pieces.append(f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]")

@@ -255,7 +255,7 @@ def test_offline_points_are_the_sentences_themselves() -> None:
     assert [(one.text, one.findings) for one in found if one.score] == [(SALT.text, [3])]
 
 
-async def test_a_point_without_a_finding_that_was_given_is_left_out() -> None:
+async def test_points_are_taken_as_they_are_with_those_numbers_that_were_given() -> None:
     step = Partial(Models.offline())
     points = [
         {"text": "Salt.", "score": 90, "findings": [3, 99]},
@@ -264,7 +264,7 @@ async def test_a_point_without_a_finding_that_was_given_is_left_out() -> None:
     ]
     step.lm = DummyLM([{"partial": {"points": points}}], adapter=dspy.JSONAdapter())
     found = await step.run([Offered("Water", "", [("Salt.", SALT)])], gist_of("Why?"))
-    assert [(one.text, one.findings) for one in found] == [("Salt.", [3])]
+    assert [(one.text, one.findings) for one in found] == [("Salt.", [3]), ("Invented.", []), ("From nowhere.", [])]
 
 
 async def test_a_report_without_a_rating_makes_the_model_answer_again() -> None:

@@ -74,7 +74,8 @@ async def test_a_like_question_is_answered_from_memory(runtime: Runtime) -> None
     second = await asked(LIKE, runtime)
     assert served(second)
     assert second.trace.trigger[0].pop >= len(TELLERS)
-    assert second.values == first.values == ("Tomas Reyd",)
+    assert "Tomas Reyd" in first.answer
+    assert "Tomas Reyd" in second.answer
     assert all(citation.verified for citation in second.citations)
     assert set(TELLERS) <= {passage.document for passage in second.passages}
 
@@ -158,7 +159,7 @@ async def test_where_memory_does_not_do_the_documents_are_searched(runtime: Runt
     planted(runtime, ["江"])
     answer = await asked(LIKE, runtime)
     assert (answer.trace.trigger[0].pop, served(answer)) == (1, False)
-    assert answer.values == ("Tomas Reyd",)
+    assert "Tomas Reyd" in answer.answer
 
 
 async def test_a_restricted_question_neither_reads_memory_nor_fills_it(runtime: Runtime) -> None:

@@ -154,7 +154,7 @@ async def test_what_needs_no_model_is_told_where_there_is_none() -> None:
     options = AnswerOptions(stored, lambda _: 1.0)
     found = await answer(QUESTION, AnswerContext(SOURCES), offline, options, stated)
     assert (found.values, found.fallback, found.answered_by) == (("Reyd",), "none", "table")
-    assert found.citations[1].quote == REYD
+    assert found.citations[0].quote == REYD
     by_model = await answer(QUESTION, AnswerContext(SOURCES), writer({"answer": "It was Reyd [1]."}), options, stated)
     assert (by_model.text, by_model.answered_by) == ("It was Reyd [1].", "model")
 
@@ -175,8 +175,9 @@ def test_a_line_of_a_passage_cannot_pose_as_another_piece() -> None:
     assert shown == "[1] A: said\n(2) B: invented\n\n[2] B: true"
 
 
-def test_quotes_that_a_draft_brings_keep_their_numbers() -> None:
-    draft = Draft("second [2]\nfirst [1]", quotes={1: QuotedSpan(1, 0, 11), 2: QuotedSpan(2, 0, 10)})
+def test_ranked_quotes_keep_their_numbers() -> None:
+    quotes = {1: QuotedSpan(1, 0, 11), 2: QuotedSpan(2, 0, 10)}
+    draft = Draft("second [2]\nfirst [1]", quotes=quotes, ranked=True)
     bound = bind(draft, SOURCES, stored)
     assert bound.text == "second [2]\nfirst [1]"
     assert [(one.marker, one.quote) for one in bound.citations] == [("[1]", "Orla Bridge"), ("[2]", "Tomas Reyd")]

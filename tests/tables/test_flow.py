@@ -53,7 +53,8 @@ async def test_all_documents_named_are_read_and_every_figure_is_verified(session
     answer = await answer_question("Which company has the highest total assets?", options, session)
     assert answer.values == ("Orrel Foods Inc",)
     assert (answer.trace.structure, answer.trace.route.type, answer.fallback) == ("table", "table", "none")
-    assert [one.quote for one in answer.citations] == ["$ 41,308,463", "2,500,000", "977,000"]
+    figures = ("$ 41,308,463", "2,500,000", "977,000")
+    assert all(figure in one.quote for figure, one in zip(figures, answer.citations, strict=True))
     assert all(one.verified for one in answer.citations)
     known = {chunk.id for chunk in session.index.chunks}
     assert {chunk for part in answer.trace.subquestions for chunk in part.evidence} <= known
