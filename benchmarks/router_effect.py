@@ -31,7 +31,7 @@ from benchmarks.set_options import set_parser
 from benchmarks.variants_steps import Steps, stepwise
 from flows.asking import answer_question
 from flows.session import Session, open_session
-from prompts.route import STRUCTURES
+from prompts.offline.route import STRUCTURES
 from storage.records import StructureType
 
 SEEDS = 5

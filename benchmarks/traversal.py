@@ -26,7 +26,7 @@ from flows.indexing import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.classify import classify_offline
+from prompts.offline.classify import classify_offline
 from storage.records import Answer
 from tasks.step import watched
 

@@ -5,7 +5,7 @@ import pytest
 from prompts.decompose import decompose_offline
 from prompts.language.question import ask
 from prompts.reading.chains import chain, fill, needs
-from prompts.rewrite import rewrite_offline
+from prompts.offline.rewrite import rewrite_offline
 
 FORMS = [
     ("Who designed the Orla Bridge?", "fact", "person"),
