@@ -26,7 +26,7 @@ async def chosen(question: QuestionContext) -> Choice:
 async def _walk(question: QuestionContext) -> Walk | None:
     """What a walk without a model gives; None where the question names something that texts speak of too, or nothing:
     there the search reads both."""
-    if not is_imported(question):
+    if not is_imported(question) or not question.session.ground.graph.spellings.named(question.text):
         return None
     result = await traversal(question, Models.offline())
     answers = result.stated is not None and result.stated.fallback != "abstained"

@@ -7,24 +7,20 @@ from typing import Any, TypeVar, cast
 import dspy
 import pytest
 from dspy.utils import DummyLM
+from prompts.reading.claims import Desk
 
 from prompts.answer import AnswerQuestion, AnswerStep, AnswerWritten, read_written
-from prompts.choose import Choose, ChooseScope
 from prompts.decompose import Decompose, DecomposeQuestion
 from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.engine.wire import conversation
 from prompts.filter import Filter, FilterKnowledge
 from prompts.language.question import ask
-from prompts.reading.claims import Desk
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
-from prompts.rewrite import Rewrite, RewriteQuestion
-from prompts.route import Route, RouteQuestion
 from prompts.structurize import BuildStructure, Structurize
 from tasks.answer import bind
 from tasks.evidence import Pool
-from tasks.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent / "golden"
 QUESTION = "Who designed the Orla Bridge?"
@@ -46,18 +42,6 @@ def scripted(step: type[Built], *answers: dict[str, Any]) -> Built:
 def desk(question: str = QUESTION) -> Desk:
     taken = ask(question)
     return Desk(taken, PIECES, (), Relevance(taken, {}))
-
-
-async def test_rewrite_searches_for_the_question_first() -> None:
-    model = scripted(Rewrite, {"rewriting": {"question": QUESTION, "queries": ["Orla Bridge designer", QUESTION]}})
-    found = await rewrite("Who designed it?", ("The Orla Bridge?",), model)
-    assert (found.question, found.queries) == (QUESTION, [QUESTION, "Orla Bridge designer"])
-
-
-async def test_route_gives_a_typed_decision() -> None:
-    routed = {"structure": "graph", "confidence": 0.8, "margin": 0.5, "reason": "a chain"}
-    found = await scripted(Route, {"routed": routed}).run(ask(UNSURE), 1, ["Orla Bridge"], tabular=False)
-    assert (found.structure, found.confidence, found.reason) == ("graph", 0.8, "a chain")
 
 
 async def test_structurize_drops_elements_without_a_sentence() -> None:
@@ -121,15 +105,12 @@ def test_an_abstained_answer_has_no_citation() -> None:
 
 
 ASKED: dict[type[dspy.Signature], dict[str, Any]] = {
-    RewriteQuestion: {"question": "Who designed it?", "history": ["Tell me about the Orla Bridge."]},
     FilterKnowledge: {
         "question": QUESTION,
         "hypothesis": "The passage answers the question.",
         "known": ["Orla Bridge is in Velin."],
         "passages": ["[0] Orla Bridge was designed by Tomas Reyd.", "[1] It opened in 1931."],
     },
-    ChooseScope: {"question": "Which bridges trouble people?", "documents": ["Orla Bridge", "Tomas Reyd"]},
-    RouteQuestion: {"question": QUESTION, "core_content": ["Orla Bridge", "Tomas Reyd"]},
     BuildStructure: {
         "question": QUESTION,
         "structure": "graph",
@@ -145,7 +126,7 @@ ASKED: dict[type[dspy.Signature], dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("step", [AnswerStep, Choose, Decompose, Filter, Rewrite, Route, Structurize])
+@pytest.mark.parametrize("step", [AnswerStep, Decompose, Filter, Structurize])
 def test_a_query_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
     messages = conversation(step.step, step.task, step.wire, (), ASKED[step.task])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"

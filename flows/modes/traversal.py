@@ -57,10 +57,12 @@ async def traversal(question: QuestionContext, models: Models | None = None) -> 
 
 
 def is_imported(question: QuestionContext) -> bool:
-    """Whether the graph has all that the question names, and something, from imported triples alone."""
-    alone = question.session.triples_alone
-    named = question.session.ground.graph.spellings.named(question.text) if alone else []
-    return bool(named) and all(alone.issuperset(one.entities) for one in named if not one.doubtful)
+    """Whether the graph has all that the question names from imported triples alone; all of it, if nothing is named."""
+    alone, graph = question.session.triples_alone, question.session.ground.graph
+    named = graph.spellings.named(question.text) if alone else []
+    if not named:
+        return bool(alone) and len(alone) == len(graph.facts.entities)
+    return all(alone.issuperset(one.entities) for one in named if not one.doubtful)
 
 
 def ground_of(question: QuestionContext) -> Ground:

@@ -19,7 +19,7 @@ _ZH_TOPIC = ("n", "v", "eng", "l", "i", "j")
 
 
 def keywords_offline(question: str) -> tuple[list[str], list[str]]:
-    """The low keys (names by their looks, quoted terms, figures), and the high ones: the other telling words, in order."""
+    """The low keys (names by their looks, quoted terms, figures), and the high ones: its other telling words."""
     text = " ".join(question.split())
     spans = name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))])
     quoted = [(match.start(1), match.end(1)) for match in _QUOTED.finditer(text)]

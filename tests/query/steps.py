@@ -1,0 +1,59 @@
+"""Steps whose model is scripted, at an effort, and what is looked at in the tests of all steps."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import dspy
+from dspy.utils import DummyLM
+
+from prompts.engine.effort import Effort, Policy
+from prompts.engine.meter import Meter
+from prompts.engine.models import Models
+from prompts.engine.step import Step
+from prompts.engine.wire import conversation
+from prompts.language.question import ask
+from prompts.reading.evidence import Evidence
+from prompts.reading.gist import Gist
+from prompts.reading.relevance import Relevance
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
+Made = TypeVar("Made", bound=Step)
+
+
+def scripted(step: type[Made], *answers: object, effort: Effort = "medium", **arguments: Any) -> Made:
+    """A step on a model that gives these answers in turn, each the value of the step's one output field."""
+    made = step(Models.offline().metered(Meter()).with_policy(Policy.of(effort)), **arguments)
+    (field,) = step.task.output_fields
+    made.lm = DummyLM([{field: answer} for answer in answers], adapter=dspy.JSONAdapter())
+    return made
+
+
+def sent(step: Step) -> list[str]:
+    """What the step's model was asked, a text a call."""
+    assert isinstance(step.lm, DummyLM)
+    return [str(call["messages"][-1]["content"]) for call in step.lm.history]
+
+
+def spared(step: Step) -> dict[str, str]:
+    """The steps whose model was spared, with the reasons."""
+    return dict(step.models.meter.spared())
+
+
+def rendered(step: type[Step], inputs: dict[str, Any]) -> str:
+    """A prompt as a model reads it."""
+    messages = conversation(step.step, step.task, step.wire, (), inputs)
+    return "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
+
+
+def golden(step: type[Step]) -> str:
+    """The prompt as it was agreed on."""
+    return (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")
+
+
+def gist_of(question: str) -> Gist:
+    return Gist(Relevance(ask(question), {}))
+
+
+def piece(number: int, text: str, title: str = "Wells") -> Evidence:
+    return Evidence(number, title.lower(), title, text)
