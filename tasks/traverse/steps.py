@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from prompts.engine.models import Models
-from prompts.traverse import PlanTraversal, TraversalPlan
+from prompts.traverse import SURE, PlanTraversal, TraversalPlan
 from storage.records import QuestionType
 from tasks.step import step
 from tasks.traverse.draft import Draft, draft
@@ -18,8 +18,6 @@ from tasks.traverse.plan import CheckedStep, Graph, check, names_of
 from tasks.traverse.results import Outcome, Problem
 from tasks.traverse.run import Ground, run_plan
 
-# From this confidence on the words tell the type of a question.
-LEAST_SURE = 0.6
 _ASKS_IF = re.compile(
     r"^\W*(?:did|does|do|was|were|is|are|has|have|had)\b(?!.*\bor\b.*\bor\b)|是不是|是否|吗\W*$", re.I
 )
@@ -59,7 +57,7 @@ async def plan(question: str, linked: Linked, graph: Graph, planner: PlanTravers
     `imported`: the graph has all that the question names from imported triples.
     """
     by_words = _by_words(question, linked, graph, planner)
-    drafted = by_words.confidence >= LEAST_SURE and not isinstance(by_words.steps, Problem)
+    drafted = by_words.confidence >= SURE and not isinstance(by_words.steps, Problem)
     if not planner.asks(drafted=drafted, named=bool(linked.named), imported=imported):
         return by_words
     here = [entity for name in linked.named for entity in name.entities]

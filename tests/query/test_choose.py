@@ -10,7 +10,7 @@ from tasks.choose import Sizes, Walk, choose
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
 SIZES = Sizes(chunks=400, chunk_tokens=100, reports=40, report_tokens=300, depth=12, documents=30, reported=30)
-WHOLE = "Which worries do many of the guests mention?"
+WHOLE = "What themes do the guests raise most often across these interviews?"
 PART = "When was the Orla Bridge opened?"
 UNCLEAR = "What do people in Velin think of the quay?"
 
