@@ -81,9 +81,7 @@ async def test_one_short_call_comes_before_the_search(
     assert 0 < used.output_tokens <= 100
 
 
-async def test_after_a_rewriting_the_keys_are_the_model_s_too(
-    indexed: Path, model_server: Server, tmp_path: Path
-) -> None:
+async def test_keys_after_a_rewriting_are_the_model_s(indexed: Path, model_server: Server, tmp_path: Path) -> None:
     copy_of(indexed, tmp_path / "ws")
     history = "Tell me of Orla Bridge."
     used = (await retrieved(tmp_path / "ws", model_server, "mix", history, question="Who designed it?")).usage
