@@ -41,7 +41,7 @@ async def test_a_schema_in_other_words_is_taken_whole() -> None:
     assert len(sent(made)[0]) < 20_000
 
 
-SHOWN = {
+SHOWN: dict[type[Step], dict[str, object]] = {
     Hypothesize: {"question": QUESTION},
     Direct: {"question": QUESTION},
     ReadSchema: {"question": "Which company had the higher revenue in 2023?", "titles": ["Aster", "Borea"]},

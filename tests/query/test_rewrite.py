@@ -6,8 +6,8 @@ import pytest
 
 from prompts.engine.effort import LIMITS, Effort
 from prompts.engine.errors import AnswerMalformed
-from prompts.offline.rewrite import rewrite_offline
-from prompts.rewrite import MAX_QUERIES, Rewrite, recent
+from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
+from prompts.rewrite import Rewrite, recent
 from tasks.rewrite import rewrite
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
