@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.compare_sets import Row, rows
-from prompts.choose import SURELY_PART, SURELY_WHOLE, scope_offline
 from prompts.language.question import ask
-from prompts.routing.scope import scope_of
+from prompts.offline.choose import scope_offline
 
 LIST = Path(__file__).parent / "auto_questions.jsonl"
 
@@ -39,7 +38,7 @@ def line(found: Sequence[Row]) -> str:
     """How the questions of one language and family are taken."""
     taken = [ask(row["question"]) for row in found]
     whole = sum(scope_offline(one).about == "whole" for one in taken)
-    doubt = sum(SURELY_PART < scope_of(one).whole < SURELY_WHOLE for one in taken)
+    doubt = sum(not scope_offline(one).plain for one in taken)
     right = whole if found[0]["family"] == "whole" else len(found) - whole
     return (
         f"{found[0]['language']} {found[0]['family']:9} {len(found):4} questions: right {right / len(found):.3f}, "

@@ -23,7 +23,7 @@ from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
 from prompts.language.words import content_terms
-from prompts.rewrite import rewrite_offline
+from prompts.offline.rewrite import rewrite_offline
 from storage.records import Record
 from tasks.ambiguity import several_meant
 

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from prompts.language.parts import parts_in
 from prompts.language.question import ask
-from prompts.route import STRUCTURES, SURE_MARGIN, TRY_BOTH, Routed, ranked
+from prompts.offline.route import STRUCTURES, RuleRoute, ranked
+from prompts.reading.sure import is_plain
 from storage.records import Record, StructureType
 from tasks.route import hop_count
 
@@ -82,12 +83,13 @@ def report(name: str, rows: Sequence[Asked]) -> list[str]:
         }
         told = ", ".join(f"{kind} {sum(got)}/{len(got)}" for kind, got in by_type.items() if got)
         lines.append(f"  {language} {_share(own)}: {told}")
-    margins = [one[0].margin for one in found]
-    sure = [hit for hit, margin in zip(hits, margins, strict=True) if margin >= SURE_MARGIN]
-    close = [(row, one) for row, one in zip(rows, found, strict=True) if one[0].margin < TRY_BOTH]
-    held = [row.type in {one[0].structure, one[1].structure} for row, one in close]
-    lines.append(f"  margin ≥ {SURE_MARGIN}: {len(sure)} rows, {_share(sure)} right")
-    lines.append(f"  margin < {TRY_BOTH}: {len(close)} rows, the first or the second right in {_share(held)}")
+    # What the sparing of calls rests on (`prompts.route.Route`).
+    plain = [
+        row.type == "chunk"
+        for row, one in zip(rows, found, strict=True)
+        if one[0].structure == "chunk" and is_plain(ask(row.question)) and hop_count(ask(row.question)) == 1
+    ]
+    lines.append(f"  plain single facts, of which no model is asked: {len(plain)} rows, {_share(plain)} right")
     counted = Counter((row.type, one[0].structure) for row, one in zip(rows, found, strict=True))
     lines.append("  needed → chosen  " + "".join(f"{kind:>10}" for kind in STRUCTURES))
     lines += [f"  {kind:17}" + "".join(f"{counted[kind, to]:10}" for to in STRUCTURES) for kind in STRUCTURES]
@@ -108,7 +110,7 @@ def report_mixed(name: str, rows: Sequence[Mixed]) -> list[str]:
     return [f"{name}: {sum(hits)}/{len(rows)} = {_share(hits)} with both types right, {sum(halves)} split in two"]
 
 
-def routed(question: str, documents: Sequence[str]) -> list[Routed]:
+def routed(question: str, documents: Sequence[str]) -> list[RuleRoute]:
     """The structures for a question over titles, the best first."""
     taken = ask(question)
     return ranked(taken, hop_count(taken), documents, tabular=False)

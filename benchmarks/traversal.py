@@ -26,7 +26,7 @@ from flows.indexing import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.classify import classify_offline
+from prompts.offline.classify import classify_offline
 from storage.records import Answer
 from tasks.step import watched
 
@@ -144,7 +144,7 @@ def report(found: Outcome, clock: Stopwatch, show: bool) -> None:
     whole, tokens = sum(found.seconds), sum(found.tokens.values())
     shares = ", ".join(f"{step} {seconds / whole:.0%}" for step, seconds in clock.spent.most_common())
     print(f"share of time: {shares} (published for typing by a model: about 10%)")
-    share = f"{found.tokens['classify'] / tokens:.0%} of {tokens}" if tokens else "none used"
+    share = f"{found.tokens['plan'] / tokens:.0%} of {tokens}" if tokens else "none used"
     print(f"tokens for typing: {share} (published: about 30%)")
     for question, wanted, got in found.wrong if show else ():
         print(f"  {question}\n    wanted {wanted}\n    got {got}")

@@ -1,9 +1,9 @@
-"""Choosing: which mode `auto` follows; one decision for each question, made before anything is searched.
+"""Choosing: the mode that `auto` follows; one decision for each question, made before anything is searched.
 
 walk the triples, if there are any ─ choose ─ answer ─ (nothing found) the search
 """
 
-from flows.modes.traversal import traversal
+from flows.modes.traversal import is_imported, traversal
 from flows.question import QuestionContext
 from prompts.choose import Choose
 from prompts.engine.models import Models
@@ -26,9 +26,7 @@ async def chosen(question: QuestionContext) -> Choice:
 async def _walk(question: QuestionContext) -> Walk | None:
     """What a walk without a model gives; None where the question names something that texts speak of too, or nothing:
     there the search reads both."""
-    alone = question.session.triples_alone
-    named = question.session.ground.graph.spellings.named(question.text) if alone else []
-    if not named or any(not alone.issuperset(one.entities) for one in named if not one.doubtful):
+    if not is_imported(question) or not question.session.ground.graph.spellings.named(question.text):
         return None
     result = await traversal(question, Models.offline())
     answers = result.stated is not None and result.stated.fallback != "abstained"

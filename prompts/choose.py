@@ -1,37 +1,53 @@
-"""Is a question about the whole collection, or about some of what it says? That decides which mode answers it.
+"""Choose: is a question about the whole collection, or about a part of it? (GraphRAG, section 1: global sensemaking)"""
 
-Offline, and where its wording is clear, rules decide; a model is asked about the rest (GraphRAG, section 1: questions
-about a whole corpus are another task than looking something up).
-"""
-
+from collections.abc import Sequence
 from typing import Literal
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.asked import Ask, Expected
-from prompts.routing.scope import scope_of
+from prompts.language.asked import Ask
+from prompts.offline.choose import SURELY_PART, SURELY_WHOLE, scope_offline
 
-# Between these shares the wording does not tell.
-SURELY_PART, SURELY_WHOLE = 0.2, 0.7
-# A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
-LEAST_WHOLE = 0.6
-_VALUES: frozenset[Expected] = frozenset({"person", "place", "date", "money", "number"})
+LOW = "low effort: the question's wording chooses"
+PLAIN = f"the wording is plainly about one side (outside {SURELY_PART} to {SURELY_WHOLE})"
 
 
 class ScopeRead(BaseModel):
-    """What the question is about, how sure (0-1), and why."""
+    """Why, what the question is about, and how sure (0-1)."""
 
+    reason: str = Field(description="In a sentence: what one would have to read to answer it.")
     about: Literal["whole", "part"]
     confidence: float = Field(ge=0, le=1)
-    reason: str = Field(description="A few words.")
 
 
 class ChooseScope(dspy.Signature):
-    """Say what a question to a collection of documents is about. whole: what all or many of its documents say together,
-    such as themes, tendencies, views, who of many speaks of something. part: facts, figures, steps or an account of
-    certain things that a few passages give."""
+    """Say how a question to a collection of documents is to be answered: from the whole of it, or from a part.
+
+    whole: the answer lies in no passage, but in what all or many documents say together: their themes, tendencies,
+    views, differences, who of many speaks of something, what is typical, frequent or missing. To answer it one would
+    read everything, or summaries of everything. Reports on all parts of the collection are then read.
+
+    part: some passages give the answer: a fact, a figure, a date, an explanation, the steps of a procedure, an account
+    of certain things or events, a comparison of things that are named, a chain of facts. To answer it one would look
+    them up. Passages are then searched for.
+
+    Hard cases. A question that names what it asks about is mostly about a part, however wide its words ("What are the
+    main tasks of the harbour master?"); it is about the whole only if the documents as such are asked ("What do the
+    letters say about the harbour?" where all of the titles are letters). A list of everything of one kind ("Which
+    guests mention failure?") is whole if every document may hold a member. "Summarise" is whole without an object or
+    with the collection as its object, part with one document or event. Short and vague questions of a newcomer ("What
+    can one learn here?") are whole. If you are in doubt, a search that finds nothing can still be followed by the
+    reports: say part.
+
+    Give the reason first.
+
+    Examples. "What worries the people who wrote these letters?", titles "Letter from Holm, 1911", "Letter from Tarn,
+    1912": "every letter has to be read for worries", whole, 0.95. "Why was the Tarn ferry given up?": "one event, which
+    a few passages tell", part, 0.9.
+
+    例：“这些访谈中反复出现的困难有哪些？”：“要通读所有访谈”，whole，0.95。“县航运站有哪些部门？”：“问一个机构，查得到”，part，0.9。"""
 
     question: str = dspy.InputField()
     documents: list[str] = dspy.InputField(desc="Titles of some documents.")
@@ -39,30 +55,17 @@ class ChooseScope(dspy.Signature):
 
 
 class Choose(Step):
-    """A question and some titles → whether it is about the whole; a model is asked only where its wording does not
-    tell."""
+    """A question and some titles → whether it is about the whole collection."""
 
     step = "choose"
     role = "route"
     task = ChooseScope
 
-    async def run(self, ask: Ask, titles: list[str]) -> ScopeRead:
-        by_rule = scope_offline(ask)
-        whole = by_rule.confidence if by_rule.about == "whole" else 1 - by_rule.confidence
-        if self.is_offline or not SURELY_PART < whole < SURELY_WHOLE or asks_one_value(ask):
-            return by_rule
-        scope: ScopeRead = (await self.acall(question=ask.text, documents=titles)).scope
+    async def run(self, ask: Ask, titles: Sequence[str]) -> ScopeRead:
+        """`ask` is what the rules read."""
+        found = scope_offline(ask)
+        spared = LOW if self.policy.effort == "low" else PLAIN if found.plain else ""
+        if self.is_offline or (spared and self.spares(spared)):
+            return ScopeRead(reason=found.reason, about=found.about, confidence=found.confidence)
+        scope: ScopeRead = (await self.acall(question=ask.text, documents=list(titles))).scope
         return scope
-
-
-def asks_one_value(ask: Ask) -> bool:
-    """Whether one person, place, date or figure is asked for: no model is asked about the scope of that."""
-    return ask.form == "fact" and ask.expects in _VALUES
-
-
-def scope_offline(ask: Ask) -> ScopeRead:
-    """By the question's wording alone."""
-    found = scope_of(ask)
-    if found.whole >= LEAST_WHOLE:
-        return ScopeRead(about="whole", confidence=found.whole, reason=found.reason)
-    return ScopeRead(about="part", confidence=round(1 - found.whole, 3), reason=found.reason)

@@ -1,4 +1,4 @@
-"""How relevant is each report to a question about the whole collection? (GraphRAG, section 2.6, dynamic selection)"""
+"""Rate: how relevant each report is to a question about the whole collection (GraphRAG, dynamic selection)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,18 +7,20 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
+from prompts.offline.rate import rate_offline
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
 
+__all__ = ["MOST", "Rate", "RateReports", "Rating", "Ratings", "rate_offline"]
+
 MOST = 10
-# What the report's own words count offline beside what lies near to the question in its community.
-OWN_WORDS = 0.35
 
 
 class Rating(BaseModel):
     """One report's relevance."""
 
     report: int
+    reason: str = Field(default="", description="At most ten words: what it may give.")
     rating: float = Field(ge=0, le=MOST)
 
 
@@ -29,10 +31,29 @@ class Ratings(BaseModel):
 
 
 class RateReports(dspy.Signature):
-    """Rate how much each report would help to answer the question: 0 not at all, 5 touches it, 10 is about it."""
+    """Rate how much reading each report would help to answer a question.
+
+    The reports are about parts of a collection of documents; only the title and the opening of each are shown. What you
+    rate low is left out, with all narrower reports under it; what you rate high is read in full, or followed down to
+    narrower reports. A report that is left out wrongly is missing in the answer, one that is read in vain only costs a
+    little: be generous where an opening leaves it open.
+
+    The scale: 0 about something else, nothing towards an answer is to be expected. 2 shares a word or a thing with the
+    question, no more. 4 touches the matter: a detail, an example, a contrast may be in it. 6 holds a part of the
+    answer. 8 is largely about what is asked. 10 is about exactly that.
+
+    Judge what the report is likely to hold, not how its words match: other words, a special case of what is asked, a
+    part of a whole, the opposite side all count. A question about everything ("What are the main themes?") fits every
+    report that says something of weight; rate by weight then. Rate each report by itself, and every one, by its number.
+
+    Example. Question: "How did people earn a living by the river?" Reports: "[0] Ferry trade at Holm: Three families
+    ran the ferries." "[1] Flood of 1908: The flood took the lower quay." "[2] Choral society: Its concerts." Ratings: 0
+    "the ferrymen's trade", 9; 1 "losses to those at the quay, perhaps", 4; 2 "leisure, not work", 0.
+
+    例：问题“渡口居民靠什么为生？”，报告“[0] 青石渡口的船家：三户人家世代摆渡。”评为9，理由“摆渡的生计”。"""
 
     question: str = dspy.InputField()
-    reports: list[str] = dspy.InputField(desc="Numbered titles and openings.")
+    reports: list[str] = dspy.InputField(desc="Each as [number] title: opening.")
     rated: Ratings = dspy.OutputField()
 
 
@@ -54,14 +75,10 @@ class Rate(Step):
         return [given[number] / MOST for number in range(len(reports))]
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """Every report has a rating."""
         rated, reports = outputs["rated"], inputs["reports"]
         if not isinstance(rated, Ratings) or not isinstance(reports, list):
             raise TypeError(f"ratings of a list of reports, not {rated!r} of {reports!r}")
         missing = sorted(set(range(len(reports))) - {one.report for one in rated.ratings})
         if missing:
             raise NotAsAsked(f"no rating for the reports {', '.join(map(str, missing))}")
-
-
-def rate_offline(report: Evidence, gist: Gist) -> float:
-    """What lies near to the question in the report's community, and the question's words in the report (0-1)."""
-    return (1 - OWN_WORDS) * report.prior + OWN_WORDS * gist.covered(f"{report.title} {report.text}")

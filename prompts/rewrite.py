@@ -1,52 +1,71 @@
-"""What exactly is asked, and by which queries is the evidence found? (ERM4, Query Rewriter+: p → (s, Q))"""
+"""Rewrite: one question that stands on its own, and its search queries (ERM4, Query Rewriter+: p → (s, Q))."""
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.calls import rough_tokens
+from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
-from prompts.language.ambiguity import Doubt, doubts
-from prompts.language.conversation import READ, Standing, stand_alone
-from prompts.language.mentions import named
-from prompts.language.question import ask
-from prompts.language.words import fold, is_han
-from prompts.reading.aspects import aspects
-from prompts.reading.faithful import unfaithful
+from prompts.language.words import is_han
+from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 
-MAX_QUERIES = 4
 MAX_READINGS = 4
 # A longer question says more than it asks: a model finds what that is.
 LONG_WORDS, LONG_HAN = 50, 100
-
-# So much of each earlier turn is shown to a model, from both ends: a long answer names its things there.
-TURN_SIGNS = 600
-
-logger = logging.getLogger(__name__)
+ALONE = "a short question without a history stands on its own"
+LOW = "low effort: a question without a history is searched for as it is"
 
 
 class Ambiguous(BaseModel):
     """Words of the question that could mean several things."""
 
     text: str = Field(description="Exactly as in the question.")
-    readings: list[str] = Field(description="What they could mean, the one taken first.")
+    readings: list[str] = Field(description=f"What they could mean, the one taken first; at most {MAX_READINGS}.")
 
 
 class Rewriting(BaseModel):
     """One unambiguous question and the search queries for its aspects."""
 
-    question: str
-    queries: list[str] = Field(description=f"At most {MAX_QUERIES}.")
-    ambiguities: list[Ambiguous] = Field(default=[], description="Mostly none.")
+    reasoning: str = Field(default="", description="In a sentence or two: what is left open, and what fills it.")
+    question: str = Field(description="The question, complete, in its own language.")
+    queries: list[str] = Field(default_factory=list, description=f"Search queries, at most {MAX_QUERIES}.")
+    ambiguities: list[Ambiguous] = Field(default_factory=list, description="Mostly none.")
 
 
 class RewriteQuestion(dspy.Signature):
-    """Rewrite the question so that it stands on its own, with what the history says put in place of pronouns and of
-    what is left out, in its own language. Keep its names and figures, add none that are not said. Add search queries
-    for different aspects only where one query cannot find everything."""
+    """Rewrite a user's question so that it can be understood, and searched for, without the conversation before it.
 
-    question: str = dspy.InputField()
+    The question you write is answered in place of the user's: it must ask for the same thing, no more and no less. Put
+    what the conversation says in place of pronouns, of "that bridge" or "the second one", of years that are only
+    meant, and of what a half question leaves out ("And in 2021?"). What was said last is meant before what was said
+    earlier. Keep names, figures, dates, negations and limits of the question. Write out an abbreviation, and correct a
+    slip of the pen, if there is no doubt what is meant. Drop greetings and what surrounds the question in a long
+    message, unless the answer depends on it; of several questions keep all. Keep a wish for the form of the answer.
+    Do not answer, and do not add what you know about the matter. A question that stands on its own already is given
+    back as it is. Keep the language of the question, even where the conversation was in another one.
+
+    The queries are what is typed into a search over the documents: short, in the words that a document would use, each
+    for another aspect. A chain needs one for its first link ("designer of the Kestrel Bridge"), a comparison one for
+    each thing compared, a question about a development one for its beginning and one for its end. Give synonyms, the
+    full form beside the abbreviation, or the term in the language of the documents, where that helps. A question that
+    one search answers needs none: the question itself is always searched for.
+
+    Words are ambiguous if they fit several things and the conversation does not tell which: two people of one name, a
+    "she" with two women before it, "last year" without a date. Take the likeliest reading in the question you write,
+    and list the others. Ordinary vagueness is no ambiguity.
+
+    Example. Conversation: "Who designed the Tarn Tunnel?", "The Tarn Tunnel was designed by Mara Holt in 1931, and
+    inspected by Una Kerr." Question: "where did she train and what else is by her". Reasoning: "she is the designer,
+    Mara Holt; the inspector is named in passing". Question: "Where did Mara Holt train, and what else did Mara Holt
+    design?" Queries: "Mara Holt training education", "works designed by Mara Holt". Ambiguities: "she": Mara Holt, Una
+    Kerr.
+
+    例：对话“青石渡口归谁管？”“归县航运站管。”问题“那他们2020年的客流呢？”reasoning“他们指县航运站，问的是它所管渡口的客流”，
+    question“县航运站管理的青石渡口2020年的客流是多少？”queries“青石渡口 2020年 客流量”，没有歧义。"""
+
+    question: str = dspy.InputField(desc="The user's message.")
     history: list[str] = dspy.InputField(desc="Earlier questions and answers, oldest first.")
     rewriting: Rewriting = dspy.OutputField()
 
@@ -54,8 +73,7 @@ class RewriteQuestion(dspy.Signature):
 class Rewrite(Step):
     """A question with its history → one question, its queries, and what in it is ambiguous.
 
-    A model is asked where the question is long, or follows a history and does not stand on its own for sure. An answer
-    that changes what is asked is refused: then the rules' question stands, and the log says why.
+    A model is asked where there is a history, or the question is long.
     """
 
     step = "rewrite"
@@ -63,70 +81,60 @@ class Rewrite(Step):
     task = RewriteQuestion
 
     async def run(self, question: str, history: Sequence[str]) -> Rewriting:
-        standing = stand_alone(question, history)
-        by_rule = _by_rule(standing)
-        if self.is_offline or is_sure(question, history, standing):
-            return by_rule
-        prediction = await self.acall(question=question, history=[_shown(said) for said in history[-READ:]])
-        found: Rewriting = prediction.rewriting
-        wrong = unfaithful(found.question, question, history)
-        if not wrong and found.question == question and by_rule.question != " ".join(question.split()):
-            wrong = "it leaves out what the history says"
-        if wrong:
-            logger.warning("A rewriting of %r was refused: %s. The rules' own is used.", question, wrong)
-            return by_rule
-        return _bounded(found, question, by_rule)
+        """The model's question and ambiguities as it wrote them; its first queries."""
+        if self.is_offline or not (history or self._asks_of_one(question)):
+            return _by_rules(question, history)
+        shown = recent(history, self.policy.limits.rate)
+        written: Rewriting = (await self.acall(question=question, history=shown)).rewriting
+        queries = dict.fromkeys(" ".join(query.split()) for query in written.queries)
+        return Rewriting(
+            question=" ".join(written.question.split()),
+            queries=[query for query in queries if query][:MAX_QUERIES],
+            ambiguities=[
+                Ambiguous(text=one.text, readings=list(dict.fromkeys(one.readings))[:MAX_READINGS])
+                for one in written.ambiguities
+                if one.text.strip()
+            ],
+        )
+
+    def _asks_of_one(self, question: str) -> bool:
+        """Whether a model reads a question that follows nothing."""
+        if is_long(question) and self.policy.effort != "low":
+            return True
+        return not self.spares(LOW if self.policy.effort == "low" else ALONE)
+
+    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """A rewriting without a question is asked for once more."""
+        rewriting = outputs["rewriting"]
+        if isinstance(rewriting, Rewriting) and not rewriting.question.strip():
+            raise NotAsAsked("it has no question.")
 
 
-def _shown(said: str) -> str:
-    folded = " ".join(said.split())
-    half = TURN_SIGNS // 2
-    return folded if len(folded) <= TURN_SIGNS else f"{folded[:half]} … {folded[-half:]}"
+def is_long(question: str) -> bool:
+    """Whether a question is longer than one that asks for something and says no more."""
+    return len(question) > LONG_HAN if is_han(question) else len(question.split()) > LONG_WORDS
 
 
-def is_sure(question: str, history: Sequence[str], standing: Standing) -> bool:
-    """Whether the rules need no model: a short question without a history, in which nothing could stand for anything,
-    or one that names what it asks about and points to nothing before it."""
-    is_long = len(question) > LONG_HAN if is_han(question) else len(question.split()) > LONG_WORDS
-    if is_long or not history:
-        return not is_long
-    untouched = standing.text == " ".join(question.split())
-    return untouched and not standing.several and not standing.missing and bool(named(standing.text))
+def recent(history: Sequence[str], most: int) -> list[str]:
+    """The last turns that fit into so many tokens, oldest first.
+
+    Of a turn that is longer than half of what is left both ends are shown: a long answer names its things there.
+    """
+    shown: list[str] = []
+    for said in reversed(history):
+        folded = " ".join(said.split())
+        if shown and most < 2:
+            break
+        size = rough_tokens(folded)
+        if size > most // 2:
+            half = max(1, len(folded) * most // (4 * size))
+            folded = f"{folded[:half]} … {folded[-half:]}"
+        shown.append(folded)
+        most -= rough_tokens(folded)
+    return shown[::-1]
 
 
-def rewrite_offline(question: str, history: Sequence[str] = ()) -> Rewriting:
-    """White space folded; pronouns, "that bridge", "the latter" and half questions filled in from the history; one
-    further query for each thing compared, link of a chain, part, and year of a period."""
-    return _by_rule(stand_alone(question, history))
-
-
-def _by_rule(standing: Standing) -> Rewriting:
-    queries = [standing.text, *aspects(ask(standing.text))]
-    return Rewriting(
-        question=standing.text,
-        queries=list(dict.fromkeys(queries))[:MAX_QUERIES],
-        ambiguities=[_ambiguous(doubt) for doubt in doubts(standing)],
-    )
-
-
-def _ambiguous(doubt: Doubt) -> Ambiguous:
-    return Ambiguous(text=doubt.text, readings=list(doubt.readings))
-
-
-def _bounded(found: Rewriting, question: str, by_rule: Rewriting) -> Rewriting:
-    """A model's rewriting within the bounds: its first queries, in the question's language; of what it finds ambiguous
-    that which the question says and which has several readings. Relative dates are the rules' to tell."""
-    chinese = is_han(found.question)
-    queries = [query for query in found.queries if query.strip() and is_han(query) == chinese]
-    said = [
-        Ambiguous(text=one.text, readings=list(dict.fromkeys(one.readings))[:MAX_READINGS])
-        for one in found.ambiguities
-        if one.text.strip() and fold(one.text) in fold(question) and len(set(one.readings)) > 1
-    ]
-    known = {fold(one.text) for one in said}
-    dated = [one for one in by_rule.ambiguities if fold(one.text) not in known and one.text in found.question]
-    return Rewriting(
-        question=" ".join(found.question.split()),
-        queries=list(dict.fromkeys([found.question, *queries]))[:MAX_QUERIES],
-        ambiguities=[*said, *(one for one in dated if one.readings)],
-    )
+def _by_rules(question: str, history: Sequence[str]) -> Rewriting:
+    found = rewrite_offline(question, history)
+    ambiguities = [Ambiguous(text=doubt.text, readings=list(doubt.readings)) for doubt in found.ambiguities]
+    return Rewriting(question=found.question, queries=found.queries, ambiguities=ambiguities)

@@ -1,137 +1,95 @@
-"""Which knowledge structure does a question need? (StructRAG, section 2.2: R(q, C) → t)
+"""Route: the structure of knowledge that a question needs (StructRAG, section 2.2: R(q, C) → t)."""
 
-Offline the wording of the question votes, the titles of the documents a little. Where the votes are near each other a
-model is asked, if there is one, and the second structure is tried too.
-"""
-
-import re
-from collections.abc import Iterator, Sequence
-from math import exp
-from typing import get_args
+from collections.abc import Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.asked import Ask, Form
+from prompts.language.asked import Ask
+from prompts.offline.route import route_offline
 from prompts.reading.sure import is_plain
-from prompts.routing.chinese import CHINESE
-from prompts.routing.english import ENGLISH
-from prompts.routing.signs import Vote, strength, votes
-from prompts.routing.titles import title_votes
 from prompts.structures.checks import StructureName
 
-STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
-# From it on the rules are right in nearly all development questions (benchmarks/router.py), and no model is asked.
-SURE_MARGIN = 0.3
-# Below it the second structure is built too, and the better supported one kept.
-TRY_BOTH = 0.2
-# A question that shows no sign of anything else asks for a single fact.
-_SINGLE = Vote("chunk", 1.1, "a single fact")
-# Where nothing is asked something is to be written, which is more than a fact.
-_REQUEST = Vote("catalogue", 1.4, "asks for an account")
-_ASKS = re.compile(
-    r"\b(?:who|whom|whose|what|which|when|where|why|how)\b|[?？]|^(?:is|was|are|were|do|does|did|has|have|had|can|may|will)\b|"
-    r"哪|谁|什么|多少|几|何|怎|吗|是否|是不是",
-    re.I,
-)
-_BY_FORM: dict[Form, Vote] = {
-    "howto": Vote("algorithm", 1.2, "asks how something is done"),
-    "compare": Vote("table", 1.5, "compares figures or dates of several things"),
-    "connect": Vote("graph", 2.8, "asks how two things are connected"),
-    "summary": Vote("catalogue", 1.5, "asks for an overview"),
-    "global": Vote("catalogue", 2.0, "asks for an overview"),
-    "about": Vote("catalogue", 0.8, "asks what there is to know about one thing"),
-    "list": Vote("graph", 0.7, "asks for all things in one relation"),
-}
+LOW = "low effort: the passages are read as they are"
+SINGLE = "a short question for one thing is answered from passages as they are"
 
 
 class Routed(BaseModel):
-    """The structure, how sure (0-1), the distance to the second choice (0-1), and why."""
+    """Why, the structure, how sure (0-1), and the distance to the second choice (0-1)."""
 
+    reason: str = Field(description="In a sentence: what has to be done with the documents, and which form does it.")
     structure: StructureName
-    confidence: float = Field(ge=0, le=1)
-    margin: float = Field(ge=0, le=1, description="Lead over the next best structure.")
-    reason: str = Field(description="A few words.")
+    confidence: float = Field(ge=0, le=1, description="How sure; 0.5 where two fit equally.")
+    margin: float = Field(default=0.0, ge=0, le=1, description="Lead over the next best structure.")
 
 
 class RouteQuestion(dspy.Signature):
-    """Choose the structure that answers the question best: table for statistics and comparison, graph for chains of
-    relations, algorithm for planning and how-to, catalogue for summaries and overviews, chunk for a single fact."""
+    """Choose the form into which documents are brought before a question is answered from them.
+
+    The documents are long and what matters is scattered over them. The right form puts side by side what has to be seen
+    together. Ask what somebody would draw on paper to answer this question:
+
+    table: rows of things, columns of attributes. For figures, dates and properties of several things, or of one thing
+    at several times: comparing, ranking, counting, adding up, sorting into groups, trends. Typical documents: reports,
+    statements, profiles of the same kind.
+
+    graph: triples of things and relations. For chains of relations from one thing to another, and for how things are
+    tied: whose teacher founded what, who owns whom, which paper cites which, what both have in common. Typical: many
+    short texts that refer to one another.
+
+    algorithm: numbered steps with conditions. For planning and procedures: how something is done, made, repaired,
+    decided, scheduled; what happens if a step fails. Typical: manuals, rules, recipes, protocols.
+
+    catalogue: headings and subheadings with a line for each point. For an account of a matter: summaries, overviews,
+    arguments for and against, themes, positions of several speakers. Typical: essays, minutes, interviews.
+
+    chunk: the passages as they stand. For one fact, or one explanation, that a single passage gives: who, when, where,
+    how much, what does it mean.
+
+    Hard cases. "How" is not always a procedure: "how many" is chunk for one thing and table for several; "how are they
+    connected" is graph; "how did it come about" is catalogue. A comparison of figures is table, one of views is
+    catalogue. One fact about a thing that must be found first ("the birthplace of its designer") is graph. A list is
+    table if its members are weighed by attributes, graph if they share a relation, catalogue if they are points of an
+    account. Where several fit, take the one without which the answer would go wrong. Where the titles speak of no such
+    documents, the question decides. If nothing is gained by any form, take chunk.
+
+    Give the reason first, then the structure, how sure you are, and how far it is ahead of the second best (near 0
+    where you could as well have taken another, 1 where no other would do).
+
+    Examples. "Which of the three mills ground most oats between 1910 and 1914?", titles "Tarn Mill, accounts", "Holm
+    Mill, accounts": "yearly figures of three mills are added up and compared", table, confidence 0.95, margin 0.9.
+    "Who trained the engineer behind the tunnel that the Kerr company bought?": "three relations one after the other",
+    graph, 0.9, 0.7. "What did the ferrymen hold against the new quay?": "points of an account, by several speakers",
+    catalogue, 0.85, 0.6.
+
+    例：“渡口停航时旅客该怎么改签？”，标题“航运站办事指南”：“问的是办事步骤”，algorithm，0.9，0.7。
+    “青石渡口的站长是谁？”：“一段话就能给出的一个事实”，chunk，0.95，0.8。"""
 
     question: str = dspy.InputField()
-    core_content: list[str] = dspy.InputField(desc="Title or first sentence of each document.")
+    core_content: list[str] = dspy.InputField(desc="Title or first sentence of each document found.")
     routed: Routed = dspy.OutputField()
 
 
 class Route(Step):
-    """A question and the documents' core content → a structure; a model is asked where the form does not settle it."""
+    """A question and the documents' core content → a structure."""
 
     step = "route"
     role = "route"
     task = RouteQuestion
 
     async def run(self, ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
-        by_rule = route_offline(ask, hops, core_content, tabular)
-        if self.is_offline or is_sure(ask, hops, by_rule):
-            return by_rule
-        prediction = await self.acall(question=ask.text, core_content=list(core_content))
-        routed: Routed = prediction.routed
-        return routed
-
-
-def is_sure(ask: Ask, hops: int, routed: Routed) -> bool:
-    """Whether the question's form settles the structure: a clear lead, and for a single fact a plain question."""
-    if is_plain(ask) and routed.structure == "chunk" and hops == 1:
-        return routed.margin >= TRY_BOTH
-    return routed.margin >= SURE_MARGIN and (routed.structure != "chunk" or hops > 1)
-
-
-def route_offline(ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
-    """By the votes of the question and of the titles; `hops` counts its links, `tabular` says whether the best passages
-    are rows."""
-    return ranked(ask, hops, core_content, tabular)[0]
-
-
-def ranked(ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> list[Routed]:
-    """All structures, the best first: the confidence of each is its share of the softmax over the strengths, its margin
-    the lead over the next one."""
-    cast: dict[StructureName, list[Vote]] = {structure: [] for structure in STRUCTURES}
-    for vote in _votes(ask, hops, core_content, tabular):
-        cast[vote.structure].append(vote)
-    weights = {structure: exp(strength(given)) for structure, given in cast.items()}
-    total = sum(weights.values())
-    shares = sorted(((weight / total, structure) for structure, weight in weights.items()), key=lambda s: (-s[0], s[1]))
-    following = [*(share for share, _ in shares[1:]), 0.0]
-    return [
-        Routed(
-            structure=structure,
-            confidence=round(share, 3),
-            margin=round(share - after, 3),
-            reason=_reason(cast[structure]),
+        """`ask` with `hops` (its links) and `tabular` (whether the best passages are rows) is what the rules read."""
+        found = route_offline(ask, hops, core_content, tabular)
+        by_rules = Routed(
+            reason=found.reason, structure=found.structure, confidence=found.confidence, margin=found.margin
         )
-        for (share, structure), after in zip(shares, following, strict=True)
-    ]
-
-
-def _reason(given: Sequence[Vote]) -> str:
-    """The strongest votes in words, at most two."""
-    ordered = sorted(given, key=lambda vote: -vote.weight)
-    return "; ".join(dict.fromkeys(vote.reason for vote in ordered[:2])) or "nothing speaks for it"
-
-
-def _votes(ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Iterator[Vote]:
-    """What speaks for each structure."""
-    yield _SINGLE
-    yield from votes(ask.text, CHINESE if ask.chinese else ENGLISH)
-    if not _ASKS.search(ask.text):
-        yield _REQUEST
-    if ask.form in _BY_FORM and not (ask.chinese and ask.form in {"howto", "connect"}):  # the signs tell them better
-        yield _BY_FORM[ask.form]
-    if hops > 1 and ask.form == "compare":
-        yield Vote("graph", 1.0, "what is compared must be found first")
-    if hops > 1 and ask.form in {"fact", "list", "yesno"}:
-        yield Vote("graph", 1.8 + 0.3 * min(hops, 4), f"a chain of {hops} questions")
-    if tabular:
-        yield Vote("table", 0.6 if ask.form == "list" else 0.2, "the best passages are rows of a table")
-    yield from title_votes(core_content)
+        if self.is_offline:
+            return by_rules
+        if self.policy.effort == "low" and self.spares(LOW):
+            return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
+        plain = hops == 1 and found.structure == "chunk" and is_plain(ask)
+        if plain and self.spares(SINGLE):
+            return by_rules
+        routed: Routed = (await self.acall(question=ask.text, core_content=list(core_content))).routed
+        return routed

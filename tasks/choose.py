@@ -1,4 +1,4 @@
-"""Which mode answers a question, which one follows if it gives nothing, and what would each of them take?
+"""Choose: the mode that answers a question, the one that follows if it gives nothing, and what each would take.
 
 One decision among the modes: a walk over a graph of triples where that answers, the reports where the question is about
 the whole collection, else the search, whose router chooses the structure.
@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from math import ceil
 
 from prompts.choose import Choose
+from prompts.engine.calls import fitting
+from prompts.engine.effort import Policy
 from prompts.language.asked import Ask
 from storage.records import Mode, ModeDecision, ModeForecast
-from tasks.reports.tree import READ_MOST, READ_TOKENS
+from tasks.explore import LOOK_UPS
+from tasks.reports.tree import reach_of
 from tasks.step import step
 
 SEARCH: Mode = "struct"
 # Reports speak for a collection where they rest on most of its documents, or on so many.
 SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
-TITLES = 12
+WALK = "the graph's triples answer it"
 # What a call takes beside the text that it reads: its instructions, and what it writes.
-CALL = 600
-# What the steps of a search read at most, in two calls; a portion of reports or texts; the answer's points.
-SEARCHED, PORTION, POINTS = 2_300, 3_000, 1_200
-# `drift` reads so many reports and sentences near the question, then looks up so much.
-PRIMER, SENTENCES, LOOK_UPS, LOOKED_UP = 5, 1_000, 5, 400
+CALL = 1_000
+# `drift` reads so many reports and sentences near the question first.
+PRIMER, SENTENCES = 5, 1_000
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,21 @@ class Choice:
 
 @step("choose")
 async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose) -> Choice:
-    """`walk` is None where the graph has no triples; no call is made where it answers."""
-    told = forecasts(sizes)
-    if walk is not None and walk.answers:
-        return _choice(("traverse", SEARCH), 1.0, f"the graph's triples answer it: {walk.told}", told)
-    scope = await chooser.run(ask, list(titles[:TITLES]))
-    whole = whole_mode(sizes)
+    """`walk` is None where the graph has no triples.
+
+    Where it answers no model is asked, except at high effort: then it is walked unless the question is about the whole.
+    """
+    told = forecasts(sizes, chooser.policy)
+    walks = walk is not None and walk.answers
+    if walk is not None and walks and (chooser.is_offline or chooser.spares(WALK)):
+        return _choice(("traverse", SEARCH), 1.0, f"{WALK}: {walk.told}", told)
+    scope = await chooser.run(ask, fitting(titles, chooser.policy.limits.rate))
     if scope.about == "whole" and sizes.reports:
-        return _choice((whole, SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told)
+        return _choice(
+            (whole_mode(sizes), SEARCH), scope.confidence, f"about the whole collection: {scope.reason}", told
+        )
+    if walk is not None and walks:
+        return _choice(("traverse", SEARCH), scope.confidence, f"{WALK}: {walk.told}", told)
     return _choice((SEARCH,), scope.confidence, f"about a part of the documents: {scope.reason}", told)
 
 
@@ -79,23 +87,27 @@ def _choice(order: tuple[Mode, ...], confidence: float, reason: str, told: Seque
     return Choice(order, ModeDecision(mode=order[0], confidence=confidence, reason=reason, forecasts=tuple(told)))
 
 
-def forecasts(sizes: Sizes) -> list[ModeForecast]:
+def forecasts(sizes: Sizes, policy: Policy) -> list[ModeForecast]:
     """Calls and tokens of the modes that could answer, with a model for every step, the cheapest first.
 
-    From sizes alone: what a mode reads, and the instructions and answers of its calls.
+    From sizes alone: what a mode reads at this effort, and the instructions and answers of its calls.
     """
-    read = round(min(sizes.depth * sizes.chunk_tokens, SEARCHED))
+    limits = policy.limits
+    read = round(min(sizes.depth * sizes.chunk_tokens, limits.answer))
     texts = round(sizes.chunks * sizes.chunk_tokens)
-    reports = round(min(sizes.reports, READ_MOST) * sizes.report_tokens)
-    reports, first = min(reports, READ_TOKENS), round(PRIMER * sizes.report_tokens) + SENTENCES
+    reports = min(round(sizes.reports * sizes.report_tokens), reach_of(policy).tokens)
+    first, look_ups = round(PRIMER * sizes.report_tokens) + SENTENCES, LOOK_UPS[policy.effort].most
+    points = min(limits.points, texts)
+    # Before a search answers it may choose the mode, route, structurize and decompose.
+    before = {"low": 0, "medium": 2, "high": 5}[policy.effort]
     taken: dict[Mode, tuple[int, int]] = {
-        "traverse": (1, 0),
+        "traverse": (1 + (policy.effort == "high"), read // 4),
         "naive": (1, read),
-        SEARCH: (2, read),
-        "ts": (1 + ceil(texts / PORTION), texts),
+        SEARCH: (1 + before, read * (2 if before else 1)),
+        "ts": (1 + ceil(texts / limits.map), texts + points),
     }
     if sizes.reports:
-        taken["drift"] = (2 + LOOK_UPS, first + LOOK_UPS * LOOKED_UP)
-        taken["global"] = (1 + ceil(reports / PORTION), reports + POINTS)
+        taken["drift"] = (2 + look_ups, first + look_ups * limits.part + points)
+        taken["global"] = (1 + ceil(reports / limits.map), reports + points)
     found = [ModeForecast(mode=mode, calls=calls, tokens=read + calls * CALL) for mode, (calls, read) in taken.items()]
     return sorted(found, key=lambda one: (one.tokens, one.calls, one.mode))

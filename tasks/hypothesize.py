@@ -1,4 +1,4 @@
-"""Which text is searched for in place of the question? (HyDE)"""
+"""Hypothesize: the text that is searched for in place of the question (HyDE)."""
 
 from prompts.hypothesize import Hypothesize
 from tasks.step import step

@@ -1,8 +1,9 @@
-"""How relevant is each report? Offline that costs nothing; a model rates only where it spares more than it costs."""
+"""Rate: how relevant each report is to a question about the whole collection."""
 
 from collections.abc import Mapping, Sequence
 
-from prompts.engine.calls import rough_tokens
+from prompts.engine.calls import fitting, rough_tokens
+from prompts.engine.effort import TokenLimits
 from prompts.language.segment import sentences
 from prompts.rate import Rate, rate_offline
 from prompts.reading.evidence import Evidence
@@ -14,9 +15,9 @@ from tasks.reports.tree import Tree
 from tasks.step import step
 from tasks.together import together
 
-CALL_TOKENS = 2_500  # of titles and openings
-OPENING_TOKENS = 45
-PER_REPORT = 12  # its number, and its rating in the answer
+# So many openings fit into one call: the larger the call, the more of each summary is shown.
+REPORTS_A_CALL = 60
+PER_REPORT = 30  # its number, and its reason and rating in the answer
 
 
 def rated_free(tree: Tree, near: Near, grounds: Grounds) -> dict[str, float]:
@@ -33,26 +34,29 @@ def rated_free(tree: Tree, near: Near, grounds: Grounds) -> dict[str, float]:
 
 @step("rate")
 async def rate_reports(reports: Sequence[Report], free: Mapping[str, float], gist: Gist, rater: Rate) -> list[float]:
-    """The relevance of each report, 0-1, in order, by its title and its first sentence; many in one call."""
+    """The relevance of each report, 0-1, in order, by its title and the opening of its summary; many in one call."""
+    limits = rater.policy.limits
     shown = [
-        Evidence(number, report.community, report.title, opening_of(report), prior=free[report.community])
+        Evidence(number, report.community, report.title, opening_of(report, limits), prior=free[report.community])
         for number, report in enumerate(reports)
     ]
-    sizes = [rating_tokens(report) for report in reports]
-    calls = [[shown[place] for place in portion] for portion in portions(sizes, CALL_TOKENS)]
+    sizes = [rating_tokens(report, limits) for report in reports]
+    calls = [[shown[place] for place in portion] for portion in portions(sizes, limits.rate)]
     rated = await together(rater.run(call, gist) for call in calls)
     return [rating for call in rated for rating in call]
 
 
-def rating_tokens(report: Report) -> int:
+def rating_tokens(report: Report, limits: TokenLimits) -> int:
     """About how many tokens a report is when it is rated."""
-    return rough_tokens(f"{report.title} {opening_of(report)}") + PER_REPORT
+    return rough_tokens(f"{report.title} {opening_of(report, limits)}") + PER_REPORT
 
 
-def opening_of(report: Report) -> str:
-    """The first sentence of a report's summary, cut where it goes on for long."""
-    first = next((report.summary[start:end] for start, end in sentences(report.summary)), "")
-    words = " ".join(first.split())
-    while rough_tokens(words) > OPENING_TOKENS:
-        words = words[: int(len(words) * OPENING_TOKENS / rough_tokens(words))].rstrip()
-    return words if len(words) == len(" ".join(first.split())) else f"{words}…"
+def opening_of(report: Report, limits: TokenLimits) -> str:
+    """The first sentences of a report's summary that fit; the first one, cut, where it goes on for long."""
+    most = limits.rate // REPORTS_A_CALL
+    told = [" ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)]
+    opening = " ".join(fitting(told, most))
+    words = opening
+    while rough_tokens(words) > most:
+        words = words[: int(len(words) * most / rough_tokens(words))].rstrip()
+    return words if len(words) == len(opening) else f"{words}…"

@@ -1,7 +1,8 @@
-"""Which knowledge structure does the question get? (StructRAG, section 2.2)"""
+"""Route: the structure of knowledge that a question gets (StructRAG, section 2.2)."""
 
 from collections.abc import Sequence
 
+from prompts.engine.calls import fitting
 from prompts.language.asked import Ask
 from prompts.reading.chains import chain
 from prompts.route import Route
@@ -23,12 +24,12 @@ def question_type(ask: Ask, hops: int) -> QuestionType:
     return "sp*"
 
 
-def core_content(pool: Pool, limit: int = 40) -> list[str]:
+def core_content(pool: Pool) -> list[str]:
     """Titles of the documents, or their first sentences where they have none."""
     first: dict[str, str] = {}
     for piece in pool.evidence:
         first.setdefault(piece.document, piece.title or piece.text)
-    return list(first.values())[:limit]
+    return list(first.values())
 
 
 def is_tabular(pool: Pool) -> bool:
@@ -46,7 +47,8 @@ async def choose_structure(
     """
     if forced is not None:
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
-    routed = await router.run(ask, hop_count(ask), core, tabular)
+    shown = fitting(core, router.policy.limits.rate)
+    routed = await router.run(ask, hop_count(ask), shown, tabular)
     return RouteDecision(
         type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
     )

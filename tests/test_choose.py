@@ -1,16 +1,13 @@
-"""Does one decision lead to the mode that fits, in both languages, and is a model asked only where the wording does not
-tell?"""
+"""Does one decision lead to the mode that fits, in both languages, without a model?"""
 
 from dataclasses import replace
 
-import dspy
 import pytest
-from dspy.utils import DummyLM
 
-from prompts.choose import SURELY_PART, SURELY_WHOLE, Choose, ScopeRead
+from prompts.choose import Choose
+from prompts.engine.effort import LIMITS, Policy
 from prompts.engine.models import Models
 from prompts.language.question import ask
-from prompts.routing.scope import scope_of
 from storage.records import Mode
 from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
 
@@ -35,7 +32,6 @@ PART = (
     "谁是奥拉桥的设计者?",
     "怎样清洗喷烟器?",
 )
-UNCLEAR = "What do people in Velin think of the quay?"
 
 
 def offline() -> Choose:
@@ -61,13 +57,7 @@ async def test_a_question_about_a_part_is_searched(question: str) -> None:
 async def test_where_there_are_no_reports_everything_is_searched() -> None:
     bare = replace(SIZES, reports=0, reported=0)
     assert (await choose(ask(WHOLE[0]), (), None, bare, offline())).order == ("struct",)
-    assert {one.mode for one in forecasts(bare)} == {"naive", "struct", "traverse", "ts"}
-
-
-async def test_a_number_that_no_text_gives_is_counted_in_the_graph() -> None:
-    counted = ask("How many bridges did Ana Korb design?")
-    assert (await choose(counted, (), None, SIZES, offline(), names=1)).order == ("struct", "traverse")
-    assert (await choose(counted, (), None, SIZES, offline(), names=0)).order == ("struct",)
+    assert {one.mode for one in forecasts(bare, Policy())} == {"naive", "struct", "traverse", "ts"}
 
 
 @pytest.mark.parametrize(
@@ -85,34 +75,19 @@ async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> No
     assert (await choose(question, (), Walk(answers=False, told="no path"), SIZES, offline())).order == ("struct",)
 
 
-async def test_a_model_is_asked_only_where_the_wording_does_not_tell() -> None:
-    said: list[ScopeRead] = []
-
-    class Watched(Choose):
-        async def acall(self, **inputs: object) -> dspy.Prediction:
-            said.append(ScopeRead(about="whole", confidence=0.9, reason="many speak"))
-            return dspy.Prediction(scope=said[-1])
-
-    step = Watched(Models.offline())
-    step.lm = DummyLM([])
-    value = ask("谁是木桥的设计者?")
-    assert SURELY_PART < scope_of(value).whole < SURELY_WHOLE
-    await choose(value, (), None, SIZES, step)
-    for question in (WHOLE[0], PART[0]):
-        assert not SURELY_PART < scope_of(ask(question)).whole < SURELY_WHOLE
-        await choose(ask(question), (), None, SIZES, step)
-    assert said == []
-    assert SURELY_PART < scope_of(ask(UNCLEAR)).whole < SURELY_WHOLE
-    choice = await choose(ask(UNCLEAR), ("A diary",), None, SIZES, step)
-    assert (len(said), choice.order[0], choice.decision.confidence) == (1, "global", 0.9)
-    await choose(ask(UNCLEAR), (), Walk(answers=True, told="1 hop"), SIZES, step)
-    assert len(said) == 1, "what the graph answers costs no call"
-
-
 def test_forecasts_grow_with_what_is_read() -> None:
-    known = {one.mode: one for one in forecasts(SIZES)}
+    known = {one.mode: one for one in forecasts(SIZES, Policy())}
     assert known["traverse"].tokens < known["struct"].tokens < known["drift"].tokens < known["ts"].tokens
-    more = {one.mode: one for one in forecasts(replace(SIZES, chunks=4_000, reports=400))}
+    more = {one.mode: one for one in forecasts(replace(SIZES, chunks=4_000, reports=400), Policy())}
     assert more["ts"].tokens > 1.9 * known["ts"].tokens
     assert more["struct"].tokens == known["struct"].tokens
-    assert [one.tokens for one in forecasts(SIZES)] == sorted(one.tokens for one in forecasts(SIZES))
+    assert [one.tokens for one in forecasts(SIZES, Policy())] == sorted(
+        one.tokens for one in forecasts(SIZES, Policy())
+    )
+
+
+def test_forecasts_grow_with_the_effort() -> None:
+    struct = [next(one for one in forecasts(SIZES, Policy.of(effort)) if one.mode == "struct") for effort in LIMITS]
+    assert [one.calls for one in struct] == sorted({one.calls for one in struct})
+    assert struct[0].calls == 1
+    assert [one.tokens for one in struct] == sorted({one.tokens for one in struct})

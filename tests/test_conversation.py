@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.rewriting import is_clean, is_complete, read_conversations
 from prompts.language.conversation import stand_alone
-from prompts.rewrite import MAX_QUERIES, rewrite_offline
+from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 
 DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
 FOUNDED = ("Who founded Gullstone Brewery?", "Gullstone Brewery was founded by Otto Brandt and Carl Voss.")
@@ -154,7 +154,7 @@ def test_a_clear_question_is_not_called_ambiguous(question: str) -> None:
 def test_a_pronoun_that_fits_two_takes_the_first_and_tells_both() -> None:
     found = rewrite_offline("Where was he born?", FOUNDED)
     assert found.question == "Where was Otto Brandt born?"
-    assert [(one.text, one.readings) for one in found.ambiguities] == [("he", ["Otto Brandt", "Carl Voss"])]
+    assert [(one.text, one.readings) for one in found.ambiguities] == [("he", ("Otto Brandt", "Carl Voss"))]
 
 
 @pytest.mark.parametrize(

@@ -3,28 +3,23 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-import dspy
 import pytest
-from dspy.utils.dummies import DummyLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.engine.models import Models
 from prompts.explore import FollowUp
 from prompts.language.question import ask
-from prompts.partial import Offered, Partial, partial_offline
-from prompts.rate import Rate
+from prompts.offline.partial import partial_offline
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
 from prompts.reading.relevance import Relevance
 from storage.records import Community, Report
-from tasks.explore import MOST_LOOK_UPS, Agenda
+from tasks.explore import LOOK_UPS, Agenda
 from tasks.reports.pack import MOST_POINTS, PACK_TOKENS, Point, filled, packed, shuffled
 from tasks.reports.themes import themed, topic_of
+from tasks.reports.tree import Rate as RateReports
 from tasks.reports.tree import (
-    LEAST_ROOTS,
-    RATED_ROOTS,
-    READ_MOST,
+    Reach,
     Selected,
     Tree,
     at_level,
@@ -32,7 +27,6 @@ from tasks.reports.tree import (
     tree_of,
     weightiest,
 )
-from tasks.reports.tree import Rate as RateReports
 
 
 def report(name: str, level: int = 0) -> Report:
@@ -89,6 +83,9 @@ def free_of(grown: Tree, scores: Mapping[str, float]) -> dict[str, float]:
     return {name: scores.get(name, 0.0) for name in grown.reports}
 
 
+REACH = Reach(roots=40, below=24, tokens=3_600)
+
+
 def small(_report: Report) -> int:
     return 100
 
@@ -96,8 +93,8 @@ def small(_report: Report) -> int:
 async def test_a_branch_is_followed_where_it_becomes_more_relevant() -> None:
     scores = {"a": 0.5, "b": 0.9, "c1": 0.6, "a1": 0.7, "a2": 0.1, "a11": 0.2, "b11": 0.3}
     grown = tree(FAMILY)
-    for found in (await descend(grown, free_of(grown, scores), small),
-                  await descend(grown, free_of(grown, {}), small, rating(scores))):  # fmt: skip
+    for found in (await descend(grown, free_of(grown, scores), small, REACH),
+                  await descend(grown, free_of(grown, {}), small, REACH, rating(scores))):  # fmt: skip
         assert [one.community for one in found.reports] == ["b", "a1", "c1"], "the best first"
         assert found.pruned == 0
 
@@ -109,30 +106,31 @@ def wide(many: int) -> Tree:
 
 
 async def test_a_model_is_asked_about_the_likeliest_alone() -> None:
-    grown = wide(4 * RATED_ROOTS)
+    grown = wide(4 * REACH.roots)
     seen: list[str] = []
     likely = {f"u{number}": 0.9 for number in range(90, 100)} | {"r3": 0.8}
-    found = await descend(grown, free_of(grown, likely), small, rating({"r95": 0.9, "u95": 0.95}, seen))
+    found = await descend(grown, free_of(grown, likely), small, REACH, rating({"r95": 0.9, "u95": 0.95}, seen))
     assert found.reports[0].community == "u95", "what lies below makes a root likely"
-    assert len([name for name in seen if name.startswith("r")]) == RATED_ROOTS
+    assert len([name for name in seen if name.startswith("r")]) == REACH.roots
     assert {"r3", *(f"r{number}" for number in range(90, 100))} <= set(seen)
-    assert len(found.reports) == LEAST_ROOTS
-    assert found.pruned == 8 * RATED_ROOTS - len(seen)
+    assert len(found.reports) == 1, "what the model called relevant"
+    assert found.pruned == 8 * REACH.roots - len(seen)
 
 
 async def test_no_more_is_read_than_fits() -> None:
-    grown = wide(3 * READ_MOST)
+    grown = wide(3 * REACH.tokens // 100)
     free = dict.fromkeys(grown.reports, 0.5)
-    for found in (await descend(grown, free, small), weightiest(grown, free, small)):
-        assert len(found.reports) == READ_MOST
-    for found in (await descend(grown, free, lambda _: 5_000), weightiest(grown, free, lambda _: 5_000)):
+    for found in (await descend(grown, free, small, REACH), weightiest(grown, free, small, REACH)):
+        assert len(found.reports) == REACH.tokens // 100
+    half = REACH.tokens // 2
+    for found in (await descend(grown, free, lambda _: half, REACH), weightiest(grown, free, lambda _: half, REACH)):
         assert len(found.reports) == 2
-    assert len(weightiest(grown, free, lambda _: 50_000).reports) == 1, "one at least"
+    assert len(weightiest(grown, free, lambda _: 2 * REACH.tokens, REACH).reports) == 1, "one at least"
 
 
 async def test_a_question_that_fits_no_report_reads_roots_alone() -> None:
     grown = tree(FAMILY)
-    assert names(await descend(grown, free_of(grown, {}), small)) == ["a", "b", "c1"]
+    assert names(await descend(grown, free_of(grown, {}), small, REACH)) == ["a", "b", "c1"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -144,8 +142,8 @@ def test_no_branch_is_read_twice(data: st.DataObject) -> None:
         parents[f"n{number}"] = above
     scores = {name: data.draw(st.floats(0, 1)) for name in parents}
     grown = tree(parents)
-    chosen = [asyncio.run(descend(grown, scores, small)), weightiest(grown, scores, small)]
-    chosen += [asyncio.run(descend(grown, scores, small, rating({name: 1 - scores[name] for name in scores})))]
+    chosen = [asyncio.run(descend(grown, scores, small, REACH)), weightiest(grown, scores, small, REACH)]
+    chosen += [asyncio.run(descend(grown, scores, small, REACH, rating({name: 1 - scores[name] for name in scores})))]
     chosen += [at_level(grown, level) for level in range(4)]
     for selected in chosen:
         read = {one.community for one in selected.reports}
@@ -237,7 +235,7 @@ def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:
     agenda.add([FollowUp(question="d", score=100)], 2)
     assert agenda.next() is None
     agenda.add([FollowUp(question=f"q{number}", score=9) for number in range(20)], 0)
-    assert sum(agenda.next() is not None for _ in range(20)) == MOST_LOOK_UPS - 3
+    assert sum(agenda.next() is not None for _ in range(20)) == LOOK_UPS["medium"].most - 3
 
 
 SALT = Evidence(3, "wells", "Wells", "Salt has reached the wells of the brewery this year.")
@@ -249,27 +247,5 @@ def gist_of(question: str) -> Gist:
 
 
 def test_offline_points_are_the_sentences_themselves() -> None:
-    assert Partial(Models.offline()).is_offline
-    offered = [Offered("Water", "About water.", [("Salt.", SALT), ("Wind.", WIND)])]
-    found = partial_offline(offered, gist_of("What harm does salt do to wells?"))
-    assert [(one.text, one.findings) for one in found if one.score] == [(SALT.text, [3])]
-
-
-async def test_points_are_taken_as_they_are_with_those_numbers_that_were_given() -> None:
-    step = Partial(Models.offline())
-    points = [
-        {"text": "Salt.", "score": 90, "findings": [3, 99]},
-        {"text": "Invented.", "score": 95, "findings": [99]},
-        {"text": "From nowhere.", "score": 80, "findings": []},
-    ]
-    step.lm = DummyLM([{"partial": {"points": points}}], adapter=dspy.JSONAdapter())
-    found = await step.run([Offered("Water", "", [("Salt.", SALT)])], gist_of("Why?"))
-    assert [(one.text, one.findings) for one in found] == [("Salt.", [3]), ("Invented.", []), ("From nowhere.", [])]
-
-
-async def test_a_report_without_a_rating_makes_the_model_answer_again() -> None:
-    step = Rate(Models.offline())
-    answers = [{"rated": {"ratings": [{"report": 0, "rating": 10}]}}] * 3
-    step.lm = DummyLM(answers, adapter=dspy.JSONAdapter())
-    with pytest.raises(Exception, match="no rating for the reports 1"):
-        await step.run([SALT, WIND], gist_of("Why?"))
+    found = partial_offline([SALT, WIND], gist_of("What harm does salt do to wells?"))
+    assert [(one.text, one.number) for one in found if one.score] == [(SALT.text, 3)]

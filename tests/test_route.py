@@ -1,24 +1,19 @@
-"""Does the router reach every structure in both languages, say how sure it is, and ask a model only where it is not?"""
+"""Does the router by rules reach every structure in both languages, and say how sure it is?"""
 
 import json
 from itertools import pairwise
 from pathlib import Path
 
-import dspy
 import pytest
-from dspy.utils import DummyLM
 
 from benchmarks.router import Asked
-from prompts.engine.errors import AnswerMalformed
-from prompts.engine.models import Models
 from prompts.language.question import ask
+from prompts.offline.route import STRUCTURES, RuleRoute, ranked
 from prompts.reading.evidence import Evidence
-from prompts.route import STRUCTURES, SURE_MARGIN, TRY_BOTH, Route, Routed, ranked, route_offline
 from prompts.routing.titles import title_votes
 from prompts.structures.checks import StructureName
-from storage.records import RouteDecision
 from tasks.evidence import Pool
-from tasks.route import choose_structure, core_content, hop_count, second_choice
+from tasks.route import core_content, hop_count
 
 QUESTIONS: tuple[tuple[StructureName, str], ...] = (
     ("table", "Which of the four lighthouses has the lowest tower?"),
@@ -53,25 +48,13 @@ QUESTIONS: tuple[tuple[StructureName, str], ...] = (
     ("chunk", "手摇风琴有多少根弦？"),
 )
 DEVELOPMENT = Path(__file__).resolve().parent.parent / "benchmarks" / "router_dev.jsonl"
-UNSURE = "Tell me why Teutberga mattered in the end"
 MANUALS = ["Pump manual", "Valve handbook", "Boiler maintenance guide"]
 ESSAYS = ["Essay on pumps", "Lecture on valves", "Boilers: a debate"]
 
 
-def routed(question: str, titles: list[str] | None = None, *, tabular: bool = False) -> list[Routed]:
+def routed(question: str, titles: list[str] | None = None, *, tabular: bool = False) -> list[RuleRoute]:
     taken = ask(question)
     return ranked(taken, hop_count(taken), titles or [], tabular)
-
-
-def scripted(*answers: dict[str, object]) -> tuple[Route, DummyLM]:
-    """The router on a model that gives these answers in turn."""
-    made, model = Route(Models.offline()), DummyLM(list(answers), adapter=dspy.JSONAdapter())
-    made.lm = model
-    return made, model
-
-
-def said(structure: str, margin: float = 0.5) -> dict[str, object]:
-    return {"routed": {"structure": structure, "confidence": 0.8, "margin": margin, "reason": "so it seems"}}
 
 
 @pytest.mark.parametrize(("structure", "question"), QUESTIONS, ids=[question for _, question in QUESTIONS])
@@ -143,62 +126,6 @@ def test_core_content_is_titles_and_where_there_is_none_a_sentence() -> None:
     )
     assert core_content(Pool(pieces, ())) == ["Pump manual", "Nobody knows why."]
     assert core_content(Pool((), ())) == []
-
-
-# --- with a model ----------------------------------------------------------------------------------------------------
-
-
-async def test_what_the_wording_settles_costs_no_call() -> None:
-    made, model = scripted()
-    taken = ask("How do I bleed the radiators of an old house?")
-    assert (await made.run(taken, 1, [], tabular=False)).structure == "algorithm"
-    assert route_offline(taken, 1, [], tabular=False).margin >= SURE_MARGIN
-    assert model.history == []
-
-
-async def test_what_it_does_not_settle_costs_one_call_with_question_and_titles() -> None:
-    made, model = scripted(said("catalogue"))
-    found = await made.run(ask(UNSURE), 1, ["Life of Teutberga"], tabular=False)
-    assert (found.structure, found.confidence, found.margin, found.reason) == ("catalogue", 0.8, 0.5, "so it seems")
-    assert len(model.history) == 1
-    sent = model.history[0]["messages"][-1]["content"]
-    assert UNSURE in sent
-    assert "Life of Teutberga" in sent
-
-
-@pytest.mark.parametrize(
-    "answer", [said("mind map"), said("table", margin=7), {"routed": {"structure": "table"}}, {"routed": "table"}]
-)
-async def test_an_unknown_type_or_a_margin_out_of_range_is_refused(answer: dict[str, object]) -> None:
-    made, _ = scripted(answer, answer)
-    with pytest.raises(AnswerMalformed, match="route"):
-        await made.run(ask(UNSURE), 1, [], tabular=False)
-
-
-async def test_a_structure_that_the_caller_asks_for_is_taken_and_no_other_tried() -> None:
-    made, model = scripted()
-    found = await choose_structure(ask(UNSURE), Pool((), ()), made, "graph")
-    assert found == RouteDecision(type="graph", confidence=1.0, margin=1.0, reason="asked for by the caller")
-    assert (found.second, model.history) == (None, [])
-
-
-async def test_a_model_that_is_not_sure_gets_the_rules_choice_beside_its_own() -> None:
-    made, _ = scripted(said("graph", margin=0.1))
-    by_rules = routed(UNSURE)
-    found = await choose_structure(ask(UNSURE), Pool((), ()), made, None)
-    assert (found.type, found.second) == ("graph", by_rules[0].structure)
-    assert by_rules[0].structure != "graph"
-
-
-@pytest.mark.parametrize(
-    ("margin", "second"), [(0.0, "graph"), (TRY_BOTH - 0.01, "graph"), (TRY_BOTH, None), (1.0, None)]
-)
-def test_a_second_structure_is_tried_where_the_margin_is_small(margin: float, second: str | None) -> None:
-    ordered = [
-        Routed(structure=structure, confidence=0.2, margin=0.0, reason="") for structure in ("table", "graph", "chunk")
-    ]
-    chosen = ordered[0].model_copy(update={"margin": margin})
-    assert second_choice(chosen, ordered) == second
 
 
 def test_the_questions_that_the_signs_were_made_on_keep_their_structures() -> None:

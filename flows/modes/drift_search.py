@@ -14,7 +14,7 @@ from prompts.explore import Explore
 from prompts.partial import Offered
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
-from tasks.explore import Agenda, explore
+from tasks.explore import LOOK_UPS, Agenda, explore
 from tasks.partial import Shown, helpful_points, text_of, with_sentences
 
 PRIMER_REPORTS = 5
@@ -29,7 +29,7 @@ async def drift_search(question: QuestionContext) -> ModeResult:
     shown = shown_for(question, selected.reports, near)
     explorer = Explore(question.models)
     points, follow_ups = await explore(question.text, list(shown.offered.items()), near.gist, explorer)
-    agenda, looked_up = Agenda(), list[str]()
+    agenda, looked_up = Agenda(LOOK_UPS[explorer.policy.effort]), list[str]()
     agenda.add(follow_ups, 0)
     while (following := agenda.next()) is not None:
         focus, depth = following

@@ -19,7 +19,7 @@ from tasks.rate import rate_reports, rated_free, rating_tokens
 from tasks.reports.near import Near, near_of, sentences_near
 from tasks.reports.pack import Point
 from tasks.reports.themes import themed, topic_of
-from tasks.reports.tree import Selected, at_level, descend, weightiest
+from tasks.reports.tree import Selected, at_level, descend, reach_of, weightiest
 from tasks.sources import piece_source
 
 NEAR_SENTENCES = 40
@@ -28,6 +28,9 @@ NEAR_SENTENCES = 40
 MUCH_MISSING, MOST_MISSING = 0.5, 0.75
 # A model rates reports where reading one costs so many times what rating it costs.
 RATING_PAYS = 3
+EVERYTHING = "the question asks about everything: the weightiest reports are read"
+CHEAP = "reading the reports costs less than rating them"
+LOW = "low effort: what lies near to the question chooses the reports"
 
 
 async def global_search(question: QuestionContext) -> ModeResult:
@@ -92,18 +95,18 @@ async def selected_for(question: QuestionContext, near: Near) -> Selected:
     if question.options.level is not None and question.options.mode == "global":
         return at_level(tree, question.options.level)
     free = rated_free(tree, near, question.session.grounds)
-    if not near.gist.asked:
-        return weightiest(tree, free, read_tokens)
     rater = Rate(question.models)
-    unrated = await descend(tree, free, read_tokens)
-    if rater.is_offline:
+    reach, limits = reach_of(rater.policy), rater.policy.limits
+    if not near.gist.asked and (rater.is_offline or rater.spares(EVERYTHING)):
+        return weightiest(tree, free, read_tokens, reach)
+    unrated = await descend(tree, free, read_tokens, reach)
+    if rater.is_offline or (rater.policy.effort == "low" and rater.spares(LOW)):
         return unrated
-    rating = RATING_PAYS * sum(map(rating_tokens, unrated.reports))
-    if sum(map(read_tokens, unrated.reports)) < rating and rater.spares(
-        "reading the reports costs less than rating them"
-    ):
+    rating = RATING_PAYS * sum(rating_tokens(report, limits) for report in unrated.reports)
+    if sum(map(read_tokens, unrated.reports)) < rating and rater.spares(CHEAP):
         return unrated
-    return await descend(tree, free, read_tokens, partial(rate_reports, free=free, gist=near.gist, rater=rater))
+    rate = partial(rate_reports, free=free, gist=near.gist, rater=rater)
+    return await descend(tree, free, read_tokens, reach, rate)
 
 
 def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) -> Shown:

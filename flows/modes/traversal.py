@@ -1,20 +1,17 @@
-"""Traversal: a question answered by walking the graph (PolyG, section 3). link ─ classify ─ plan ─ traverse ─ tell"""
+"""Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─ tell"""
 
 from flows.modes.result import ModeResult
 from flows.question import QuestionContext
-from prompts.classify import Classify
 from prompts.engine.models import Models
-from prompts.traverse import PlanTraversal
 from storage.records import RouteDecision
 from tasks.answer import AnswerContext, Note
-from tasks.classify import classify
 from tasks.sources import piece_source
 from tasks.traverse.context import Stated, entity_table, path_list, relation_table, relations_in
 from tasks.traverse.names import link
 from tasks.traverse.plan import Graph
 from tasks.traverse.results import Chain, Found, Problem
 from tasks.traverse.run import Ground
-from tasks.traverse.steps import plan, traverse
+from tasks.traverse.steps import plan, planner_of, traverse
 from tasks.traverse.tell import TraversalAnswer, refused, tell
 from tasks.traverse.vocabulary import Vocabulary
 
@@ -28,14 +25,15 @@ async def traversal(question: QuestionContext, models: Models | None = None) -> 
     ground = ground_of(question)
     stated = Stated(ground.facts, question.chunk)
     linked = await link(question.text, ground.graph.spellings)
-    typed = await classify(question.text, linked, Classify(models))
-    steps = await plan(typed, ground.graph, PlanTraversal(models))
+    planned = await plan(
+        question.text, linked, ground.graph, planner_of(models, ground.graph), imported=is_imported(question)
+    )
     notes: list[Note] = []
-    if isinstance(steps, Problem):
-        told = TraversalAnswer(refused(steps), ())
+    if isinstance(planned.steps, Problem):
+        told = TraversalAnswer(refused(planned.steps), ())
     else:
-        outcomes = await traverse(steps, ground)
-        told = tell(typed.text, typed.asks_if, steps, outcomes, stated)
+        outcomes = await traverse(planned.steps, ground)
+        told = tell(question.text, planned.asks_if, planned.steps, outcomes, stated)
         end = outcomes[-1]
         if isinstance(end, Found):
             notes = [Note("Found by the walk", told.answer.text), *in_formats(end.chains, stated)]
@@ -48,14 +46,23 @@ async def traversal(question: QuestionContext, models: Models | None = None) -> 
         stated=told.answer,
         route=RouteDecision(
             type="graph",
-            confidence=typed.typed.confidence,
+            confidence=planned.confidence,
             margin=1.0,
-            reason=f"{typed.typed.type}: {typed.typed.reason}",
+            reason=f"{planned.type}: {planned.reason}",
         ),
-        question_type=typed.typed.type,
+        question_type=planned.type,
         subquestions=told.subquestions,
         structure="graph",
     )
+
+
+def is_imported(question: QuestionContext) -> bool:
+    """Whether the graph has all that the question names from imported triples alone; all of it, if nothing is named."""
+    alone, graph = question.session.triples_alone, question.session.ground.graph
+    named = graph.spellings.named(question.text) if alone else []
+    if not named:
+        return bool(alone) and len(alone) == len(graph.facts.entities)
+    return all(alone.issuperset(one.entities) for one in named if not one.doubtful)
 
 
 def ground_of(question: QuestionContext) -> Ground:

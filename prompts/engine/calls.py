@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -98,6 +98,17 @@ def rough_tokens(text: str) -> int:
         return len(text) // 4 + 1
     wide = len(_WIDE.findall(text))
     return wide + (len(text) - wide) // 4 + 1
+
+
+def fitting(lines: Sequence[str], most: int) -> list[str]:
+    """The first lines that fit into so many tokens; one at least, if there is any."""
+    kept: list[str] = []
+    for line in lines:
+        most -= rough_tokens(line)
+        if kept and most < 0:
+            break
+        kept.append(line)
+    return kept
 
 
 def without_thinking(text: str) -> str:

@@ -25,7 +25,8 @@ class TokenLimits:
     `answer`: evidence of an answer. `part`: evidence of a sub-question's answer. `filter`: passages in one call that
     judges them. `structure`: text in one call that structures it. `structures`: what all documents together give to be
     structured. `map`: community reports (or texts) in one call of the map step. `points`: partial answers that the
-    reduce step reads. `rate`: openings of reports in one call that rates them.
+    reduce step reads. `rate`: lists that a step chooses from or looks up in, in one call: openings of reports, titles,
+    relations of a graph, earlier turns of a conversation.
     """
 
     answer: int

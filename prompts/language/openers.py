@@ -16,3 +16,16 @@ OPENERS = STOPWORDS | frozenset(
     whereat whereupon ye
     """.split()
 )
+
+# Words between an open request and its name that bring in nothing new.
+REQUEST_WORDS = frozenset(
+    """
+    about regarding of the a an on in for to and what how who which is are was were it its works work does do
+    tell me more please give share provide could would can you us i would like d help main general important
+    detailed comprehensive broad brief significant key specific full complete background information details detail
+    description overview introduction summary account characteristics features feature concept concepts phenomenon
+    describe explain summarise summarize present introduce know learn everything all anything something constitutes
+    explaining explained author scholar writer researcher paper book article publisher company person film place thing
+    series topic idea find out now there
+    """.split()
+)

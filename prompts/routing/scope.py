@@ -12,7 +12,7 @@ from math import exp
 from prompts.language.asked import Ask
 from prompts.language.spans import names_of
 from prompts.language.words import HAN_RUN
-from prompts.route import ranked
+from prompts.offline.route import ranked
 from prompts.routing.scope_en import ENGLISH
 from prompts.routing.scope_weights import WEIGHTS_EN, WEIGHTS_ZH
 from prompts.routing.scope_zh import CHINESE

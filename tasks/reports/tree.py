@@ -1,4 +1,4 @@
-"""Which reports does a question about the whole collection read? Those of a level, or the relevant branches.
+"""The reports that a question about the whole collection reads: those of a level, or the relevant branches.
 
 Whatever is chosen is an antichain: no report is read together with one above or below it on its branch, so that nothing
 is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selection after the authors' later practice.
@@ -7,18 +7,36 @@ is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selecti
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from prompts.engine.effort import Policy
 from storage.records import Community, Report
 
 # (reports) → how relevant each is to the question, 0-1.
 Rate = Callable[[Sequence[Report]], Awaitable[list[float]]]
 # How many tokens a report is when it is read.
 Size = Callable[[Report], int]
-# A report is read or followed from this share of the best root's rating on; the best roots are in any case.
+# Without a model's ratings a report is read or followed from this share of the best root's rating on; the best roots
+# are in any case.
 KEPT_SHARE = 0.25
 LEAST_ROOTS = 16
-# How many reports are looked at: roots, and under them level by level.
-RATED_ROOTS, RATED_BELOW = 40, 24
-READ_MOST, READ_TOKENS = 36, 12_000
+# Of a model's ratings: from "touches the matter" on. Where no root has that the best few are read.
+TOUCHES = 0.4
+LEAST_READ = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many roots are looked at, how many reports on each level below, and how many tokens of reports are read."""
+
+    roots: int
+    below: int
+    tokens: int
+
+
+def reach_of(policy: Policy) -> Reach:
+    """By effort; what is read are so many calls of the map step."""
+    calls = {"low": 1, "medium": 2, "high": 8}[policy.effort]
+    roots, below = {"low": (40, 24), "medium": (60, 40), "high": (400, 400)}[policy.effort]
+    return Reach(roots, below, calls * policy.limits.map)
 
 
 @dataclass(frozen=True)
@@ -74,25 +92,31 @@ def at_level(tree: Tree, level: int) -> Selected:
     return Selected(tuple(taken), {}, 0)
 
 
-async def descend(tree: Tree, free: Mapping[str, float], size: Size, rate: Rate | None = None) -> Selected:
+async def descend(
+    tree: Tree, free: Mapping[str, float], size: Size, reach: Reach, rate: Rate | None = None
+) -> Selected:
     """From the roots down, level by level: what is not relevant is left with all that is under it.
 
-    `free` are ratings that cost nothing, by community: they choose what `rate` (None: nobody) is asked about. A report
-    gives way to those under it that are at least as relevant; where none is, it is read itself. What is read, best
-    first, fits into READ_TOKENS, and is READ_MOST reports at most.
+    `free` are ratings that cost nothing, by community: where there are too many reports they choose those that `rate`
+    (a model; None: nobody) is asked about, whose ratings stand. A report gives way to those under it that are at least
+    as relevant; where none is, it is read itself. What is read, best first, is within the reach.
     """
     branch: dict[str, float] = {}
     for name in reversed(_downwards(tree)):
         branch[name] = max([free[name], *(branch[under] for under in tree.below.get(name, ()))])
-    roots = sorted(tree.roots, key=lambda name: (-branch[name], name))[:RATED_ROOTS]
+    roots = sorted(tree.roots, key=lambda name: (-branch[name], name))[: reach.roots]
     ratings = await _rated(tree, roots, free, rate)
-    floor = KEPT_SHARE * max(ratings.values(), default=0.0)
-    best = set(sorted(roots, key=lambda name: (-ratings[name], name))[:LEAST_ROOTS])
-    front = [name for name in roots if ratings[name] >= floor or name in best]
+    best = sorted(roots, key=lambda name: (-ratings[name], -free[name], name))
+    if rate is None:
+        floor = KEPT_SHARE * max(ratings.values(), default=0.0)
+        front = [name for name in roots if ratings[name] >= floor or name in best[:LEAST_ROOTS]]
+    else:
+        floor = TOUCHES
+        front = [name for name in roots if ratings[name] >= floor] or best[:LEAST_READ]
     read: list[str] = []
     while front:
         under = [name for above in front for name in tree.below.get(above, ())]
-        asked = sorted(under, key=lambda name: (-branch[name], name))[:RATED_BELOW] if floor > 0 else []
+        asked = sorted(under, key=lambda name: (-branch[name], name))[: reach.below] if floor > 0 else []
         ratings |= await _rated(tree, asked, free, rate)
         following: list[str] = []
         for above in front:
@@ -102,14 +126,14 @@ async def descend(tree: Tree, free: Mapping[str, float], size: Size, rate: Rate 
             if not kept:
                 read.append(above)
         front = following
-    chosen = _fitting(sorted(read, key=lambda name: (-ratings[name], -free[name], name)), tree, size)
+    chosen = _fitting(sorted(read, key=lambda name: (-ratings[name], -free[name], name)), tree, size, reach)
     return Selected(tuple(tree.reports[name] for name in chosen), ratings, len(tree.reports) - len(ratings))
 
 
-def weightiest(tree: Tree, free: Mapping[str, float], size: Size) -> Selected:
+def weightiest(tree: Tree, free: Mapping[str, float], size: Size, reach: Reach) -> Selected:
     """The roots that count most, for a question about everything: none of them is more to the point than another."""
     roots = sorted(tree.roots, key=lambda name: (-free[name], name))
-    chosen = _fitting(roots, tree, size)
+    chosen = _fitting(roots, tree, size, reach)
     return Selected(tuple(tree.reports[name] for name in chosen), {}, len(tree.reports) - len(chosen))
 
 
@@ -127,10 +151,10 @@ async def _rated(tree: Tree, names: Sequence[str], free: Mapping[str, float], ra
     return dict(zip(names, await rate([tree.reports[name] for name in names]), strict=True))
 
 
-def _fitting(names: Sequence[str], tree: Tree, size: Size) -> list[str]:
+def _fitting(names: Sequence[str], tree: Tree, size: Size, reach: Reach) -> list[str]:
     """The first of these that fit; one at least."""
-    room, chosen = READ_TOKENS, list[str]()
-    for name in names[:READ_MOST]:
+    room, chosen = reach.tokens, list[str]()
+    for name in names:
         room -= size(tree.reports[name])
         if chosen and room < 0:
             break

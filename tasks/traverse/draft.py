@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from prompts.classify import PLAIN
+from prompts.language.openers import REQUEST_WORDS
 from prompts.language.words import fold
 from prompts.traverse import Hop, PlanStep, TraversalPlan
 from storage.records import QuestionType
@@ -259,7 +259,7 @@ def _has_figures(relation: str, graph: Graph) -> bool:
 
 def _nested(question: str, names: Sequence[Named], graph: Graph) -> Draft:
     """First those that the question describes, then what it asks of them."""
-    open_words = PLAIN | {word for word in fold(question).split() if _LINKED.match(word)}
+    open_words = REQUEST_WORDS | {word for word in fold(question).split() if _LINKED.match(word)}
     ways = [best_way(blanked(question, _others(name, names)), name, graph, open_words) for name in names]
     found = [(way, place) for place, way in enumerate(ways) if isinstance(way, Worded)]
     if not found:

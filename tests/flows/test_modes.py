@@ -81,13 +81,13 @@ async def test_one_short_call_comes_before_the_search(
     assert 0 < used.output_tokens <= 100
 
 
-async def test_with_a_history_the_rewriting_is_that_call(indexed: Path, model_server: Server, tmp_path: Path) -> None:
+async def test_keys_after_a_rewriting_are_the_model_s(indexed: Path, model_server: Server, tmp_path: Path) -> None:
     copy_of(indexed, tmp_path / "ws")
     history = "Tell me of Orla Bridge."
     used = (await retrieved(tmp_path / "ws", model_server, "mix", history, question="Who designed it?")).usage
-    assert list(used.by_step) == ["rewrite"]
-    assert (used.calls, used.output_tokens <= 100) == (1, True)
-    alone = (await retrieved(tmp_path / "ws", model_server, "mix", history)).usage
+    assert sorted(used.by_step) == ["keywords", "rewrite"]
+    assert (used.calls, used.output_tokens <= 200) == (2, True)
+    alone = (await retrieved(tmp_path / "ws", model_server, "mix")).usage
     assert (alone.calls, list(alone.by_step)) == (1, ["keywords"])
 
 

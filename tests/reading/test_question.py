@@ -4,7 +4,7 @@ import pytest
 
 from prompts.language.question import ask
 from prompts.reading.chains import chain, fill, needs
-from prompts.rewrite import rewrite_offline
+from prompts.offline.rewrite import rewrite_offline
 
 FORMS = [
     ("Who designed the Orla Bridge?", "fact", "person"),

@@ -17,8 +17,7 @@
 | structurize | an element for each sentence with a figure, else for the first sentence, in the form of the structure |
 | decompose | the question; two parts where it holds " and " |
 | tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
-| classify | s*o for two names, else sp* |
-| plan | from the first name along the first relation that the question does not hold |
+| plan | s*o between two names, else sp* along the first relation that the question does not hold |
 | plan_table | the highest figure of the first table's last column; no plan for "who" |
 | rate | three for each content word that a report shares with the question |
 | partial | the findings that share content words with the question |
@@ -198,7 +197,7 @@ def keywords(fields: Fields) -> Keys:
     high = sorted(
         content_words(question) - content_words(" ".join(low)), key=lambda word: (question.lower().find(word), word)
     )
-    return Keys(tuple(low[:MOST_KEYS]), tuple(high[:MOST_KEYS]))
+    return Keys(tuple(high[:MOST_KEYS]), tuple(low[:MOST_KEYS]))
 
 
 def judge_passages(fields: Fields) -> Judgements:
@@ -216,13 +215,13 @@ def route(fields: Fields) -> Routed:
     question = _text(fields, "question")
     for structure, reason, words in _ROUTES:
         if re.search(words, question, re.I):
-            return Routed(structure, 0.9, 0.6, reason)
-    return Routed("chunk", 0.9, 0.6, "asks for a single fact")
+            return Routed(reason, structure, 0.9, 0.6)
+    return Routed("asks for a single fact", "chunk", 0.9, 0.6)
 
 
 def choose(fields: Fields) -> Scope:
     whole = re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I) is not None
-    return Scope("whole" if whole else "part", 0.9, "by its words")
+    return Scope("by its words", "whole" if whole else "part", 0.9)
 
 
 def structurize(fields: Fields) -> Cells | Triples | Steps | Lines:
@@ -314,7 +313,6 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "answer": answer,
     "reduce": reduce_points,
     "tune": tune,
-    "classify": traversal.classify,
     "plan": traversal.plan,
     "plan_table": tables.plan_table,
     "schema": tables.find_schema,

@@ -31,8 +31,8 @@ class Point:
     """A point with its score, 0-100."""
 
     text: str
-    score: int
     findings: tuple[int, ...]
+    score: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def partial(fields: Fields) -> Points:
     """The findings that share content words with the question, twenty points for each word."""
     asked = content_words(str(fields["question"]))
     found = [
-        Point(said, min(100, 20 * shared), (int(number),))
+        Point(said, (int(number),), min(100, 20 * shared))
         for report in fields["reports"]
         for number, said in _NUMBERED.findall(report)
         if (shared := len(asked & content_words(said)))

@@ -24,8 +24,13 @@ INPUTS: dict[str, dict[str, object]] = {
     "structurize": {"question": "?", "structure": "table", "title": "T", "sentences": "[1] It is 4 m."},
     "decompose": {"question": "Where?", "knowledge": []},
     "tune": {"sample": [f"T: {PASSAGE}"]},
-    "classify": {"question": "Ada Lovelace and Babbage?", "names": ["Ada Lovelace", "Babbage"]},
-    "plan": {"question": "Where?", "question_type": "sp*", "names": ["Ada Lovelace"], "relations": ["born in"]},
+    "plan": {
+        "question": "Where?",
+        "names": ["Ada Lovelace"],
+        "unknown": [],
+        "around": ["Ada Lovelace -[born in]->"],
+        "relations": ["born in"],
+    },
     "plan_table": {
         "question": "Which port has the most cranes?",
         "tables": "[1] ports (2 rows)\n- port: Hask\n- cranes: 4; 6",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tests.server.collection import Direct, Explored, Passage, Points, Ratings
 from tests.server.tables import Schema, TablePlan
-from tests.server.traversal import Planned, Typed
+from tests.server.traversal import Planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ class Rewriting:
 class Keys:
     """What a question names, and its other words."""
 
-    low: tuple[str, ...]
     high: tuple[str, ...]
+    low: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +139,19 @@ class Judgements:
 class Routed:
     """The chosen structure."""
 
+    reason: str
     structure: str
     confidence: float
     margin: float
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a question is about."""
 
+    reason: str
     about: str
     confidence: float
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,6 @@ Answered = (
     | Parts
     | Answer
     | Tuned
-    | Typed
     | Planned
     | TablePlan
     | Schema

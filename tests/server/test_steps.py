@@ -6,7 +6,6 @@ from typing import get_args
 import pytest
 
 from prompts.answer import AnswerStep, ReduceStep
-from prompts.classify import Classify
 from prompts.decompose import Decompose
 from prompts.direct import Direct
 from prompts.engine.models import ModelChoice, Models
@@ -33,7 +32,7 @@ from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
 STEPS = (
-    AnswerStep, Classify, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
+    AnswerStep, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
     PlanTable, PlanTraversal, Rate, ReadSchema, ReduceStep, Resolve, Rewrite, Route, Structurize, Summarize, Tune,
     WriteReports,
 )  # fmt: skip

@@ -1,16 +1,7 @@
-"""What does the scripted model answer to the steps of a traversal: which type has a question, and which plan?"""
+"""What does the scripted model answer where a traversal is to be planned?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """What a question leaves open."""
-
-    type: str
-    confidence: float
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +25,24 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The steps in order."""
+    """What the question leaves open, and the steps in order."""
 
+    reasoning: str
+    type: str
     steps: tuple[PlanStep, ...]
 
 
-def classify(fields: Mapping[str, str | Sequence[str]]) -> Typed:
-    """The question is about how two things are connected where it names two, else about a relation of one."""
-    names = _items(fields["names"])
-    return Typed("s*o" if len(names) == 2 else "sp*", 0.9, f"{len(names)} names")
-
-
 def plan(fields: Mapping[str, str | Sequence[str]]) -> Planned:
-    """From the first name along the first relation that the question does not hold."""
+    """Paths between two names; of another number of them, from the first along the first relation that the question
+    does not hold; around nothing where there is no name."""
     question, names = str(fields["question"]).lower(), _items(fields["names"])
+    reasoning = f"{len(names)} names"
+    if len(names) == 2:
+        return Planned(reasoning, "s*o", (PlanStep("connect", (names[0],), (names[1],)),))
+    if not names:
+        return Planned(reasoning, "s**", (PlanStep("neighbours", ("nothing",)),))
     relation = next(one for one in _items(fields["relations"]) if one.lower() not in question)
-    return Planned((PlanStep("follow", (names[0],), hops=(Hop(relation),)),))
+    return Planned(reasoning, "sp*", (PlanStep("follow", (names[0],), hops=(Hop(relation),)),))
 
 
 def _items(value: str | Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prompts.classify import SURE, classify_offline
+from prompts.offline.classify import SURE, classify_offline
 from storage.records import QuestionType
 
 ASKED: list[tuple[str, QuestionType]] = [

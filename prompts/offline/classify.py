@@ -1,55 +1,26 @@
-"""What is missing in a question? PolyG's types: (s,*,*), (s,p,*), (s,*,o), (s,p,o), or several of these nested.
-
-Rules settle most questions; a model is asked only where they are unsure.
-"""
+"""PolyG's type of a question by rules: the words around the names that it holds."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-import dspy
-from pydantic import BaseModel, Field
-
-from prompts.engine.step import Step
+from prompts.language.openers import REQUEST_WORDS
 from prompts.language.words import HAN_RUN, fold
 
-TypeName = Literal["s**", "sp*", "s*o", "spo", "nested"]
+QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
+# From this confidence on the words tell the type.
 SURE = 0.6
 _SLOT = "\u25a1"  # stands for a name while the rest of the question is read
 
 
-class QuestionTyped(BaseModel):
+@dataclass(frozen=True)
+class RuleType:
     """The type, how sure (0-1), and why."""
 
-    type: TypeName
-    confidence: float = Field(ge=0, le=1)
-    reason: str = Field(description="A few words.")
-
-
-class ClassifyQuestion(dspy.Signature):
-    """Say what the question leaves open. s**: everything about one named thing. sp*: what stands in stated relations
-    to one named thing. s*o: how two named things are connected. spo: whether, or by what, two or more named things
-    stand in a stated relation or share something. nested: first find unnamed things, then ask about those."""
-
-    question: str = dspy.InputField()
-    names: list[str] = dspy.InputField(desc="What the question names.")
-    typed: QuestionTyped = dspy.OutputField()
-
-
-class Classify(Step):
-    """A question and the names in it → its type; a model is asked where the rules are unsure."""
-
-    step = "classify"
-    role = "classify"
-    task = ClassifyQuestion
-
-    async def run(self, question: str, names: Sequence[str]) -> QuestionTyped:
-        """`names` as they stand in the question."""
-        by_rule = classify_offline(question, names)
-        if self.is_offline or by_rule.confidence >= SURE:
-            return by_rule
-        typed: QuestionTyped = (await self.acall(question=question, names=list(names))).typed
-        return typed
+    type: QuestionType
+    confidence: float
+    reason: str
 
 
 _QUOTED = re.compile(r"(?<!\w)'(?=\S)(?!s\b)([^']+(?:'(?=[a-z])[^']*)*)'|[\"“]([^\"”]+)[\"”]|《([^》]+)》")
@@ -74,18 +45,6 @@ _OPEN = re.compile(
     r"介绍|概述|关于□|讲讲|说说"
 )
 _AROUND = re.compile(rf"^(?:who|what) (?:is|are) (?:connected|linked|related) (?:to|with) {_SLOT}\W*$")
-# Words between an open request and its name that bring in nothing new.
-PLAIN = frozenset(
-    """
-    about regarding of the a an on in for to and what how who which is are was were it its works work does do
-    tell me more please give share provide could would can you us i would like d help main general important
-    detailed comprehensive broad brief significant key specific full complete background information details detail
-    description overview introduction summary account characteristics features feature concept concepts phenomenon
-    describe explain summarise summarize present introduce know learn everything all anything something constitutes
-    explaining explained author scholar writer researcher paper book article publisher company person film place thing
-    series topic idea find out now there
-    """.split()
-)
 _RELATIVE = re.compile(r"\b(?:who|whose|that|which)\b")
 _GROUP = re.compile(
     r"\b(?:the|those|any) (?:\w+ ){0,2}?(?:individuals|people|persons?|those|writers?|authors?|researchers?|members?|"
@@ -141,40 +100,40 @@ def _joins(character: str) -> bool:
     return (character.isalnum() or character == "_") and not HAN_RUN.match(character)
 
 
-def classify_offline(question: str, names: Sequence[str]) -> QuestionTyped:
+def classify_offline(question: str, names: Sequence[str]) -> RuleType:
     """By the words around the names."""
     text, count = slotted(question, names)
     if count > 1:
         return _of_several(text, count)
     if count == 0:
         # A model knows no more of the graph's names.
-        return QuestionTyped(type="sp*", confidence=SURE, reason="names nothing that is known")
+        return RuleType("sp*", SURE, "names nothing that is known")
     return _of_one(text)
 
 
-def _of_several(text: str, count: int) -> QuestionTyped:
+def _of_several(text: str, count: int) -> RuleType:
     if _CONNECTED.search(text):
         if _GROUP.search(text) or _RELATIVE.search(text):
-            return QuestionTyped(type="nested", confidence=0.8, reason="connects a name with what is to be found")
+            return RuleType("nested", 0.8, "connects a name with what is to be found")
         sure = 0.9 if count == 2 else 0.5
-        return QuestionTyped(type="s*o", confidence=sure, reason="asks how two things are connected")
+        return RuleType("s*o", sure, "asks how two things are connected")
     if count > 2 or _FIRST_FIND.search(text):
-        return QuestionTyped(type="nested", confidence=0.7, reason="something unnamed must be found first")
+        return RuleType("nested", 0.7, "something unnamed must be found first")
     if _COMPARED.search(text) and not _ASKS_IF.search(text):
-        return QuestionTyped(type="nested", confidence=0.8, reason="compares what is to be found of each")
+        return RuleType("nested", 0.8, "compares what is to be found of each")
     if _SHARED.search(text) or _ASKS_IF.search(text):
-        return QuestionTyped(type="spo", confidence=0.9, reason="asks what holds of two things together")
-    return QuestionTyped(type="spo", confidence=0.5, reason="names two things")
+        return RuleType("spo", 0.9, "asks what holds of two things together")
+    return RuleType("spo", 0.5, "names two things")
 
 
-def _of_one(text: str) -> QuestionTyped:
+def _of_one(text: str) -> RuleType:
     if _AROUND.search(text):
-        return QuestionTyped(type="s**", confidence=0.9, reason="asks for all that is tied to one thing")
+        return RuleType("s**", 0.9, "asks for all that is tied to one thing")
     if not _OPEN.search(text):
-        return QuestionTyped(type="sp*", confidence=0.9, reason="asks for what stands in a relation to one thing")
+        return RuleType("sp*", 0.9, "asks for what stands in a relation to one thing")
     before, _, after = text.partition(_SLOT)
-    telling = [word for word in re.findall(r"[^\W_]+", before) if word not in PLAIN]
+    telling = [word for word in re.findall(r"[^\W_]+", before) if word not in REQUEST_WORDS]
     owned = re.match(r"\s*['’]s (?:\w+ )?(\w+)|\s*的\s*(\w+)", after)
     if len(telling) > 1 or _RELATIVE.search(before.partition(" ")[2]) or (telling and _OPEN.search(text)) or owned:
-        return QuestionTyped(type="nested", confidence=0.7, reason="asks about what is to be found first")
-    return QuestionTyped(type="s**", confidence=0.9, reason="asks about one thing")
+        return RuleType("nested", 0.7, "asks about what is to be found first")
+    return RuleType("s**", 0.9, "asks about one thing")

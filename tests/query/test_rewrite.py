@@ -1,0 +1,97 @@
+"""Rewriting: a model's question stands as it wrote it; calls are spared where nothing comes before a short question."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from prompts.engine.effort import LIMITS, Effort
+from prompts.engine.errors import AnswerMalformed
+from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
+from prompts.rewrite import Rewrite, recent
+from tasks.rewrite import rewrite
+from tests.query.steps import golden, rendered, scripted, sent, spared
+
+HISTORY = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
+LONG = "In our archive " + "there is a very long story about a bridge and its many people " * 5 + "who designed it?"
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "written"),
+    [
+        ("Where was she born?", HISTORY, "Where was the engineer Ilse Marrand born?"),
+        ("when did the IRA pass?", ("US climate laws",), "When was the Inflation Reduction Act of 2022 passed?"),
+        ("Who shot JFK?", ("Tell me about 1963.",), "Who shot President John F. Kennedy in Dallas?"),
+        ("Where was she born in 1961?", HISTORY, "Where was Ilse Marrand born?"),
+        ("Where did she meet Otto?", HISTORY, "Where did Ilse Marrand meet her later husband, Otto Brandt?"),
+        ("Where was she born?", HISTORY, "伊尔丝·马兰德在哪里出生？"),
+        ("Where was she born?", HISTORY, "Where was she born?"),
+        ("它有多长？", ("介绍一下月河大桥。",), "月河大桥（全称月河高速公路大桥）的总长是多少米？"),
+        ("WHO 是什么？", ("卫生组织",), "世界卫生组织（World Health Organization）是什么？"),
+    ],
+)
+async def test_what_a_model_asks_is_taken_whole(question: str, history: Sequence[str], written: str) -> None:
+    made = scripted(Rewrite, {"reasoning": "so it is meant", "question": written, "queries": ["三", "a b", written]})
+    found = await rewrite(question, history, made)
+    assert (found.question, found.queries) == (written, [written, "三", "a b"])
+
+
+async def test_ambiguities_of_a_model_stand_and_the_rules_add_none() -> None:
+    told = [
+        {"text": "she", "readings": ["Ilse Marrand", "her sister"]},
+        {"text": "the second building", "readings": ["the town hall"]},
+    ]
+    answer = {"question": "Where did Ilse Marrand live last year?", "ambiguities": told}
+    found = await rewrite("Where did she live last year?", HISTORY, scripted(Rewrite, answer))
+    assert [(one.text, one.readings) for one in found.ambiguities] == [(one["text"], one["readings"]) for one in told]
+
+
+async def test_queries_are_few_and_distinct() -> None:
+    answer = {"question": "Q?", "queries": ["one", " ", "two", "two", "three", "four", "five"]}
+    found = await scripted(Rewrite, answer).run("And she?", HISTORY)
+    assert found.queries == ["one", "two", "three", "four"][:MAX_QUERIES]
+
+
+async def test_a_rewriting_without_a_question_is_asked_for_again() -> None:
+    with pytest.raises(AnswerMalformed, match="no question"):
+        await scripted(Rewrite, {"question": " ", "queries": []}).run("And she?", HISTORY)
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "asked"),
+    [
+        ("Who designed the Orla Bridge?", (), {"high"}),
+        ("Who designed it?", (), {"high"}),
+        (LONG, (), {"medium", "high"}),
+        ("Which rivers flow through the Kestrel Valley?", HISTORY, {"low", "medium", "high"}),
+        ("那她呢？", HISTORY, {"low", "medium", "high"}),
+    ],
+)
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+async def test_a_model_is_asked_by_effort(
+    question: str, history: Sequence[str], asked: set[str], effort: Effort
+) -> None:
+    made = scripted(Rewrite, {"question": "Q?", "queries": []}, effort=effort)
+    found = await made.run(question, history)
+    assert len(sent(made)) == (effort in asked)
+    assert ("rewrite" in spared(made)) is (effort not in asked)
+    assert found.question == ("Q?" if effort in asked else rewrite_offline(question, history).question)
+
+
+async def test_a_long_history_is_shown_from_its_end() -> None:
+    made = scripted(Rewrite, {"question": "Q?", "queries": []})
+    await made.run("Where was she born?", [*["A long answer. " * 200] * 400, *HISTORY])
+    (asked,) = sent(made)
+    assert "designed by Ilse Marrand in 1998" in asked
+    assert len(asked) < 5 * LIMITS["medium"].rate
+
+
+def test_of_a_long_turn_both_ends_are_shown() -> None:
+    (shown,) = recent(["Orla Bridge " + "word " * 500 + "Tomas Reyd"], 100)
+    assert shown.startswith("Orla Bridge")
+    assert shown.endswith("Tomas Reyd")
+    assert len(shown) < 500
+
+
+def test_the_prompt_reads_like_the_golden_one() -> None:
+    inputs = {"question": "Who designed it?", "history": ["Tell me about the Orla Bridge."]}
+    assert rendered(Rewrite, inputs) == golden(Rewrite)
