@@ -29,16 +29,14 @@ def check_generation(folder: Path, number: int) -> None:
         if read_manifest(folder).number != number:
             raise Unfit(f"generation {number} says that it is another one")
         with closing(Database.open(folder / DATABASE)) as database:
-            made = database.strings(_MADE)
-            database.read_through()
+            made, known = set(database.strings(_MADE)), set(_ours())  # before anything of it is read
+            if not {one for one in known if _ADDED not in one} <= made <= known:
+                raise Unfit(f"the database of generation {number} holds other things than ours do")
+            database.read_everything()
     except (DiskFull, DiskFailed, NotPermitted, InUse):
         raise
     except StorageError as error:
         raise Unfit(f"generation {number} is damaged ({error.message.rstrip('.')})") from error
-    with tempfile.TemporaryDirectory() as aside, closing(_new_database(aside)) as ours:
-        known = set(ours.strings(_MADE))
-        if not {one for one in known if _ADDED not in one} <= set(made) <= known:
-            raise Unfit(f"the database of generation {number} holds other things than ours do")
 
 
 def check_side(path: Path) -> None:
@@ -58,5 +56,6 @@ def check_side(path: Path) -> None:
             raise Unfit("the side store holds other things than ours do")
 
 
-def _new_database(folder: str) -> Database:
-    return Database.create(Path(folder) / DATABASE)
+def _ours() -> list[str]:
+    with tempfile.TemporaryDirectory() as folder, closing(Database.create(Path(folder) / DATABASE)) as database:
+        return database.strings(_MADE)

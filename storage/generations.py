@@ -98,8 +98,7 @@ class Workspace:
             problems.append(Problem(message=f"{self._layout.pointer_file}: {found.problem}.", remedy=MEND))
         for info in self.generations():
             if info.damage:
-                remedy = MEND if info.current else "Nothing uses it: delete its folder when you do not need it."
-                problems.append(Problem(message=f"Generation {info.number} is damaged: {info.damage}.", remedy=remedy))
+                problems.append(self._problem_of(info))
             elif not (self._layout.folder(info.number) / LEASE).exists():
                 lease = self._layout.folder(info.number) / LEASE
                 problems.append(Problem(message=f"{lease}: it is missing.", remedy=_MEND_LEASE))
@@ -215,8 +214,8 @@ class Workspace:
             problem = damage(folder, number)
         except WorkspaceFormatError:
             problem = ""  # whoever opens it is told
-        except OSError as error:
-            problem = f"it may not be read ({error.strerror})"
+        except StorageError as error:
+            problem = error.message.removesuffix(".")  # nothing is known of its content
         try:
             manifest = read_manifest(folder)
         except StorageError:
@@ -226,6 +225,15 @@ class Workspace:
             number=number, created=manifest.created, current=current, counts=manifest.counts,
             size_bytes=size_of(folder), damage=problem,
         )  # fmt: skip
+
+    def _problem_of(self, info: GenerationInfo) -> Problem:
+        """Of a generation with `damage`."""
+        try:
+            damage(self._layout.folder(info.number), info.number)
+        except StorageError as error:
+            return Problem(message=f"Generation {info.number} cannot be read: {error.message}", remedy=error.remedy)
+        remedy = MEND if info.current else "Nothing uses it: delete its folder when you do not need it."
+        return Problem(message=f"Generation {info.number} is damaged: {info.damage}.", remedy=remedy)
 
     def _is_retired(self, number: int) -> bool:
         return is_retired(self._layout.folder(number)) and number in survey(self._layout).retired

@@ -2,7 +2,7 @@
 
 import shutil
 
-from storage.errors import WorkspaceFormatError
+from storage.errors import StorageError, WorkspaceFormatError
 from storage.layout import LEASE, Layout, sync
 from storage.locks import Lease
 from storage.survey import Survey, damage, survey
@@ -49,5 +49,5 @@ def _is_damaged(layout: Layout, number: int) -> bool:
         return bool(damage(layout.folder(number), number))
     except WorkspaceFormatError:
         return False
-    except OSError:
-        return True  # nothing is known of it
+    except StorageError:
+        return True  # nothing is known of its content

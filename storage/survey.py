@@ -28,6 +28,7 @@ from pydantic import ValidationError
 
 from storage.database import Database
 from storage.errors import DiskFailed, DiskFull, InUse, NotPermitted, StorageError
+from storage.faults import faults_told
 from storage.layout import (
     DATABASE,
     MANIFEST,
@@ -139,7 +140,8 @@ def _problem(pointer: Pointer, published: Collection[int], gone: Collection[int]
 def _read(kind: type[R], path: Path) -> R | None:
     """A file of a generation's folder; one that cannot be understood holds nothing but defaults, if it has those."""
     try:
-        return kind.model_validate_json(path.read_bytes())
+        with faults_told(path):
+            return kind.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValidationError:
@@ -155,19 +157,22 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
     """What is wrong with a generation's files, or nothing: the manifest, and whether the database is whole and opens.
 
     `whole` reads every column of every table too, for DuckDB checks its blocks when it reads them: about 3 s for 1 GB.
-    Raises OSError or its StorageError where the files cannot be read for another reason, WorkspaceFormatError for the
-    schema of another version."""
+    Raises NotPermitted, DiskFull, DiskFailed or InUse where nothing is known of their content, and WorkspaceFormatError
+    for the schema of another version.
+    """
     problem = manifest_damage(folder, number) or database_damage(folder / DATABASE, whole)
     if problem:
         return problem
-    wanted, there = read_manifest(folder).database_bytes, (folder / DATABASE).stat().st_size
+    with faults_told(folder / DATABASE):
+        wanted, there = read_manifest(folder).database_bytes, (folder / DATABASE).stat().st_size
     return f"{DATABASE} has {there} bytes instead of {wanted}" if wanted not in (None, there) else ""
 
 
 def manifest_damage(folder: Path, number: int) -> str:
     """What is wrong with the manifest, or nothing."""
     try:
-        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+        with faults_told(folder / MANIFEST):
+            manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return f"{MANIFEST} is missing"
     except ValidationError:
@@ -178,7 +183,8 @@ def manifest_damage(folder: Path, number: int) -> str:
 def database_damage(path: Path, whole: bool) -> str:
     """What is wrong with the database, or nothing."""
     try:
-        path.open("rb").close()  # what may not be read is not damaged: OSError
+        with faults_told(path):
+            path.open("rb").close()  # what may not be read is not damaged
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return f"{DATABASE} is missing"
     try:

@@ -3,8 +3,8 @@
 import pytest
 
 from prompts.language.question import ask
-from prompts.reading.chains import chain, fill, needs
 from prompts.offline.rewrite import rewrite_offline
+from prompts.reading.chains import chain, fill, needs
 
 FORMS = [
     ("Who designed the Orla Bridge?", "fact", "person"),

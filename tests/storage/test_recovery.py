@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import NoGeneration, StorageError, UnknownGeneration
+from storage.errors import NoGeneration, NotPermitted, StorageError, UnknownGeneration
 from storage.generations import Workspace
 from storage.rehearsal import rehearsal
 from tests.copying import copy_of
@@ -148,7 +148,7 @@ def test_what_may_not_be_read_is_not_damaged(root: Path) -> None:
     (folder(root, 3) / "manifest.json").chmod(0)
     if not unreadable(folder(root, 3) / "manifest.json"):
         pytest.skip("this user may read everything")
-    with pytest.raises(PermissionError):
+    with pytest.raises(NotPermitted):
         Workspace(root).write()
 
 
