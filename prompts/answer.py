@@ -140,8 +140,8 @@ class Draft:
     """An answer before its markers are bound to documents.
 
     A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n; with
-    `ranked` markers keep their numbers, which tell the best quote. `supported` says of excerpts whether they answer the question; None where a model wrote.
-    """
+    `ranked` markers keep their numbers, which tell the best quote. `supported` says of excerpts whether they answer the
+    question; None where a model wrote."""
 
     text: str
     values: tuple[str, ...] = ()
