@@ -294,5 +294,6 @@ class QuestionContext:
         """How the answer is finished."""
         settings = self.session.runtime.settings
         return AnswerOptions(
-            documents=self.documents, rarity=self.rarity, response=self.options.response, strict=settings.strict
-        )
+            documents=self.documents, rarity=self.rarity, response=self.options.response, strict=settings.strict,
+            scorer=self.session.runtime.grounding_scorer,
+        )  # fmt: skip

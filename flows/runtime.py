@@ -21,6 +21,7 @@ from storage.meta import UsageRow
 from storage.records import StepUsage, Usage
 from storage.side import SideStore
 from tasks.extract import READER_VERSION
+from tasks.grounding import Scorer, word_coverage
 
 if TYPE_CHECKING:
     from tasks.retrieve.pages import Retriever
@@ -53,6 +54,15 @@ class Runtime:
         from tasks.retrieve.pages import FolderRetriever
 
         return FolderRetriever(self.settings.pages)
+
+    @cached_property
+    def grounding_scorer(self) -> Scorer:
+        """What judges whether evidence supports a sentence: words and figures, or the model that the settings name."""
+        if not self.settings.grounding:
+            return word_coverage
+        from prompts.engine.cross_encoder import CrossEncoderScorer
+
+        return CrossEncoderScorer(self.settings.grounding, allow_download=True)
 
     @cached_property
     def query_models(self) -> Models:

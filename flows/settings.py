@@ -91,6 +91,8 @@ class Settings(BaseModel):
     memory: Literal["on", "published", "off"] = "on"
     # Whether a question's steps may get an answer that a model has given to the same prompt before.
     answer_cache: bool = True
+    # The name of a cross-encoder of sentence-transformers that judges support; empty: by words and figures.
+    grounding: str = ""
     # Whether sentences of an answer that nothing supports are withheld, instead of being flagged.
     strict: bool = False
     # The most tokens of a prompt's input, each with a default by effort (prompts/engine/effort.py).

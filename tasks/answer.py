@@ -4,6 +4,7 @@ What a model wrote reaches the user word for word. Its markers get new numbers; 
 and told. Only the setting `strict` withholds what nothing supports.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,7 +113,8 @@ async def answer(
     if not draft.answerable:
         return replace(abstained(question, answered_by, draft.text), reasoning=draft.reasoning)
     bound = bind(draft, evidence.sources, options.documents)
-    grounding = ground_of(question, bound, evidence, options.scorer)
+    # A model that judges support takes its time: other questions go on meanwhile.
+    grounding = await asyncio.to_thread(ground_of, question, bound, evidence, options.scorer)
     excerpted: Fallback = "none" if draft.supported else "partial"
     fallback = fallback_of(grounding) if draft.supported is None else excerpted
     answered = Answered(

@@ -28,7 +28,7 @@ Broken = Literal["reset", "cut", "hang", "drip"]
 Spoiled = Literal[
     "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "duplicate_fields", "out_of_order",
     "thinking", "thinking_only", "reasoning", "wrong_keys", "content_filter", "overflow_silent", "nothing",
-    "says_only", "says_too",
+    "says_only", "says_too", "writes",
 ]  # fmt: skip
 Kind = Refused | Broken | Spoiled
 KINDS: tuple[str, ...] = (*get_args(Refused), *get_args(Broken), *get_args(Spoiled))
@@ -46,8 +46,8 @@ _OTHER_LANGUAGE = {
 class Rule(BaseModel):
     """When to misbehave and how. `retry_after` is the header's text: seconds or a date; none, no header.
 
-    `says` stands in the message of every refusal, in place of what was asked for (`says_only`), or behind each text in
-    it (`says_too`).
+    `says` stands in the message of every refusal, in place of what was asked for (`says_only`), behind each text in
+    it (`says_too`), or is the whole answer (`writes`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -180,6 +180,7 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "content_filter": Reply("", finish="content_filter"),
         "says_only": Reply(_instead(content, rule.says)),
         "says_too": Reply(_with(content, rule.says)),
+        "writes": Reply(rule.says),
     }
     return replies.get(rule.kind, Reply(content))
 

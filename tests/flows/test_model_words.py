@@ -1,0 +1,123 @@
+"""In every mode what a good model says reaches the user: a stand-in that knows the answer, asked by the command."""
+
+import json
+
+import pytest
+
+from tests.flows.conftest import Command
+from tests.server.client import Server
+
+QUESTION = "Who designed Orla Bridge, and how old was it in 2031?"
+ANSWERS = {
+    "sentence": "Tomas Reyd designed it [1].",
+    "reasoned": "It opened in 1931 [1]. 2031 - 1931 = 100, so it was 100 years old [1][2]. Tomas Reyd drew it [2].",
+    "markdown": "## Answer\n**Tomas Reyd** [1]\n\n| step | source |\n| --- | --- |\n| opened | [1] |\n\n- So Reyd.",
+    "translated": "设计者是托马斯·雷德，到2031年桥龄为100年 [1]。",
+}
+MODES = ("auto", "struct", "naive", "local", "low", "high", "hybrid", "mix", "global", "drift", "ts", "rq", "hyde")
+# What the map step of global search says, so that there are points to reduce.
+POINTS = {"points": [{"text": "It opened in 1931.", "findings": [0], "score": 80}]}
+
+
+def knowing(server: Server, answer: str, values: tuple[str, ...] = ("Tomas Reyd",), answerable: bool = True) -> None:
+    """Give this answer to the last step of every mode."""
+    written = json.dumps({"written": {"answer": answer, "values": values, "answerable": answerable}})
+    rules = [{"kind": "writes", "step": step, "says": written} for step in ("answer", "reduce")]
+    partial = json.dumps({"partial": POINTS})
+    explored = json.dumps({"explored": {**POINTS, "follow_ups": []}})
+    server.misbehave(
+        *rules,
+        {"kind": "writes", "step": "partial", "says": partial},
+        {"kind": "writes", "step": "explore", "says": explored},
+    )
+
+
+def bare(text: str) -> str:
+    """Without markers, whose numbers may differ."""
+    return "".join(part for part in text.replace("[1]", "").replace("[2]", "").split())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("voice", ["reasoned", "markdown"])
+def test_the_words_of_a_model_are_told_in_each_mode(
+    mode: str, voice: str, copied: Command, model_server: Server
+) -> None:
+    knowing(model_server, ANSWERS[voice])
+    answer = copied("ask", QUESTION, "--mode", mode, "--json").json
+    assert bare(answer["answer"]) == bare(ANSWERS[voice])
+    assert (answer["values"], answer["trace"]["answered_by"]) == (["Tomas Reyd"], "model")
+    assert answer["fallback"] != "abstained"
+
+
+@pytest.mark.parametrize("voice", ["sentence", "translated"])
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+def test_at_every_effort_too(effort: str, voice: str, copied: Command, model_server: Server) -> None:
+    knowing(model_server, ANSWERS[voice])
+    answer = copied("ask", QUESTION, "--effort", effort, "--json").json
+    assert bare(answer["answer"]) == bare(ANSWERS[voice])
+    assert answer["trace"]["effort"] == effort
+
+
+def test_low_effort_asks_once_and_tells_what_it_spared(copied: Command, model_server: Server) -> None:
+    answer = copied("ask", "Who designed Orla Bridge?", "--effort", "low", "--json").json
+    assert answer["usage"]["calls"] == 1
+    assert {one["step"] for one in answer["trace"]["spared"]} >= {"route", "filter"}
+    assert all(one["reason"] for one in answer["trace"]["spared"])
+    model_server.reset()
+    thorough = copied("ask", "Who designed Orla Bridge?", "--effort", "high", "--json").json
+    assert thorough["trace"]["spared"] == []
+    asked = {str(request["step"]) for request in model_server.requests()}
+    assert asked >= {"rewrite", "choose", "filter", "route", "decompose", "answer"}
+
+
+def test_a_made_up_sentence_is_flagged_in_words(copied: Command, model_server: Server) -> None:
+    knowing(model_server, "Tomas Reyd designed Orla Bridge [1]. It was painted green by Zorblax Quemby in 1803 [1].")
+    ended = copied("ask", "Who designed Orla Bridge?")
+    assert "no source supports: It was painted green by Zorblax Quemby in 1803" in ended.out
+    answer = copied("ask", "Who designed Orla Bridge?", "--json").json
+    flagged = [row for row in answer["grounding"] if row["supported"] is False]
+    assert [answer["answer"][row["start"] : row["end"]][:14] for row in flagged] == ["It was painted"]
+    assert answer["fallback"] == "partial"
+
+
+def test_strict_withholds_it(copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_STRICT", "true")
+    knowing(model_server, "Tomas Reyd designed Orla Bridge [1]. It was painted green by Zorblax Quemby in 1803 [1].")
+    answer = copied("ask", "Who designed Orla Bridge?", "--json").json
+    assert answer["answer"] == "Tomas Reyd designed Orla Bridge [1]."
+
+
+def test_only_the_model_abstains(copied: Command, model_server: Server) -> None:
+    knowing(model_server, "", (), answerable=False)
+    answer = copied("ask", "Who designed Orla Bridge?", "--json").json
+    assert (answer["fallback"], answer["citations"], answer["values"]) == ("abstained", [], [])
+
+
+def test_the_form_of_the_response_reaches_the_model(copied: Command, model_server: Server) -> None:
+    copied("ask", "Who designed Orla Bridge?", "--response", "a list, in German")
+    (asked,) = (str(request["body"]) for request in model_server.requests() if request["step"] == "answer")
+    assert "a list, in German" in asked
+
+
+def test_an_answer_to_the_same_prompt_is_not_paid_for_twice(
+    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied("ask", "Who designed Orla Bridge?")
+    monkeypatch.setenv("TRELLIS_MEMORY", "off")
+    again = copied("ask", "Who designed Orla Bridge?", "--json").json
+    assert (again["usage"]["calls"], again["usage"]["cached_calls"] > 0) == (0, True)
+    monkeypatch.setenv("TRELLIS_ANSWER_CACHE", "false")
+    anew = copied("ask", "Who designed Orla Bridge?", "--json").json
+    assert (anew["usage"]["calls"] > 0, anew["usage"]["cached_calls"]) == (True, 0)
+
+
+def test_parts_are_answered_by_the_model_and_cited_by_the_whole(copied: Command, model_server: Server) -> None:
+    question = "When did Orla Bridge open and where was Tomas Reyd born?"
+    answer = copied("ask", question, "--json").json
+    assert [part["question"] for part in answer["trace"]["subquestions"]] == [
+        "When did Orla Bridge open?", "where was Tomas Reyd born?",
+    ]  # fmt: skip
+    assert all(part["answer"] and part["evidence"] for part in answer["trace"]["subquestions"])
+    bodies = [str(request["body"]) for request in model_server.requests() if request["step"] == "answer"]
+    assert len(bodies) == 3
+    assert "Answer to: When did Orla Bridge open?" in bodies[-1]
