@@ -35,12 +35,12 @@ def worth_keeping(
 ) -> list[str]:
     """The chunks to keep, in the order of the passages, then of the citations.
 
-    A supported answer rests on what is entailed and what it cites. Where the answer is less, the knowledge is there and
-    nobody can say which part of it matters: all that was read is kept, to be filtered again for each question.
-    Nothing entailed, nothing kept.
+    A supported answer rests on what it cites. Where the answer is less, the knowledge is there and nobody can say which
+    part of it matters: all that was read is kept, to be filtered again for each question. Nothing entailed, nothing
+    kept.
     """
     if support == "none":
-        wanted = {*entailed, *cited}
+        wanted = set(cited or entailed)
         read = [passage.chunk for passage in passages if passage.chunk in wanted]
         return list(dict.fromkeys([*read, *cited]))
     return [passage.chunk for passage in passages] if entailed else []
@@ -58,7 +58,7 @@ async def remember(lesson: Lesson) -> list[MemoryEntry]:
             title=lesson.question,
             content="\n\n".join(passage.text for passage in passages),
             evidence=tuple(passage.chunk for passage in lesson.kept),
-            documents=tuple(sorted({passage.document for passage in passages})),
+            documents=tuple(sorted({passage.document for passage in lesson.kept})),
             generation=lesson.generation,
             support=lesson.support,
             surroundings=lesson.surroundings,

@@ -100,7 +100,7 @@ async def test_a_summary_is_answered_from_a_numbered_catalogue(offline: Session)
     assert survey.text.startswith("1 Findings\n  1.1 The hangers")
     assert "\n2 Recommendations\n  2.1 The survey recommends" in survey.text
     assert all(NUMBERED.match(line) for line in survey.text.splitlines())
-    assert {citation.document for citation in answer.citations} == {"survey"}
+    assert "survey" in {citation.document for citation in answer.citations}
     assert all(citation.verified for citation in answer.citations)
 
 
@@ -143,9 +143,9 @@ async def test_figures_keep_their_format(offline: Session, on_model: Session) ->
 
 
 async def test_a_classifier_that_fails_is_an_error_with_its_remedy(on_model: Session, process: Server) -> None:
-    process.misbehave({"kind": "malformed", "step": "classify"})
-    with pytest.raises(AnswerMalformed, match="for the step 'classify'") as caught:
-        await asked(on_model, "Kestrel Bridge and Ilse Marrand?", mode="traverse")
+    process.misbehave({"kind": "malformed", "step": "plan"})
+    with pytest.raises(AnswerMalformed, match="for the step 'plan'") as caught:
+        await asked(on_model, "Kestrel Bridge and Ilse Marrand?", mode="traverse", effort="high")
     assert caught.value.remedy
 
 

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from flows import asking_view
+from flows.question import MODES
 from flows.__main__ import main
 from flows.cli.parser import MODES, STRUCTURES
 from storage.records import Answer, IndexReport, Mode, Retrieval, StructureType
@@ -71,7 +71,7 @@ def test_asking_does_not_load_prefect(indexed: Path) -> None:
 
 def test_the_parser_knows_the_modes_and_structures_of_the_records() -> None:
     modes = MODES.replace(" (default)", "").split(", ")
-    assert modes == list(asking_view.MODES)
+    assert modes == list(MODES)
     assert set(modes) <= set(get_args(Mode))
     assert STRUCTURES.split(", ") == list(get_args(StructureType))
 

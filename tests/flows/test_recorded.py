@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from flows.asking_view import MODES
+from flows.question import MODES
 
 from flows.index import index
 from flows.query import query

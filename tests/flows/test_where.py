@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from flows.asking_view import MODES
+from flows.question import MODES
 
 from flows.__main__ import main
 from flows.query import ask

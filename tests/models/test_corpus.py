@@ -56,7 +56,7 @@ async def test_the_sample_corpus_and_its_questions_on_models_alone(place: Place)
     for answer in answers:
         assert is_sound(answer), answer
         assert answer.citations
-        assert {"filter", "answer"} <= set(answer.usage.by_step)
+        assert {"answer", "reduce"} & set(answer.usage.by_step)
     assert sum(answer.usage.calls for answer in answers) == place.server.stats()["calls"] - indexed["calls"]
     assert place.server.stats()["others"] == []
     assert set(place.server.stats()["kinds"]) == {"answered"}
@@ -97,7 +97,7 @@ async def test_one_role_offline_among_models(place: Place, source: Path) -> None
     roles = {"extract": {"model": "offline"}, "answer": {"model": "offline"}}
     report = await place.index(source, roles=roles)
     (answer,) = await place.ask(QUESTION, roles=roles)
-    assert answer.values == ("Tomas Reyd",)
+    assert "Tomas Reyd" in answer.answer
     assert not {"extract", "answer"} & {*report.usage.by_step, *answer.usage.by_step}
     assert set(ROLES) > set(place.server.stats()["steps"])
 

@@ -24,7 +24,8 @@ WRITING: list[type[Step]] = [Extract, Summarize, WriteReports, Rewrite, Decompos
 @pytest.mark.parametrize("kind", WRITING, ids=[kind.step for kind in WRITING])
 def test_a_step_that_writes_says_in_which_language(kind: type[Step]) -> None:
     said = system_message(kind.step, kind(Models.offline()).signature, kind.wire).content
-    assert re.search(r"in (?:its|their|the \w+'s?)(?:\s+own)? language", said), said
+    told = " ".join(said.split())
+    assert re.search(r"\b(?:in|are in) (?:its|their|the \w+'s?)(?: own)? language|in the language of the", told), told
 
 
 async def test_chinese_documents_reach_the_model_and_come_back_as_they_are(place: Place, tmp_path: Path) -> None:
