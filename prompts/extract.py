@@ -126,7 +126,6 @@ def _relation(ends: tuple[str, str], predicate: str, description: str, strength:
     )
 
 
-# Made up for this prompt. Where a user sets a language, kinds or examples, these would contradict: they are left out.
 EXAMPLES: tuple[dict[str, object], ...] = (
     {
         "title": "Harrow Mill",
@@ -196,10 +195,16 @@ class Glean(TailoredStep):
     task = GleanGraph
     wire = RecordsWire(E="entities", R="relations")
     own_language = "the passage's language"
+    examples = EXAMPLES
 
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
-        self.demos = [_missed(example) for example in _examples(tailoring)]
+        self.demos = [_missed(_shown(example)) for example in tailoring.examples]
+
+    @property
+    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+        """With what a first reader missed."""
+        return [_missed(dspy.Example(**example)) for example in _fitting(super().fitting_examples, self.tailoring)]
 
     @property
     def fixed(self) -> dict[str, object]:
@@ -221,12 +226,13 @@ class Extract(TailoredStep):
     task = ExtractGraph
     wire = RecordsWire(E="entities", R="relations")
     own_language = "the passage's language"
+    examples = EXAMPLES
     further: ClassVar[type[Glean]] = Glean
 
     def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
         self.gleanings = gleanings
-        self.demos = _examples(tailoring)
+        self.demos = [_shown(example) for example in tailoring.examples]
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Extract":
         copied = super().__deepcopy__(memo)
@@ -237,6 +243,10 @@ class Extract(TailoredStep):
     @property
     def fixed(self) -> dict[str, object]:
         return {"kinds": list(self.tailoring.kinds)}
+
+    @property
+    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+        return _fitting(super().fitting_examples, self.tailoring)
 
     @property
     def own_author(self) -> str:
@@ -303,14 +313,9 @@ def _of_kinds(found: Extracted, kinds: Sequence[str]) -> Extracted:
     return found.model_copy(update={"entities": entities})
 
 
-def _examples(tailoring: Tailoring) -> list[dspy.Example]:
-    """The user's examples, else ours where they show what the settings ask for, as demonstrations; the kinds are those
-    of the passage that is asked about."""
-    if tailoring.examples:
-        return [_shown(example) for example in tailoring.examples]
-    if tailoring.language or tailoring.entity_types:
-        return []
-    return [dspy.Example(**example).with_inputs("title", "passage") for example in EXAMPLES]
+def _fitting(examples: Sequence[Mapping[str, object]], tailoring: Tailoring) -> Sequence[Mapping[str, object]]:
+    """None where kinds are set: those of the examples are others."""
+    return () if tailoring.entity_types else examples
 
 
 def _shown(example: Example) -> dspy.Example:

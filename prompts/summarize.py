@@ -101,8 +101,6 @@ class Summarize(TailoredStep):
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
         super().__init__(models, tailoring)
         self.sparing = sparing
-        if tailoring.language:
-            self.demos = []
 
     def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
         """The description that needs no model; None where one is to be asked."""
@@ -167,8 +165,6 @@ class DescribeRelations(TailoredStep):
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
         super().__init__(models, tailoring)
         self.sparing = sparing
-        if tailoring.language:
-            self.demos = []
 
     async def run(self, relations: Sequence[Stated]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""

@@ -22,7 +22,6 @@ from prompts.engine.messages import NotAsAsked
 from prompts.engine.models import ModelChoice, Models
 from prompts.engine.roles import ROLES
 from prompts.engine.step import Step
-from prompts.engine.wire import conversation
 from prompts.extract import (
     ALIAS_PREDICATE,
     ClaimFound,
@@ -244,7 +243,7 @@ def model_server() -> Iterator[Server]:
 @pytest.mark.parametrize(("step", "inputs"), [(ExtractWithClaims, ExtractGraph), (GleanWithClaims, GleanGraph)])
 def test_a_prompt_for_claims_reads_like_the_golden_one(step: type[Step], inputs: type[Signature]) -> None:
     made = step(Models.offline())
-    messages = conversation(made.step, made.signature, made.wire, made.demos, INPUTS[inputs])
+    messages = made.messages(INPUTS[inputs])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert rendered == (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")
 

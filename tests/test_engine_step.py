@@ -13,7 +13,6 @@ from prompts.engine.errors import ModelMisconfigured, ModelRefused
 from prompts.engine.meter import Meter, Spent
 from prompts.engine.models import ModelChoice, Models
 from prompts.engine.step import Step
-from prompts.engine.wire import conversation
 from prompts.extract import Extract, Extracted, ExtractGraph, Glean, GleanGraph
 from prompts.report import ReportWritten, StatementGiven, WriteReport, WriteReports
 from prompts.summarize import DescribeRelations, Summarize, SummarizeEntity, SummarizeRelations
@@ -139,6 +138,6 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
 @pytest.mark.parametrize("step", [Extract, Glean, Summarize, DescribeRelations, WriteReports])
 def test_a_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
     made = step(Models.offline())
-    messages = conversation(made.step, made.signature, made.wire, made.demos, INPUTS[step.task])
+    messages = made.messages(INPUTS[step.task])
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert rendered == (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 from dspy.utils import DummyLM
 
 from prompts.engine.models import ModelChoice, Models
-from prompts.extract import Extract, Extracted, ExtractGraph
+from prompts.extract import Extract, Extracted, ExtractGraph, Glean
 from prompts.language.tokens import count_tokens
 from prompts.registry import steps
 from prompts.resolve import Named, Pair, Resolve, Verdicts
@@ -77,18 +77,20 @@ LONGEST_EXTRACTION = 700
 
 
 def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
-    system, *turns = Extract(Models.offline()).prompt
-    assert count_tokens([system.content])[0] <= LONGEST_EXTRACTION
-    examples = count_tokens([turn.content for turn in turns[:-1]])
-    assert sum(examples) <= LONGEST_EXTRACTION
-    assert "[[ ## passage ## ]]" in turns[-1].content
-    assert turns[-1].content.index("kinds") < turns[-1].content.index("passage"), "what is the same comes first"
+    system, asked = Extract(Models.offline()).prompt
+    instruction, *examples = system.content.split("\n\nExample, ")
+    assert count_tokens([instruction])[0] <= LONGEST_EXTRACTION
+    assert len(examples) == 2
+    assert sum(count_tokens(examples)) <= LONGEST_EXTRACTION
+    assert "[[ ## passage ## ]]" in asked.content
+    assert asked.content.index("kinds") < asked.content.index("passage"), "what is the same comes first"
 
 
 def test_our_examples_go_where_they_would_contradict_the_settings() -> None:
-    assert len(Extract(Models.offline()).prompt) > 2
+    assert "Edda Quist founded" in Extract(Models.offline()).prompt[0].content
     for text in ('[tailoring]\nlanguage = "German"', '[tailoring]\nentity_types = ["pier"]'):
-        assert len(Extract(Models.offline(), tailoring=from_toml(text)).prompt) == 2
+        for step in (Extract, Glean):
+            assert "Edda Quist founded" not in str(step(Models.offline(), tailoring=from_toml(text)).prompt)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from flows.settings import TAILORING_FILE, load_settings
 from prompts.answer import AnswerStep
 from prompts.engine.models import Models
 from prompts.engine.step import Step
-from prompts.engine.wire import conversation
 from prompts.extract import Extract, Extracted, Glean
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
@@ -70,7 +69,7 @@ def built(step: type[TailoredStep], tailoring: Tailoring) -> TailoredStep:
 
 
 def rendered(step: Step) -> str:
-    messages = conversation(step.step, step.signature, step.wire, step.demos, INPUTS[step.task])
+    messages = step.messages(INPUTS[step.task])
     return "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
 
 
@@ -92,8 +91,8 @@ def test_a_tailored_prompt_reads_like_the_golden_one(step: type[TailoredStep]) -
 
 def test_an_answer_is_written_in_the_configured_language_alone() -> None:
     told = AnswerStep(Models.offline(), language="German").signature.instructions
-    assert "Write in German, whatever language the evidence is in." in " ".join(told.split())
-    assert "the language of the question" not in " ".join(told.split())
+    assert "Write in German, whatever language the evidence is in." in told
+    assert "the language of the question" not in told
     assert AnswerStep(Models.offline()).signature is AnswerStep.task
 
 
@@ -114,7 +113,7 @@ def test_values_cannot_break_the_form_of_a_prompt() -> None:
 
 def test_examples_are_read_back_by_the_step_itself() -> None:
     step = built(Extract, FULL)
-    said = conversation(step.step, step.signature, step.wire, step.demos, INPUTS[step.task])[2].content
+    said = step.messages(INPUTS[step.task])[2].content
     found: Any = step.read(said)["found"]
     assert [entity.name for entity in found.entities] == ["Nessa Crossing", "Ivo Brandt", "Old Ford"]
     assert (found.relations[0].strength, found.relations[0].keys) == (8.0, ("inspection",))

@@ -13,7 +13,6 @@ from flows.settings import TAILORING_FILE, load_settings
 from flows.tuning import TuneOptions, TuneReport, is_as_written, tune_workspace
 from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
-from prompts.engine.wire import conversation
 from prompts.tailoring.values import MOST_EXAMPLE_TOKENS
 from prompts.tune import Sampled, Tune, Tuned, language_in_words, tune_offline
 from storage.errors import SourceNotFound, UsageError
@@ -100,7 +99,7 @@ def test_there_is_a_passage_even_where_none_fits_and_none_of_triples() -> None:
 def test_the_prompt_reads_like_the_golden_one() -> None:
     step = Tune(Models.offline())
     sample = [f"{one.title}: {one.text}" for one in PASSAGES]
-    said = conversation(step.step, step.signature, step.wire, step.demos, {"sample": sample})
+    said = step.messages({"sample": sample})
     text = "\n".join(f"--- {message.role}\n{message.content}" for message in said) + "\n"
     assert text == GOLDEN.read_text(encoding="utf-8")
 

@@ -14,17 +14,18 @@ from prompts.engine.wire import Wire, conversation
 class WireAdapter(dspy.Adapter):
     """DSPy's adapter over a step's wire. No marker in an input is ever turned into an image or a file."""
 
-    def __init__(self, step: str, wire: Wire, read: Callable[[str], dict[str, object]]) -> None:
+    def __init__(self, step: str, wire: Wire, read: Callable[[str], dict[str, object]], examples: str) -> None:
         super().__init__()
         self._step = step
         self._wire = wire
         self._read = read
+        self._examples = examples
 
     def format(
         self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, object]], inputs: Mapping[str, object]
     ) -> list[dict[str, Any]]:
         """DSPy's message dictionaries."""
-        messages = conversation(self._step, signature, self._wire, demos, inputs)
+        messages = conversation(self._step, signature, self._wire, demos, inputs, self._examples)
         return [{"role": message.role, "content": message.content} for message in messages]
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, object]:

@@ -14,8 +14,8 @@ from prompts.language.tokens import count_tokens
 Finish = Literal["stop", "length", "withheld"]
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token.
 _WIDE = re.compile(r"[⺀-鿿가-힯]")
-# Tokenizers keep letters and what follows them apart.
-_MARKED = re.compile(r"\w(?=[^\w\s])")
+# Tokenizers keep letters and what follows them apart, but for some with "don't".
+_MARKED = re.compile(r"\w(?=[^\w\s'’])")
 
 _THOUGHT = "think|thinking|thought|reasoning|reflection|seed:think"
 _THINKING = re.compile(rf"\s*<({_THOUGHT})>.*?(?:</\1>|\Z)", re.S)

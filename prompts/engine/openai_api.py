@@ -199,7 +199,7 @@ class OpenAITransport:
 
     def _check_read(self, call: Call, given: int) -> None:
         """Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells."""
-        if _CACHED_PREFIX < given < 0.9 * call.least_tokens():
+        if _CACHED_PREFIX < given < call.least_tokens():
             raise Failure(
                 ContextOverflow(
                     f"{self.model} at {self.address} read only {given} tokens of the request: it cuts long requests.",

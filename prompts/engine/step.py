@@ -9,6 +9,7 @@ import copy
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import cached_property
 from typing import ClassVar
 
 import dspy
@@ -16,7 +17,7 @@ from dspy.dsp.utils.settings import settings
 
 from prompts.engine.adapter import WireAdapter, chunk
 from prompts.engine.bridge import run_sync
-from prompts.engine.calls import Call
+from prompts.engine.calls import Call, rough_tokens
 from prompts.engine.client import Client
 from prompts.engine.drafts import Withdrawn
 from prompts.engine.effort import Policy
@@ -29,17 +30,20 @@ from prompts.engine.meter import Spent
 from prompts.engine.models import Models
 from prompts.engine.roles import Role, priority
 from prompts.engine.text_field import TextField
-from prompts.engine.wire import Wire, conversation
+from prompts.engine.wire import Wire, conversation, rendered, texts
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
 _OURS = {"temperature", "max_tokens", "rollout_id"}
+# A shorter text of an example (a name, a theme) may be said of other things too.
+_SENTENCE_TOKENS = 10
 
 
 class Step(dspy.Predict):
     """Base of all steps. A subclass names its step, role and signature, and implements `offline`.
 
     `wire` is how the answer is written; `streams` is the text field that `stream` shows while it is being written;
-    `examples` are shown to the model as turns of their own, unless the step is given others.
+    `examples` are made up and stand in the system message, unless the step is given demonstrations (`demos`), which are
+    turns of their own.
     """
 
     step: ClassVar[str]
@@ -52,7 +56,6 @@ class Step(dspy.Predict):
     def __init__(self, models: Models) -> None:
         super().__init__(told(self.task, models.instructions.get(self.step, "")))
         self.models = models
-        self.demos = [dspy.Example(**example) for example in self.examples]
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Step":
         copied = type(self)(self.models)
@@ -151,11 +154,31 @@ class Step(dspy.Predict):
 
     # --- the prompt --------------------------------------------------------------------------------------------------
 
+    def messages(
+        self, inputs: Mapping[str, object], demos: Sequence[Mapping[str, object]] | None = None
+    ) -> tuple[Message, ...]:
+        """What the model reads for these inputs; `demos` take the place of the step's own."""
+        return conversation(self.step, self.signature, self.wire, demos or self.demos, inputs, self._examples)
+
+    @property
+    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+        """The examples that do not contradict the settings."""
+        return self.examples
+
+    @cached_property
+    def _examples(self) -> str:
+        return rendered(self.signature, self.wire, self.fitting_examples)
+
+    @cached_property
+    def _example_sentences(self) -> frozenset[str]:
+        outputs = ([example[name] for name in self.signature.output_fields] for example in self.fitting_examples)
+        return frozenset(text for text in texts(list(outputs)) if rough_tokens(text) >= _SENTENCE_TOKENS)
+
     @property
     def prompt(self) -> tuple[Message, ...]:
         """All that the model reads; inputs that differ from call to call stand as their names in angle brackets."""
         inputs = {name: f"<{name}>" for name in self.signature.input_fields} | self.fixed
-        return conversation(self.step, self.signature, self.wire, self.demos, inputs)
+        return self.messages(inputs)
 
     @property
     def fixed(self) -> dict[str, object]:
@@ -189,8 +212,7 @@ class Step(dspy.Predict):
         config = {**self.config, **_mapping(inputs.get("config"))}
         if "demos" in inputs:
             config["demos"] = inputs["demos"]
-        demos: Sequence[Mapping[str, object]] = config.pop("demos", None) or self.demos
-        messages = conversation(self.step, self.signature, self.wire, demos, inputs)
+        messages = self.messages(inputs, config.pop("demos", None))
         return Call(
             step=self.step,
             messages=messages,
@@ -204,10 +226,17 @@ class Step(dspy.Predict):
     def _reader(self, inputs: Mapping[str, object]) -> Callable[[str], dict[str, object]]:
         def read(answer: str) -> dict[str, object]:
             outputs = self.read(answer)
+            self._check_own(outputs, inputs)
             self.check(outputs, inputs)
             return outputs
 
         return read
+
+    def _check_own(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+        """NotAsAsked where the answer is that of an example: a model that never got the inputs may repeat it."""
+        for text in texts(outputs):
+            if text in self._example_sentences and text not in str(inputs):
+                raise NotAsAsked(f"it repeats the example of the prompt ({text[:60]!r}) instead of what was given.")
 
     def _pieces(
         self, client: Client, inputs: Mapping[str, object]
@@ -233,7 +262,7 @@ class Step(dspy.Predict):
             except Doubtful as doubt:
                 return doubt.outputs
 
-        with dspy.context(adapter=WireAdapter(self.step, self.wire, read)):
+        with dspy.context(adapter=WireAdapter(self.step, self.wire, read, self._examples)):
             try:
                 return await super().aforward(lm=lm, **inputs)
             except NotAsAsked as problem:

@@ -1,17 +1,21 @@
 """What does a model read for one step, and how is its answer read?
 
-The system message is `Step: <name>`, the instruction, the inputs' descriptions and the form of the answer. The user
-message has a line `[[ ## field ## ]]` before each input: a string as it is (neutralised), anything else as JSON on one
-line. The answer is one JSON object with the signature's output fields, or tab-separated records where a step says so.
+The system message is `Step: <name>`, the instruction, the inputs' descriptions, the form of the answer, and examples of
+our own. The user message has a line `[[ ## field ## ]]` before each input: a string as it is (neutralised), anything
+else as JSON on one line. The answer is one JSON object with the signature's output fields, or tab-separated records
+where a step says so.
+
+Our examples are no turns: a server that cuts a request without a word could lose the last turn and have an example's
+answered in its place.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import dspy
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from prompts.engine.guard import neutralise, neutralised
 from prompts.engine.memo import memo
@@ -60,15 +64,25 @@ def _input_names(signature: type[dspy.Signature]) -> tuple[str, ...]:
 
 
 @memo
-def system_message(step: str, signature: type[dspy.Signature], wire: Wire) -> Message:
-    """The part of a request that all calls of a step share; made once."""
+def system_message(step: str, signature: type[dspy.Signature], wire: Wire, examples: str = "") -> Message:
+    """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them."""
     given = []
     for name, field in signature.input_fields.items():
         said = (field.json_schema_extra or {}).get("desc", "")
         given.append(f"- {name}" if said in {"", f"${{{name}}}"} else f"- {name}: {said}")
     instructions = unwrapped(str(signature.instructions))
     parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(given), wire.form(signature)]
-    return Message("system", "\n\n".join(parts))
+    return Message("system", "\n\n".join([*parts, examples] if examples else parts))
+
+
+def rendered(signature: type[dspy.Signature], wire: Wire, examples: Sequence[Mapping[str, object]]) -> str:
+    """Examples as a part of the instruction: the inputs, then the answer in its form; empty without any."""
+    parts = []
+    for example in examples:
+        given = [f"{name}: {shown(example[name])}" for name in _input_names(signature) if name in example]
+        answer = neutralise(wire.write(signature, example))
+        parts.append("\n".join(["Example, not to be repeated.", *given, "→", answer]))
+    return "\n\n".join(parts)
 
 
 def unwrapped(text: str) -> str:
@@ -112,11 +126,29 @@ def conversation(
     wire: Wire,
     demos: Sequence[Mapping[str, object]],
     inputs: Mapping[str, object],
+    examples: str = "",
 ) -> tuple[Message, ...]:
-    """System message, examples that have an output (as turns of their own), then the inputs."""
-    messages = [system_message(step, signature, wire)]
+    """System message, demonstrations that have an output (as turns of their own), then the inputs.
+
+    The system message's examples stand back where there are demonstrations.
+    """
+    turns: list[Message] = []
     for demo in demos:
         if any(field.name in demo for field in output_fields(signature)):
             answer = neutralise(wire.write(signature, demo))
-            messages += [_user_message(signature, demo), Message("assistant", answer)]
-    return (*messages, user_message(signature, inputs))
+            turns += [_user_message(signature, demo), Message("assistant", answer)]
+    system = system_message(step, signature, wire, "" if turns else examples)
+    return (system, *turns, user_message(signature, inputs))
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every string in an output."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, BaseModel):
+        yield from texts([part for _, part in value])
+    elif isinstance(value, Mapping):
+        yield from texts(list(value.values()))
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from texts(item)

@@ -1,5 +1,6 @@
 """How does a tailoring reach a prompt? The persona stands before the instruction, the language in it."""
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import dspy
@@ -28,6 +29,11 @@ class TailoredStep(Step):
         assert isinstance(copied, TailoredStep)  # noqa: S101 - a copy is of the same class
         copied.tailoring = self.tailoring
         return copied
+
+    @property
+    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+        """None where a language is set: the examples are written in others."""
+        return () if self.tailoring.language else self.examples
 
 
 @memo

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -26,9 +27,11 @@ from prompts.engine.errors import (
 from prompts.engine.faults import Failure, refused, seconds_asked
 from prompts.engine.json_wire import JsonWire
 from prompts.engine.limits import Limits
+from prompts.engine.messages import Message
 from prompts.engine.openai_api import OpenAITransport
 from prompts.engine.providers import Endpoint
 from prompts.engine.wire import conversation
+from prompts.language.tokens import count_tokens
 from prompts.summarize import SummarizeEntity
 from tests.engine.fakes import Sheet
 from tests.server.client import Server
@@ -40,6 +43,10 @@ CALL = Call(
     200,
     WIRE.schema(SummarizeEntity),
 )
+_ROOT = Path(__file__).parents[2]
+TEXTS = [
+    path for suffix in ("md", "txt", "csv", "html", "jsonl") for path in _ROOT.glob(f"examples/corpus/*/*.{suffix}")
+]
 SAID = '{"description": "Ada lives in Velin."}'
 
 
@@ -167,6 +174,25 @@ async def test_a_prompt_that_the_server_cut_without_a_word_is_an_overflow(
     with pytest.raises(Failure, match="cuts long requests"):
         [piece async for piece in transport.stream(call)]
     assert (await transport.send(CALL)).finish == "stop"
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=[path.name for path in TEXTS])
+def test_no_text_has_fewer_tokens_than_a_request_with_it_can_have(text: Path) -> None:
+    said = text.read_text(encoding="utf-8")
+    pieces = [said[start : start + 2000] for start in range(0, len(said), 2000)]
+    for piece, counted in zip(pieces, count_tokens(pieces), strict=True):
+        assert replace(CALL, messages=(Message("user", piece),)).least_tokens() <= counted
+
+
+async def test_a_prompt_that_was_cut_by_a_fifth_is_an_overflow(
+    transport: OpenAITransport, model_server: Server
+) -> None:
+    given = {"name": "Ada", "statements": ["Ada lives in Velin, by the sea."] * 200}
+    call = replace(CALL, messages=conversation("summarize", SummarizeEntity, WIRE, [], given))
+    whole = (await transport.send(call)).input_tokens
+    model_server.misbehave({"kind": "overflow_silent", "over": whole * 4 // 5})
+    with pytest.raises(Failure, match="cuts long requests"):
+        await transport.send(call)
 
 
 async def test_more_than_a_hundred_calls_are_in_flight_at_once(model_server: Server) -> None:

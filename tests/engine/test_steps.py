@@ -90,6 +90,18 @@ async def test_an_answer_that_stays_out_of_form_never_counts_as_a_passage_that_n
         await Extract(models).run("T", PASSAGE)
 
 
+async def test_an_answer_that_repeats_the_example_is_asked_for_again(models: Models, model_server: Server) -> None:
+    step = Summarize(models)
+    model_server.misbehave({"kind": "says_only", "says": str(Summarize.examples[0]["description"]), "nth": 1})
+    assert "Harrow" not in await step.run("Ada", ("Ada lives in Velin.", "She is old."))
+    assert model_server.stats()["calls"] == 2
+    model_server.misbehave({"kind": "says_only", "says": str(Summarize.examples[0]["description"])})
+    with pytest.raises(AnswerMalformed, match="repeats the example of the prompt"):
+        await step.run("Ada", ("Ada lives in Velin.", "She was young."))
+    said = await step.run("Harrow Mill", (str(Summarize.examples[0]["description"]), "Harrow Mill burnt."))
+    assert "Harrow" in said, "there it is no repetition: it was given"
+
+
 async def test_a_killed_run_repeats_no_answered_call(model_server: Server, tmp_path: Path) -> None:
     for _ in range(2):
         side = SideStore(tmp_path / "side.sqlite")

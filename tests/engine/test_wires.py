@@ -11,11 +11,12 @@ from prompts.engine.calls import without_thinking
 from prompts.engine.guard import restore
 from prompts.engine.json_wire import JsonWire
 from prompts.engine.messages import NotAsAsked, repair
+from prompts.engine.models import Models
 from prompts.engine.records_wire import RecordsWire
 from prompts.engine.text_field import TextField
 from prompts.engine.thinking import ThinkingFilter
 from prompts.engine.wire import conversation, system_message
-from prompts.extract import EntityFound, Extracted, ExtractGraph, RelationFound
+from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph, RelationFound
 from prompts.filter import FilterKnowledge, Judgement, Judgements
 from prompts.report import WriteReport
 from prompts.summarize import SummarizeEntity
@@ -41,7 +42,7 @@ def test_a_request_names_its_step_and_marks_its_fields() -> None:
     )
     assert system.content.startswith("Step: extract\nYou turn one passage")
     assert "E<TAB>name<TAB>kind<TAB>description" in system.content
-    assert user.content == '[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP\n\n[[ ## kinds ## ]]\n["a", "b"]'
+    assert user.content == '[[ ## kinds ## ]]\n["a", "b"]\n\n[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP'
 
 
 def test_what_all_calls_share_is_made_once() -> None:
@@ -49,14 +50,27 @@ def test_what_all_calls_share_is_made_once() -> None:
     assert JSON.schema(FilterKnowledge) is JSON.schema(FilterKnowledge)
 
 
-def test_examples_are_turns_of_their_own() -> None:
+def test_our_examples_stand_in_the_system_message_as_the_step_reads_them() -> None:
+    step = Extract(Models.offline())
+    system, asked = step.messages({"title": "T", "passage": "P", "kinds": []})
+    _, first, second = system.content.split("\n\nExample, not to be repeated.\n")
+    for shown, example in zip((first, second), step.examples, strict=True):
+        given, answer = shown.split("\n→\n")
+        assert given == f"title: {example['title']}\npassage: {example['passage']}"
+        assert RECORDS.write(ExtractGraph, step.read(answer)) == answer
+        assert str(example["passage"]) not in asked.content
+
+
+def test_demonstrations_are_turns_of_their_own_and_ours_stand_back() -> None:
     demo = {
         "title": "D",
         "passage": "Ada",
         "kinds": [],
         "found": Extracted(entities=[EntityFound(name="Ada", kind="person")]),
     }
-    messages = conversation("extract", ExtractGraph, RECORDS, [demo], {"title": "T", "passage": "P", "kinds": []})
+    inputs = {"title": "T", "passage": "P", "kinds": []}
+    messages = conversation("extract", ExtractGraph, RECORDS, [demo], inputs, "Example")
+    assert "Example" not in messages[0].content
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     assert messages[2].content == "E\tAda\tperson\t\nEND"
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from flows.question import MODES
 
 from flows.index import index
 from flows.query import query
+from flows.question import MODES
 from storage.errors import BudgetReached, NoGeneration, SourceNotFound
 from storage.records import Answer, IndexReport, Mode
 from tests.flows.recorder import artifact, events, logs, run_of, task_runs

@@ -136,12 +136,12 @@ async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
     @flow(name="progressing")
     async def long_run() -> None:
         async with Progress() as progress:
-            progress.tell("extract", 60, 120)
+            progress.tell("slowly", 60, 120)
             async with asyncio.timeout(90):
-                while (found := await Artifact.aget("progress-extract")) is None:  # noqa: ASYNC110 -- the server
+                while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110 -- the server
                     await asyncio.sleep(0.2)
             seen.append(str(found.data))
-            progress.tell("extract", 120, 120)
+            progress.tell("slowly", 120, 120)
 
     @flow(name="short")
     async def short_run() -> None:
@@ -150,7 +150,7 @@ async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
 
     await long_run()
     assert float(seen[0]) == 50
-    assert float(await artifact("progress-extract")) == 100
+    assert float(await artifact("progress-slowly")) == 100
     await short_run()
     with pytest.raises(AssertionError):
         await artifact("progress-brief")

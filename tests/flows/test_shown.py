@@ -26,6 +26,7 @@ from storage.records import (
     Report,
     RouteDecision,
     Skipped,
+    SparedCall,
     SubQuestion,
     Trace,
     TriggerDecision,
@@ -78,6 +79,8 @@ def answered(text: str = "Tomas Reyd [1]") -> Answer:
             forecasts=(ModeForecast(mode="struct", calls=2, tokens=3100),),
             tried=(ModeTried(mode="traverse", said="No path: *none*."),),
         ),
+        answered_by="model", spared=(SparedCall(step="filter", reason="the model that answers reads it all"),),
+        removed_markers=("[9]",),
     )  # fmt: skip
     cited = Citation(
         marker="[1]", document="bridge", title="Orla Bridge", chunk="chk_1", start=0, end=40, page=2,

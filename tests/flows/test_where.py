@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from flows.question import MODES
 
 from flows.__main__ import main
 from flows.query import ask
+from flows.question import MODES
 from storage.errors import FilterError, NothingMatches, SettingsError, UnknownDocument
 from storage.records import Mode
 from tests.flows.conftest import Command, write_rows

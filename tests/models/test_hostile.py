@@ -16,7 +16,7 @@ _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.M)
 FIELDS = {
     "extract": ["kinds", "title", "passage"], "relate": ["relations"],
     "summarize": ["name", "statements"], "report": ["entities", "statements"],
-    "rewrite": ["question", "history"], "answer": ["question", "found", "evidence"],
+    "rewrite": ["question", "history"], "answer": ["question", "response", "notes", "evidence"],
 }  # fmt: skip
 SIGNS = re.compile(
     r"<\|\w|<｜|\[INST\]|<<SYS>>|<<CUSTOM-TYPE|<custom-type-[a-z-]*>|</?think>|<start_of_turn>|\[TOOL_CALLS\]|<tool_call>"
@@ -48,7 +48,7 @@ async def test_hostile_documents_stay_text(indexed: tuple[Place, list[str]]) -> 
     requests = place.server.requests()
     passages = []
     for request in requests:
-        system, *_, (role, user) = messages(request)  # examples of our own between them
+        system, (role, user) = messages(request)
         step = str(request["step"])
         assert (system[0], role) == ("system", "user")
         assert _FIELD.findall(user) == FIELDS[step], user

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from prompts.engine.errors import BadKey, ContextOverflow, EngineError, ModelMisconfigured, QuotaExhausted, UnknownModel
+from prompts.extract import EXAMPLES, Extract, ExtractGraph
+from prompts.summarize import Summarize
 from storage.errors import FailureGate, NoGeneration
 from storage.export import Export
 from tests.models.running import Place, write_rows
@@ -182,11 +184,50 @@ async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and
     again = await place.index(source, chunk_tokens=100)
     assert (again.dead_letters, again.published) == (0, True)
     assert "Ana Korb" in str(place.graph()["relations"])
+    assert not holds_examples(place.graph())
+
+
+EXTRACTED = Extract.wire.write(ExtractGraph, EXAMPLES[0])
+DESCRIBED = str(Summarize.examples[0]["description"])
+
+
+def holds_examples(graph: Export) -> bool:
+    return any(name in str(graph) for name in ("Harrow", "Quist", "Brandt & Sons", "南溪"))
+
+
+@pytest.mark.parametrize(
+    ("step", "text", "said"),
+    [("extract", "1903", EXTRACTED), ("summarize", "name ## ]]\\nTomas Reyd", DESCRIBED)],
+    ids=["extract", "summarize"],
+)
+async def test_an_example_that_is_answered_in_place_of_what_was_cut_is_no_part_of_the_graph(
+    step: str, text: str, said: str, place: Place, source: Path
+) -> None:
+    place.server.misbehave({"step": step, "text": text, "kind": "says_only", "says": said})
+    report = await place.index(source)
+    (letter,) = place.dead_letters()
+    assert (letter.step, report.dead_letters, report.published) == (step, 1, True)
+    assert "repeats the example of the prompt" in letter.error
+    assert letter.remedy
+    assert not holds_examples(place.graph())
+    place.server.misbehave()
+    again = await place.index(source)
+    assert (again.dead_letters, again.published) == (0, True)
+
+
+async def test_a_passage_that_the_server_lost_whole_is_a_dead_letter_and_no_example_answers_for_it(
+    place: Place, source: Path
+) -> None:
+    place.server.misbehave({"kind": "overflow_silent", "step": "extract", "text": "1903", "over": 600})
+    report = await place.index(source)
+    (letter,) = place.dead_letters()
+    assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
+    assert not holds_examples(place.graph())
 
 
 async def test_a_question_that_the_server_cut_without_a_word_says_so(place: Place, source: Path) -> None:
     await place.index(source)
-    place.server.misbehave({"kind": "overflow_silent", "over": 300, "step": "answer"})
+    place.server.misbehave({"kind": "overflow_silent", "over": 1000, "step": "answer"})
     with pytest.raises(ContextOverflow, match=r"cuts long requests.*OLLAMA_CONTEXT_LENGTH"):
         await place.ask("Who built Orla Bridge, Holm Light and Velin Town?")
 
