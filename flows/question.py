@@ -26,7 +26,7 @@ from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
 from tasks.route import hop_count
-from tasks.sources import Source, packed, sources_of
+from tasks.sources import Source, merged, packed, source_of
 
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60
@@ -208,21 +208,21 @@ class QuestionContext:
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
         """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's)."""
         limit = self.models.policy.limits.answer if most is None else most
-        found = sources_of(passages, self.chunk)
+        chunks = [self.chunk(passage.chunk) for passage in passages]
         if self.models.policy.effort == "high":
-            found = [self._widened(one) if rank < WIDENED else one for rank, one in enumerate(found)]
-        return packed(found, limit)
+            chunks = [
+                one for rank, chunk in enumerate(chunks) for one in (self._around(chunk) if rank < WIDENED else [chunk])
+            ]
+        # Packed before they are joined: what joins into one long stretch would take the room of all others.
+        return merged(packed(map(source_of, dict.fromkeys(chunks)), limit))
 
-    def _widened(self, source: Source) -> Source:
-        """With the passages before and after it in its document."""
-        own = self.session.chunks_of([source.document]).get(source.document, ())
-        names = [name for name, _ in source.chunks]
-        places = [place for place, chunk in enumerate(own) if chunk.id in names]
-        if not places:
-            return source
-        around = own[max(places[0] - 1, 0) : places[-1] + 2]
-        passages = [self.passage_of(chunk) for chunk in around]
-        return sources_of(passages, self.chunk)[0] if passages else source
+    def _around(self, chunk: Chunk) -> list[Chunk]:
+        """A passage, then those before and after it in its document."""
+        own = list(self.session.chunks_of([chunk.document]).get(chunk.document, ()))
+        if chunk not in own:
+            return [chunk]
+        place = own.index(chunk)
+        return [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]]
 
     def passage_of(self, chunk: Chunk, score: float = 0.0) -> Passage:
         """A chunk as a passage."""

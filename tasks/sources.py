@@ -1,6 +1,6 @@
 """Sources: the stretches of documents that an answer is written from, packed into a prompt's room, and quoted."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ from prompts.engine.calls import rough_tokens
 from prompts.language.segment import sentences
 from prompts.language.words import content_terms
 from prompts.reading.evidence import Evidence
-from storage.records import Chunk, Citation, Document, Passage
+from storage.records import Chunk, Citation, Document
 from tasks.evidence import Place
 
 # A source of at most so many characters is quoted whole; of a longer one at most so much.
@@ -56,11 +56,6 @@ def span_of(chunk: Chunk, start: int, end: int) -> Source:
     """The stretch [start, end) of a passage's document."""
     text = chunk.text[start - chunk.start : end - chunk.start]
     return Source(chunk.document, chunk.title, text, start, ((chunk.id, chunk.start),), chunk.heading)
-
-
-def sources_of(passages: Sequence[Passage], chunk_of: Callable[[str], Chunk]) -> list[Source]:
-    """The passages as sources, best first; those that overlap or follow each other are one (`merged`)."""
-    return merged(source_of(chunk_of(passage.chunk)) for passage in passages)
 
 
 def merged(sources: Iterable[Source]) -> list[Source]:

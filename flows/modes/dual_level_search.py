@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flows.modes.result import ModeResult
+from flows.modes.structured_search import structured_search
 from flows.question import QuestionContext
 from prompts.filter import Filter
 from prompts.keywords import Keywords
@@ -35,11 +36,15 @@ class GraphSearch:
 
 
 async def dual_level_search(question: QuestionContext) -> ModeResult:
-    """A table of entities, one of relations, and passages. Where documents are restricted no description is shown: it
+    """A table of entities, one of relations, and passages; a structure that the caller asks for replaces the tables.
+
+    Where documents are restricted no description is shown: it
     is made of all of them."""
     session, models = question.session, question.models
     searched = await search_levels(question, question.depth)
     passages = searched.passages
+    if question.options.structure is not None:
+        return await structured_search(question, passages)
     filtered = await filter_passages(question.filter_request(passages), passages, Filter(models))
     kept = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
     most = models.policy.limits.answer

@@ -141,4 +141,4 @@ def test_an_unknown_step_and_a_missing_field_have_no_rule() -> None:
         answer_step("judge", {})
     with pytest.raises(NoRuleError, match="no field 'statements'; it has name"):
         answer_step("summarize", {"name": "A"})
-    assert len(RULES) == 24
+    assert len(RULES) == 25
