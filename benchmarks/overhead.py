@@ -9,6 +9,7 @@ import argparse
 import gzip
 import itertools
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -17,10 +18,11 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from benchmarks.overhead_client import IN_FLIGHT, Asked, Floor, Index, Indexed, Questions, ask_all, floor_of, index_once
 from benchmarks.overhead_questions import questions_about
+from storage.records import Effort
 from tests.server.client import Server, serving
 
 T = TypeVar("T")
@@ -139,15 +141,18 @@ def _more(bench: Bench, base: int, each: int) -> None:
         print(f"\n{name} ({base} passages): CPU {measured.cpu:.2f} s, wall {measured.wall:.2f} s")
         print(f"  {called}\n{_by_step(measured)}", flush=True)
     questions = questions_about([row["title"] for row in bench.rows[:base]], each)
-    job = Questions(
-        questions=questions, workspace=bench.folder / workspace, base_url=bench.server.base_url,
-        control=bench.server.url, latency_ms=50,
-    )  # fmt: skip
-    asked = apart(ask_all, job)
-    print(f"\nask, auto, at {job.latency_ms:g} ms: medians of {each} questions a class")
-    for name in dict.fromkeys(one.kind for one in asked):
-        print(_asked_line(name, [one for one in asked if one.kind == name]))
-    print(_asked_line("all", asked), flush=True)
+    for effort in get_args(Effort):
+        # A copy each: what one effort has asked would stand in the memory and the caches of the next.
+        copied = shutil.copytree(bench.folder / workspace, bench.folder / f"{workspace}-{effort}")
+        job = Questions(
+            questions=questions, effort=effort, workspace=copied, base_url=bench.server.base_url,
+            control=bench.server.url, latency_ms=50,
+        )  # fmt: skip
+        asked = apart(ask_all, job)
+        print(f"\nask, auto, effort {effort}, at {job.latency_ms:g} ms: medians of {each} questions a class")
+        for name in dict.fromkeys(one.kind for one in asked):
+            print(_asked_line(name, [one for one in asked if one.kind == name]))
+        print(_asked_line("all", asked), flush=True)
 
 
 def _grown(bench: Bench, base: int) -> Path:

@@ -14,7 +14,7 @@ from flows.indexing import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import Settings
-from storage.records import IndexReport, Record
+from storage.records import Effort, IndexReport, Record
 from tasks.step import watched
 
 IN_FLIGHT = 16
@@ -35,9 +35,10 @@ class Index(Record):
 
 
 class Questions(Record):
-    """(class, question) pairs to ask of a workspace that is indexed."""
+    """(class, question) pairs to ask of a workspace that is indexed, at an effort."""
 
     questions: tuple[tuple[str, str], ...]
+    effort: Effort
     workspace: Path
     base_url: str
     control: str
@@ -161,17 +162,18 @@ async def _ask_all(job: Questions) -> list[Asked]:
     with open_session(_runtime(job.workspace, job.base_url)) as session:
         for number, (kind, question) in enumerate([("warm-up", "When did Ada Warm die?"), *job.questions]):
             cpu = cpu_seconds()
-            answer = await answer_question(question, AskOptions(), session)
+            answer = await answer_question(question, AskOptions(effort=job.effort), session)
             usage = answer.usage
             if number:
                 found.append(
                     Asked(
                         kind=kind,
-                        calls=usage.calls,
+                        # A call that another question has made already comes from the cache; it would be one by itself.
+                        calls=usage.calls + usage.cached_calls,
                         tokens_in=usage.input_tokens,
                         wall=usage.seconds,
                         cpu=cpu_seconds() - cpu,
-                        steps={name: one.calls for name, one in usage.by_step.items()},
+                        steps={name: one.calls + one.cached_calls for name, one in usage.by_step.items()},
                     )
                 )
     return found

@@ -73,7 +73,7 @@ async def respond_in(question: QuestionContext, mode: Mode) -> Response:
 
 async def _answered(question: QuestionContext, result: ModeResult) -> Answered:
     writer = question.writer(result.writer)
-    return await answer(question.text, result.context, writer, question.answer_options, result.stated)
+    return await answer(question.wording, result.context, writer, question.answer_options, result.stated)
 
 
 def _withdraw(question: QuestionContext) -> None:

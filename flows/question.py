@@ -110,14 +110,14 @@ def restricted(options: AskOptions, session: Session) -> AskOptions:
 
 @dataclass(frozen=True)
 class QuestionContext:
-    """A question with the session that it is asked in; `text` is the rewritten question, the first of its `queries`.
+    """A question with the session that it is asked in; `wording` is the rewritten question as who answers it reads it.
 
     `models` and `embedder` have the question's ledger and its effort.
     """
 
     session: Session
     options: AskOptions
-    text: str
+    wording: str
     queries: Sequence[str]
     models: Models
     embedder: Embedder
@@ -126,6 +126,11 @@ class QuestionContext:
     cosines: dict[str, Mapping[str, float]] = field(default_factory=dict)
     # What memory knows of how its passages hang together.
     remembered_shares: dict[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        """The question in one line, as it is searched for; the first of its queries."""
+        return " ".join(self.wording.split())
 
     @cached_property
     def parsed(self) -> Ask:

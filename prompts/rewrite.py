@@ -88,7 +88,7 @@ class Rewrite(Step):
         written: Rewriting = (await self.acall(question=question, history=shown)).rewriting
         queries = dict.fromkeys(" ".join(query.split()) for query in written.queries)
         return Rewriting(
-            question=" ".join(written.question.split()),
+            question=written.question.strip(),
             queries=[query for query in queries if query][:MAX_QUERIES],
             ambiguities=[
                 Ambiguous(text=one.text, readings=list(dict.fromkeys(one.readings))[:MAX_READINGS])
@@ -136,5 +136,7 @@ def recent(history: Sequence[str], most: int) -> list[str]:
 
 def _by_rules(question: str, history: Sequence[str]) -> Rewriting:
     found = rewrite_offline(question, history)
+    # The rules read a question in one line; where they fill nothing in, its own lines and spaces stay.
+    asked = question.strip() if found.question == " ".join(question.split()) else found.question
     ambiguities = [Ambiguous(text=doubt.text, readings=list(doubt.readings)) for doubt in found.ambiguities]
-    return Rewriting(question=found.question, queries=found.queries, ambiguities=ambiguities)
+    return Rewriting(question=asked, queries=found.queries, ambiguities=ambiguities)

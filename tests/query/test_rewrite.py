@@ -6,6 +6,7 @@ import pytest
 
 from prompts.engine.effort import LIMITS, Effort
 from prompts.engine.errors import AnswerMalformed
+from prompts.engine.models import Models
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 from prompts.rewrite import Rewrite, recent
 from tasks.rewrite import rewrite
@@ -33,6 +34,23 @@ async def test_what_a_model_asks_is_taken_whole(question: str, history: Sequence
     made = scripted(Rewrite, {"reasoning": "so it is meant", "question": written, "queries": ["三", "a b", written]})
     found = await rewrite(question, history, made)
     assert (found.question, found.queries) == (written, [written, "三", "a b"])
+
+
+@pytest.mark.parametrize(
+    ("question", "history"),
+    [
+        ('Who wrote the song  "Orla", and when?', ()),
+        ("What does this print?\n\n    for n in range(3):\n        print(n)", ()),
+        ("这首诗是谁写的？\n  山高月小\n  水落石出", ()),
+        ('Who wrote the song  "Orla", and when?', HISTORY),
+    ],
+)
+async def test_the_rules_keep_the_lines_and_spaces_of_what_they_do_not_fill_in(
+    question: str, history: Sequence[str]
+) -> None:
+    found = await rewrite(f" {question}\n", history, Rewrite(Models.offline()))
+    assert found.question == question
+    assert found.queries[0] == " ".join(question.split())
 
 
 async def test_ambiguities_of_a_model_stand_and_the_rules_add_none() -> None:
