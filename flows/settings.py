@@ -66,7 +66,7 @@ class Settings(BaseModel):
     entity_vectors: bool = False
     chunk_tokens: int = Field(default=600, ge=20)
     chunk_overlap: int = Field(default=DEFAULT_OVERLAP, ge=0)
-    # How much the models do: `high` spares no call and reads larger contexts, `low` the least (docs/models-decide.md).
+    # How much the models do: `high` spares no call and reads larger contexts, `low` the least (docs/decisions.md).
     effort: Effort = "medium"
     # A folder of a user's own instructions, each in a file `STEP.md`; and what they say, by step.
     prompts: Path | None = None
