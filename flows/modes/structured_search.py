@@ -42,6 +42,10 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
         question.parsed, core_content(pool), is_tabular(pool), Route(models), question.options.forced
     )
     table = await _from_tables(question, kept, route)
+    unfit: tuple[SubQuestion, ...] = ()
+    if table is not None and not (table.cells or table.values):
+        # The trace tells why a plan computed nothing; passages answer then.
+        table, unfit = None, (SubQuestion(question=f"Tables: {table.plan}", answer=""),)
     if table is not None and models.is_offline("answer"):
         return _stated(table, passages, route, filtered, question)
     builder = Structurize(models, route.type)
@@ -54,13 +58,13 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     notes += [*structure_note(structured, sources), *_answers(parts, sources)]
     return ModeResult(
         context=AnswerContext(sources, notes), passages=passages, route=route, filtered=filtered,
-        subquestions=tuple(map(_told, parts)), structure=structured.type, structures=shown_of(structured),
+        subquestions=(*unfit, *map(_told, parts)), structure=structured.type, structures=shown_of(structured),
     )  # fmt: skip
 
 
 async def _from_tables(question: QuestionContext, kept: Sequence[Passage], route: RouteDecision) -> TableResult | None:
     """What a plan over the tables of whole documents computes: of those that the caller names, else of those that the
-    passages come from; None where the question is none for tables, or they do not hold what it asks for."""
+    passages come from; None where the question is none for tables, or the planner sees no plan."""
     planner, options = PlanTable(question.models), question.options
     if options.forced not in {None, "table"} or (not planner.is_offline and route.type != "table"):
         return None
@@ -71,8 +75,7 @@ async def _from_tables(question: QuestionContext, kept: Sequence[Passage], route
         names = list(options.documents)
     if not names:
         return None
-    result = await answer_from_tables(question.text, list(question.documents(names).values()), planner)
-    return result if result is not None and (result.cells or result.values) else None
+    return await answer_from_tables(question.text, list(question.documents(names).values()), planner)
 
 
 def _rows(result: TableResult, question: QuestionContext) -> list[Source]:

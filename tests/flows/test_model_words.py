@@ -1,6 +1,7 @@
 """In every mode what a good model says reaches the user: a stand-in that knows the answer, asked by the command."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -121,3 +122,20 @@ def test_parts_are_answered_by_the_model_and_cited_by_the_whole(copied: Command,
     bodies = [str(request["body"]) for request in model_server.requests() if request["step"] == "answer"]
     assert len(bodies) == 3
     assert "Answer to: When did Orla Bridge open?" in bodies[-1]
+
+
+def test_a_plan_that_does_not_fit_the_tables_is_told_and_passages_answer(
+    fresh: Command, tmp_path: Path, model_server: Server
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "bridges.csv").write_text("bridge,length_m\nOrla Bridge,310\nHask Bridge,120\n")
+    fresh("index", str(tmp_path / "docs"))
+    said = {"written": {"answer": "Orla Bridge [1].", "values": [], "answerable": True}}
+    plan = {"plan": {"operation": "max", "columns": ["wingspan"]}}
+    model_server.misbehave(
+        {"kind": "writes", "step": "plan_table", "says": json.dumps(plan)},
+        {"kind": "writes", "step": "answer", "says": json.dumps(said)},
+    )
+    answer = fresh("ask", "Which bridge is the longest?", "--structure", "table", "--json").json
+    assert "wingspan" in answer["trace"]["subquestions"][0]["question"]
+    assert bare(answer["answer"]) == "OrlaBridge."
