@@ -1,6 +1,8 @@
 """What happens when a run fails, crashes or is cancelled? It is said in words, and the workspace is left clean."""
 
 import asyncio
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypedDict
@@ -11,7 +13,7 @@ import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, b
 from prefect import Flow, State
 from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
-from prefect.exceptions import ExternalSignal
+from prefect.exceptions import TerminationSignal
 from prefect.flows import FlowStateHook
 from prefect.logging.loggers import flow_run_logger
 
@@ -57,35 +59,37 @@ def told_by(name: str) -> Hooks:
 
 @asynccontextmanager
 async def ended_by_signals() -> AsyncIterator[None]:
-    """Around the work of a flow: SIGTERM ends it also where it comes while a callback of the event loop runs.
+    """Around the work of a flow: SIGTERM ends it wherever it comes.
 
-    Prefect's handler raises wherever the main thread is just then. What is raised in a callback asyncio only logs: the
-    run would go on to its end, and what models cost with it.
+    Prefect's handler raises where the main thread is just then. In a callback of the event loop asyncio only logs that,
+    and in a task that catches everything it is lost: the run would go on to its end, and what models cost with it. So
+    the event loop hears of the signal too, and cancels the work.
     """
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    before = loop.get_exception_handler()
-    signals: list[ExternalSignal] = []
+    task = asyncio.current_task()
+    if task is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop, raising, heard, over = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM), False, False
 
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, ExternalSignal) and task is not None:
-            signals.append(error)
+    def hear() -> None:
+        nonlocal heard
+        heard = True
+        if not over and not task.cancelling():
             task.cancel()
-        elif before is not None:
-            before(loop, context)
-        else:
-            loop.default_exception_handler(context)
 
-    loop.set_exception_handler(handle)
+    loop.add_signal_handler(signal.SIGTERM, hear)
+    signal.signal(signal.SIGTERM, raising)  # the loop is told all the same: it listens at the wake-up descriptor
     try:
         yield
     except asyncio.CancelledError:
-        if signals and task is not None:
+        if heard:
             task.uncancel()
-            raise signals[0] from None
+            raise TerminationSignal(signal=signal.SIGTERM) from None
         raise
     finally:
-        loop.set_exception_handler(before)
+        over = True
+        loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, raising)
 
 
 def _left(workspace: Workspace) -> tuple[str, int | None]:

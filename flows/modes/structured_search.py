@@ -45,7 +45,8 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     unfit: tuple[SubQuestion, ...] = ()
     if table is not None and not (table.cells or table.values):
         # The trace tells why a plan computed nothing; passages answer then.
-        table, unfit = None, (SubQuestion(question=f"Tables: {table.plan}", answer=""),)
+        unfit = (SubQuestion(question=f"Tables: {table.plan}", answer=""),)
+        table = None
     if table is not None and models.is_offline("answer"):
         return _stated(table, passages, route, filtered, question)
     builder = Structurize(models, route.type)

@@ -46,6 +46,27 @@ async def main():
 
 asyncio.run(main())
 """
+# The signal comes while a task runs that catches everything.
+IN_A_TASK = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from flows.index import index
+
+async def look():
+    while not Path(sys.argv[3]).exists():
+        await asyncio.sleep(0.05)
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        sum(range(1000))
+    except BaseException:
+        pass
+
+async def main():
+    looking = asyncio.create_task(look())
+    await index(sys.argv[1], workspace=sys.argv[2])
+
+asyncio.run(main())
+"""
 SERVE = "from flows.index import index; index.serve(name='stopped', print_starting_message=False)"
 
 
@@ -105,7 +126,7 @@ async def is_clean_and_can_go_on(workspace: Path, source: Path, server: Server) 
     assert calls(server) - before == DOCUMENTS - ANSWERED
 
 
-@pytest.mark.parametrize("code", [RUN, IN_A_CALLBACK], ids=["from outside", "in a callback"])
+@pytest.mark.parametrize("code", [RUN, IN_A_CALLBACK, IN_A_TASK], ids=["from outside", "in a callback", "in a task"])
 async def test_a_terminated_run_leaves_the_workspace_clean(
     code: str, source: Path, tmp_path: Path, model_server: Server
 ) -> None:
@@ -114,10 +135,10 @@ async def test_a_terminated_run_leaves_the_workspace_clean(
     workspace, now = tmp_path / "ws", tmp_path / "now"
     with process(code, source, workspace, now) as running:
         await in_mid_extraction(model_server)
-        if code == IN_A_CALLBACK:
-            now.touch()
-        else:
+        if code == RUN:
             running.terminate()
+        else:
+            now.touch()
         assert running.wait(timeout=PATIENCE) != 0
     async with get_client() as client:
         state = (await client.read_flow_run(await run_of(f"index {source}"))).state

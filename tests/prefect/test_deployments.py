@@ -29,7 +29,7 @@ def test_all_deployments_are_registered_as_they_are(deployed: Api) -> None:
 def test_a_question_asked_over_rest_is_answered_by_a_worker(worker: Api, workspace: Path) -> None:
     asked = worker.start("query/on-demand", question="Who designed Orla Bridge?", workspace=str(workspace))
     over = worker.finished(asked.raise_for_status().json()["id"])
-    assert over["state"]["message"].startswith("Answered from 1 document"), over["state"]
+    assert over["state"]["message"].startswith("The best excerpts, from 1 document"), over["state"]
     shown = "\n".join(str(one["data"]) for one in worker.artifacts(over["id"]))
     assert "Tomas Reyd" in shown
 
