@@ -333,6 +333,6 @@ def test_the_demo_shows_answers_with_their_sources(
     assert said.count("\n[1] ") == 10
     assert "mode chosen: about the whole collection" in said
     assert "mode traverse" in said
-    assert "abstained: the documents do not say" in said
+    assert "abstained: the documents do not speak of this" in said
     assert "Try next" in said
     assert [path.name for path in tmp_path.iterdir()] == [".trellis-demo"]
