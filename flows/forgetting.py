@@ -36,8 +36,6 @@ class ForgetReport(Record):
     retired: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
     memory: int = 0
-    answers: int = 0
-    structures: int = 0
     model_answers: int = 0
     embeddings: int = 0
     same_text: tuple[str, ...] = ()
@@ -85,7 +83,7 @@ async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool 
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
         retire = () if keep_history else tuple(held.generations)
         number = staging.publish(retire=retire, afresh=True)
-    _purge_side(documents, runtime)  # what a question that ran meanwhile has put there
+    _purge_memory(documents, runtime)  # what a question that ran meanwhile has put there
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, same_text=same,
         held=tuple(runtime.workspace.retired()), **removed,
@@ -151,7 +149,7 @@ def _purge(documents: Sequence[str], held: _Held, staging: Staging, runtime: Run
     caches = open_caches(runtime.settings, runtime.workspace)
     rest = staging.documents.documents()
     traces = Traces(held.texts, (text for one in rest for text in (one.title, one.text)))
-    removed = _purge_side(documents, runtime)
+    removed = {"memory": _purge_memory(documents, runtime)}
     removed["model_answers"] = caches.model_answers.remove_where(traces.found_in)
     removed["embeddings"] = caches.embeddings.remove(held.hashes)
     caches.compact()
@@ -160,13 +158,8 @@ def _purge(documents: Sequence[str], held: _Held, staging: Staging, runtime: Run
     return removed
 
 
-def _purge_side(documents: Sequence[str], runtime: Runtime) -> dict[str, int]:
-    side = runtime.workspace.side
-    return {
-        "memory": sum(side.memory.remove_document(one) for one in documents),
-        "answers": sum(side.answers.remove_document(one) for one in documents),
-        "structures": sum(side.structures.remove_document(one) for one in documents),
-    }
+def _purge_memory(documents: Sequence[str], runtime: Runtime) -> int:
+    return sum(runtime.workspace.side.memory.remove_document(one) for one in documents)
 
 
 def _embeddable(chunk: Chunk) -> list[str]:

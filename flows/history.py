@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,20 +30,20 @@ _ROLES: dict[str, Role] = {
 
 
 async def index_run(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> IndexReport:
-    """`build_index`, remembered, and what was remembered of texts that are gone forgotten.
+    """`build_index`, remembered; memory of passages that are gone is forgotten.
 
     A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
     """
     started = _now()
     runtime.workspace.recover(from_nothing=True)
-    before = _hashes(runtime)
     async with _failures_remembered("index", started, runtime):
         try:
             report = await build_index(sources, options, runtime)
         except BudgetSpent as end:
             raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
     if report.published:
-        _drop_outdated(before, runtime)
+        with runtime.workspace.read() as generation:
+            runtime.workspace.side.memory.expire(generation.documents.chunk_ids())
     summary = {"generation": report.generation, "published": report.published, "seconds": round(report.seconds, 2)}
     _remember(runtime, "index", started, "completed", summary | {"documents": report.documents.model_dump()})
     return report
@@ -96,23 +96,6 @@ async def _failures_remembered(kind: str, started: str, runtime: Runtime) -> Asy
     except BaseException:  # cancelled, interrupted, or a fault of ours
         _remember_failure(runtime, kind, started, "stopped", {})
         raise
-
-
-def _hashes(runtime: Runtime) -> dict[str, str]:
-    if runtime.workspace.current() is None:
-        return {}
-    with runtime.workspace.read() as generation:
-        return generation.documents.hashes()
-
-
-def _drop_outdated(before: Mapping[str, str], runtime: Runtime) -> None:
-    """Memory and answers made from a text that changed or went are never served again: they go."""
-    with runtime.workspace.read() as generation:
-        now, chunks = generation.documents.hashes(), generation.documents.chunk_ids()
-    side = runtime.workspace.side
-    side.memory.expire(chunks)
-    for document in [name for name, text in before.items() if now.get(name) != text]:
-        side.answers.remove_document(document)
 
 
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:

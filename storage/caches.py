@@ -1,4 +1,4 @@
-"""Which answers, model answers and embeddings need not be made again?
+"""Which answers of models and embeddings need not be made again?
 
 A hit is marked as used at most once a minute: reading stays reading. Bounds are kept within a sixteenth.
 """
@@ -18,49 +18,6 @@ Vector = NDArray[np.float32]
 _FRESH = 60.0  # seconds
 _SLACK = 16
 _PAGE = 500
-
-
-class AnswerCache:
-    """Answers (JSON text) by question and evidence, at most `limit` rows, the longest unused going first."""
-
-    def __init__(self, database: SideDatabase, limit: int, clock: Clock) -> None:
-        self._db = database
-        self._limit = limit
-        self._clock = clock
-
-    def get(self, question_key: str, evidence_key: str) -> str | None:
-        key = (question_key, evidence_key)
-        found = self._db.rows("SELECT answer, used FROM answers WHERE question = ? AND evidence = ?", key)
-        if not found:
-            return None
-        if self._clock() - float(str(found[0][1])) > _FRESH:
-            with self._db.transaction() as connection:
-                connection.execute(
-                    "UPDATE answers SET used = ? WHERE question = ? AND evidence = ?", (self._clock(), *key)
-                )
-        return str(found[0][0])
-
-    def put(self, question_key: str, evidence_key: str, answer: str, documents: Collection[str] = ()) -> None:
-        """Stores an answer and the documents that it was made from; the same keys replace."""
-        key = (question_key, evidence_key)
-        with self._db.transaction() as connection:
-            connection.execute("DELETE FROM answers WHERE question = ? AND evidence = ?", key)
-            connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (*key, answer, self._clock()))
-            connection.executemany("INSERT INTO answer_documents VALUES (?, ?, ?)", [(*key, d) for d in set(documents)])
-            connection.execute(
-                "DELETE FROM answers WHERE rowid IN "
-                "(SELECT rowid FROM answers ORDER BY used DESC, rowid DESC LIMIT -1 OFFSET ?)",
-                (self._limit,),
-            )
-
-    def remove_document(self, document: str) -> int:
-        """Removes the answers made from this document; returns how many."""
-        with self._db.transaction() as connection:
-            return connection.execute(
-                "DELETE FROM answers WHERE (question, evidence) IN "
-                "(SELECT question, evidence FROM answer_documents WHERE document = ?)",
-                (document,),
-            ).rowcount
 
 
 class _Bounded:

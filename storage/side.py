@@ -4,23 +4,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.caches import AnswerCache, EmbeddingCache, ModelAnswerCache
+from storage.caches import EmbeddingCache, ModelAnswerCache
 from storage.memory import Memory
 from storage.records import Record
 from storage.runs import RunHistory
 from storage.sqlite import SideDatabase
-from storage.structure_cache import StructureCache
 
 
 class SideLimits(Record):
     """How large each part may grow; what was used longest ago goes first."""
 
-    answers: int = 10_000
     model_answer_bytes: int = 1 << 30
     embedding_bytes: int = 1 << 30
     runs: int = 1_000
     memory: int = 10_000
-    structures: int = 20_000
 
 
 class SidePart(Record):
@@ -36,10 +33,8 @@ class SidePart(Record):
 # Each part's table, and what its bytes are counted by.
 _PARTS = (
     ("memory", "memory", "length(CAST(title AS BLOB)) + length(CAST(content AS BLOB))"),
-    ("answers", "answers", "length(CAST(answer AS BLOB))"),
     ("model answers", "model_answers", "bytes"),
     ("embeddings", "embeddings", "bytes"),
-    ("structures", "structures", "length(CAST(built AS BLOB))"),
     ("runs", "runs", "length(CAST(summary AS BLOB))"),
 )
 
@@ -58,10 +53,8 @@ class SideStore:
         self._db = SideDatabase(path, reading=reading)
         self._limits = limits
         self.memory = Memory(self._db, limits.memory)
-        self.answers = AnswerCache(self._db, limits.answers, clock)
         self.model_answers = ModelAnswerCache(self._db, limits.model_answer_bytes, clock)
         self.embeddings = EmbeddingCache(self._db, limits.embedding_bytes, clock)
-        self.structures = StructureCache(self._db, limits.structures, clock)
         self.runs = RunHistory(self._db, limits.runs)
 
     def parts(self) -> list[SidePart]:
@@ -69,12 +62,7 @@ class SideStore:
         if not self._db.is_there():
             return []
         limits = self._limits
-        rows = {
-            "memory": limits.memory,
-            "answers": limits.answers,
-            "runs": limits.runs,
-            "structures": limits.structures,
-        }
+        rows = {"memory": limits.memory, "runs": limits.runs}
         sizes = {"model answers": limits.model_answer_bytes, "embeddings": limits.embedding_bytes}
         found = []
         for name, table, counted in _PARTS:
@@ -95,9 +83,9 @@ class SideStore:
         return free * size
 
     def forget_caches(self) -> None:
-        """Removes all that can be had again by asking models or the embedder again, and the answers made of it."""
+        """Removes all that can be had again by asking models or the embedder again."""
         with self._db.transaction() as connection:
-            for table in ("answers", "structures", "model_answers", "embeddings"):
+            for table in ("model_answers", "embeddings"):
                 connection.execute(f"DELETE FROM {table}")
 
     def compact(self) -> None:

@@ -8,16 +8,6 @@ CREATE TABLE memory_evidence (source TEXT NOT NULL, title TEXT NOT NULL, hash TE
 CREATE TABLE memory_documents (source TEXT NOT NULL, title TEXT NOT NULL, document TEXT NOT NULL, PRIMARY KEY (source, title, document)) WITHOUT ROWID;
 CREATE INDEX memory_by_document ON memory_documents (document);
 
-CREATE TABLE answers (
-    question TEXT NOT NULL, evidence TEXT NOT NULL, answer TEXT NOT NULL, used REAL NOT NULL, PRIMARY KEY (question, evidence)
-);
-CREATE INDEX answers_by_use ON answers (used);
-CREATE TABLE answer_documents (
-    question TEXT NOT NULL, evidence TEXT NOT NULL, document TEXT NOT NULL, PRIMARY KEY (question, evidence, document),
-    FOREIGN KEY (question, evidence) REFERENCES answers (question, evidence) ON DELETE CASCADE
-) WITHOUT ROWID;
-CREATE INDEX answers_by_document ON answer_documents (document);
-
 CREATE TABLE model_answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL);
 CREATE INDEX model_answers_by_use ON model_answers (used, bytes);
 CREATE TABLE embeddings (

@@ -1,10 +1,9 @@
--- Tables of the side store that came after its first version: added to the files of earlier versions when they are opened.
+-- Tables of the side store that came or went after its first version: files of earlier versions are mended when they are opened.
 
-CREATE TABLE IF NOT EXISTS structures (
-    key TEXT PRIMARY KEY, document TEXT NOT NULL, built TEXT NOT NULL, used REAL NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS structures_by_document ON structures (document);
-CREATE INDEX IF NOT EXISTS structures_by_use ON structures (used);
+-- Whole answers and structures are no longer kept: what was made of a text must not outlive it.
+DROP TABLE IF EXISTS answer_documents;
+DROP TABLE IF EXISTS answers;
+DROP TABLE IF EXISTS structures;
 
 -- Of memory: how well the answer was supported, what else there was about it, its evidence in order, with shares (JSON), and by what
 -- an entry is found.

@@ -39,7 +39,7 @@ def _undo(options: Namespace, screen: Screen) -> int:
 
 def _show(report: ForgetReport, screen: Screen) -> None:
     screen.line(f"Forgotten: {', '.join(report.documents)}", style="bold green")
-    kept = f"{report.chunks} passages, {report.memory} memories, {report.answers + report.model_answers} cached answers"
+    kept = f"{report.chunks} passages, {report.memory} memories, {report.model_answers} cached answers"
     screen.facts(
         [
             ("published", f"generation {report.generation}"),

@@ -56,10 +56,8 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
     assert [one["goes"] for one in sizes["generations"]] == [False] * 3
     assert {one["name"] for one in sizes["side"]} == {
         "memory",
-        "answers",
         "model answers",
         "embeddings",
-        "structures",
         "runs",
     }
     shown = copied("status").out

@@ -16,6 +16,7 @@ from storage.database import Database
 from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
 from storage.faults import fault_in_words, fault_of
 from storage.generations import Workspace
+from storage.memory import MemoryEntry
 from storage.seal import SEAL
 from storage.side import SideStore
 from storage.sqlite import SideDatabase
@@ -119,7 +120,7 @@ def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.Log
     side.model_answers.put("k", "v")
     with full():
         side.model_answers.put("k2", "v" * 99_999)
-        side.answers.put("q", "e", "a")
+        side.memory.put(MemoryEntry(source="q", title="t", content="c", generation=1))
         assert side.model_answers.get("never") is None
     assert len(caplog.messages) == 1
     assert "Nothing is remembered" in caplog.messages[0]

@@ -41,9 +41,9 @@ def entry(title: str, evidence: str, source: str = "q", content: str = "c") -> M
 def test_opening_a_workspace_makes_no_side_store(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "ws")
     assert not (tmp_path / "ws").exists()
-    assert workspace.side.answers.get("q", "e") is None
+    assert workspace.side.model_answers.get("k") is None
     assert not (tmp_path / "ws").exists(), "nor does reading from it"
-    workspace.side.answers.put("q", "e", "a")
+    workspace.side.model_answers.put("k", "v")
     assert (tmp_path / "ws" / "side.sqlite").exists()
 
 
@@ -113,32 +113,6 @@ def test_memory_goes_with_its_evidence_and_documents(side: SideStore) -> None:
     assert side.memory.entries() == []
 
 
-def test_answers_are_bounded_and_the_longest_unused_goes_first(tmp_path: Path) -> None:
-    clock = Clock()
-    side = SideStore(tmp_path / "side.sqlite", SideLimits(answers=2), clock)
-    side.answers.put("a", "e", "A")
-    clock.now += 100
-    side.answers.put("b", "e", "B")
-    clock.now += 100
-    assert side.answers.get("a", "e") == "A"
-    clock.now += 100
-    side.answers.put("c", "e", "C")
-    assert [side.answers.get(q, "e") for q in "abc"] == ["A", None, "C"]
-    assert side.answers.get("a", "other evidence") is None
-    side.answers.put("a", "e", "A2")
-    assert side.answers.get("a", "e") == "A2"
-
-
-def test_answers_go_with_a_document(side: SideStore) -> None:
-    side.answers.put("a", "e", "A", ["x", "y"])
-    side.answers.put("b", "e", "B", ["y"])
-    assert side.answers.remove_document("x") == 1
-    assert side.answers.get("a", "e") is None
-    assert side.answers.get("b", "e") == "B"
-    side.answers.put("b", "e", "B", [])
-    assert side.answers.remove_document("y") == 0
-
-
 def test_model_answers_stay_within_their_bytes(tmp_path: Path) -> None:
     clock = Clock()
     side = SideStore(tmp_path / "side.sqlite", SideLimits(model_answer_bytes=10_000), clock)
@@ -165,6 +139,25 @@ def test_embeddings_come_back_equal_and_bounded(tmp_path: Path) -> None:
     assert len(side.embeddings.get_many("m", vectors)) + len(side.embeddings.get_many("other", vectors)) == 1200
 
 
+def test_what_is_no_longer_kept_goes_from_a_file_of_before(tmp_path: Path) -> None:
+    path = tmp_path / "side.sqlite"
+    SideStore(path).model_answers.put("k", "v")
+    with sqlite3.connect(path) as before:
+        before.executescript(
+            "CREATE TABLE answers (question TEXT, evidence TEXT, answer TEXT, PRIMARY KEY (question, evidence));"
+            "CREATE TABLE answer_documents (question TEXT, evidence TEXT, document TEXT,"
+            " FOREIGN KEY (question, evidence) REFERENCES answers (question, evidence));"
+            "CREATE TABLE structures (key TEXT, built TEXT);"
+            "INSERT INTO answers VALUES ('q', 'e', 'a secret'); INSERT INTO answer_documents VALUES ('q', 'e', 'd');"
+        )
+    opened = SideStore(path)
+    assert opened.model_answers.get("k") == "v"
+    with sqlite3.connect(path) as after:
+        names = {name for (name,) in after.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert names & {"answers", "answer_documents", "structures"} == set()
+    assert "model_answers" in names
+
+
 def test_run_history_is_newest_first_and_bounded(tmp_path: Path) -> None:
     side = SideStore(tmp_path / "side.sqlite", SideLimits(runs=3))
     rows = [
@@ -184,7 +177,6 @@ def test_four_processes_write_at_once(tmp_path: Path, start: Start) -> None:
     names = [f"w{p}-{i}" for p in range(4) for i in range(50)]
     assert all(side.model_answers.get(name) for name in names)
     assert len(side.embeddings.get_many("tiny", names)) == 200
-    assert all(side.answers.get(name, "e") for name in names)
     assert len(side.memory.entries()) == 40
 
 

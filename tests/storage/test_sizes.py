@@ -30,7 +30,7 @@ def test_each_part_is_measured_and_bounded(tmp_path: Path) -> None:
     assert all(one.size_bytes > 10_000 for one in found.generations)
     parts = {part.name: part for part in found.side}
     assert {name: part.rows for name, part in parts.items()} == {
-        "memory": 1, "answers": 0, "model answers": 1, "embeddings": 1, "structures": 0, "runs": 0,
+        "memory": 1, "model answers": 1, "embeddings": 1, "runs": 0,
     }  # fmt: skip
     assert (parts["memory"].size_bytes, parts["model answers"].size_bytes) == (101, len("key" + "answer"))
     assert all(bool(part.most_rows) != bool(part.most_bytes) for part in parts.values())

@@ -80,7 +80,6 @@ def write_side(root: Path, name: str) -> None:
     for i in range(50):
         side.model_answers.put(f"{name}-{i}", '{"answer": 1}')
         side.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
-        side.answers.put(f"{name}-{i}", "e", "{}", ["d"])
         side.memory.put(MemoryEntry(source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1))
         side.model_answers.get(f"{name}-{i}")
     side.close()
