@@ -148,13 +148,6 @@ async def test_three_no_answers_are_three_different_things(session: Session) -> 
     assert "214.6 million" in unfit.answer
 
 
-@pytest.mark.parametrize("name", ["q01", "q12"])
-async def test_a_second_question_is_quick(name: str, session: Session) -> None:
-    question = questions()[name]["question"]
-    await asked(question, session)
-    assert (await asked(question, session)).usage.seconds < 0.5
-
-
 async def test_a_mode_decides_search_and_structure(session: Session) -> None:
     question = "Where was the engineer born who designed the Kestrel Bridge?"
     traverse, mix = await asked(question, session, mode="traverse"), await asked(question, session, mode="mix")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -28,10 +27,8 @@ def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProces
 # --- help and typing errors ------------------------------------------------------------------------------------------
 
 
-def test_help_names_every_command_at_once() -> None:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+def test_help_names_every_command() -> None:
     done = run("--help")
-    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     assert done.returncode == 0
     for name in (
         "index",
@@ -50,7 +47,6 @@ def test_help_names_every_command_at_once() -> None:
         "demo",
     ):
         assert f"\n    {name}" in done.stdout
-    assert seconds < 2, "of the processor: about 0.1 s"
 
 
 def test_help_loads_nothing_heavy() -> None:
