@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, Protocol
 from prompts.language.common import rarity, usually_lower
 from prompts.language.segment import Script, UnitKind, script_of, sentences, units
 from prompts.language.values import NUMBER_WORDS, figures_in, values_in, without_figures
-from prompts.language.words import HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
+from prompts.language.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
 from storage.records import Fallback, Grounding
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
@@ -90,8 +90,8 @@ def _markers_in(text: str) -> tuple[str, ...]:
 
 # --- what a text holds -----------------------------------------------------------------------------------------
 
-_NAME = re.compile(r"(?<![^\W_])[A-Z][\w’'-]+")
-_CAPITAL_NEXT = re.compile(r"\W{1,2}[A-Z]")
+_NAME = re.compile(rf"(?<![^\W_{CJK}])[A-Z](?:[’'-]|[^\W_{CJK}])+")
+_SHOWN_A_NAME = re.compile(rf"\W{{1,2}}[A-Z]|\s?[{CJK}]")  # at the start too: a capital, or Chinese, follows
 _OPENS = re.compile(r"(?:^|[.!?:;|#•]\s*|[-*]\s+|\d[.)]\s+)[\"'“‘(\[*_]*$")
 
 
@@ -208,7 +208,7 @@ class _Answer(NamedTuple):
         known = _read_all((*self.offered, self.question))
         for match in _NAME.finditer(claim):
             name, terms = match.group(), word_terms(fold(match.group()))
-            opens = _OPENS.search(claim, 0, match.start()) and not _CAPITAL_NEXT.match(claim, match.end())
+            opens = _OPENS.search(claim, 0, match.start()) and not _SHOWN_A_NAME.match(claim, match.end())
             if opens or fold(name) in STOPWORDS or usually_lower(name) or not known.terms.isdisjoint(terms):
                 continue
             abbreviated = name.isupper() and name.lower() in known.initials

@@ -1,6 +1,7 @@
 """Grounding: sentences of an answer in markdown, and which of them the evidence supports."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from storage.records import Grounding
 from tasks.grounding import fallback_of, ground, sentences_of
 
+ROOT = Path(__file__).parents[1]
 BRIDGE = (
     "Orla Bridge\nThe Orla Bridge runs for 12 km across the Velm Sound. It was designed by the engineer Mira Tolland "
     "(1911 – 1968) and opened on 12 March 1954; building it cost 29.87 million crowns."
@@ -201,6 +203,30 @@ def test_what_the_evidence_does_not_say_is_flagged(made_up: str) -> None:
 )
 def test_chinese(text: str, supported: bool) -> None:
     assert flags(text, shown=(LONG,)) == [supported]
+
+
+@pytest.mark.parametrize("path", sorted([*ROOT.glob("examples/corpus/**/*.md"), *ROOT.glob("docs/*.md")]))
+def test_what_stands_there_word_for_word_is_never_called_unsupported(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    said = [text[row.start : row.end] for row in sentences_of(text) if row.claim and not row.markers]
+    assert [one for one in said if False in flags(f"{one} [1]", shown=(text,))] == []
+
+
+MIXED = "StructRAG框架包括三个模块：LLM先选结构$K_t$，再由Qwen2模型回答10K个token以内的问题。"
+
+
+@pytest.mark.parametrize(
+    ("text", "supported"),
+    [
+        ("StructRAG框架包括三个模块[1]。", True),
+        ("再由Qwen2模型回答10K个token以内的问题[1]。", True),
+        ("LLM先选结构$K_t$[1]。", True),
+        ("Zorblax框架包括三个模块[1]。", False),
+        ("三个模块由Zorblax模型回答[1]。", False),
+    ],
+)
+def test_a_name_in_latin_letters_within_chinese_is_a_name(text: str, supported: bool) -> None:
+    assert flags(text, shown=(MIXED,)) == [supported]
 
 
 @pytest.mark.parametrize(
