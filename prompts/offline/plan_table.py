@@ -5,7 +5,9 @@ comparison or one of the few words below: where one is left over there is no pla
 """
 
 import re
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 
 from prompts.language.amounts import amount_of, amounts_in
 from prompts.language.words import HAN_STOP, STOPWORDS, fold, is_han, stem
@@ -13,59 +15,32 @@ from prompts.plan_table import Operation, TableFilter, TablePlan, TableView
 
 _TOKEN = re.compile(r"\d[\d,.]*\d|\d|[^\W\d_\u4e00-\u9fff]+(?:['’]s\b)?|[\u4e00-\u9fff]")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_AGE, _COST = "opened built year founded established born completed date 年 日期", "price cost 价 费"
-# Words of size: which end they name, and the columns that they are about (none: the column that the question names).
-_SIZES: dict[str, tuple[int, str]] = {
-    word: (sign, about)
-    for sign, words, about in (
-        (1, "long 长", "length duration 长"), (-1, "short 短", "length duration 长"), (1, "tall", "height"),
-        (1, "wide 宽", "width 宽"), (-1, "narrow 窄", "width 宽"), (1, "deep 深", "depth 深"), (1, "高", "高"),
-        (1, "heavy 重", "weight mass 重"), (1, "fast 快", "speed 速"), (-1, "slow 慢", "speed 速"),
-        (1, "expensive 贵", _COST), (-1, "cheap 便宜", _COST), (-1, "old early 老 早", _AGE),
-        (1, "new late recent 新 晚", _AGE), (1, "high great big large more most maximum top 大 多", ""),
-        (-1, "low small few less least minimum 低 小 少", ""),
-    )
-    for word in words.split()
-}  # fmt: skip
+_WORDS = tomllib.loads(files("prompts.offline").joinpath("plan_table.toml").read_text(encoding="utf-8"))
+_SIZES = {word: (row["end"], row["columns"]) for row in _WORDS["sizes"] for word in row["words"].split()}
+_NUMBERS = dict[str, int](_WORDS["numbers"])
+_PLAIN = {stem(word) for word in (*_WORDS["asking"].split(), *_WORDS["units"].split(), *STOPWORDS, *_NUMBERS)}
+_PLAIN_HAN = HAN_STOP | set(_WORDS["asking_zh"])
 _WORD = re.compile(r"[a-z]+|最(?P<zh>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])|多(?P<adj>[长宽深高重快])")
 _YES_NO = re.compile(r"^(?:did|does|do|is|are|was|were|has|have|can)\b|吗")
-_BEFORE = (
-    ("at_least", r"at least|no less than|since|between|至少|不少于|不低于"),
-    ("at_most", r"at most|no more than|up to|不超过|至多"),
-    ("more", r"over|above|more than|exceed(?:s|ing)?|after|超过|大于|高于|多于|长于"),
-    ("less", r"under|below|less than|fewer than|before|小于|低于|少于|不到|短于"),
+_SIDES = (  # a comparison, what tells it before a figure, what after it
+    ("at_least", r"at least|no less than|since|between|至少|不少于|不低于", r"\W?.{0,3}以上"),
+    ("at_most", r"at most|no more than|up to|不超过|至多", r"\W?.{0,3}以下"),
+    ("less", r"under|below|less than|fewer than|before|小于|低于|少于|不到|短于", r"年?[之以]?前"),
+    ("more", r"over|above|more than|exceed(?:s|ing)?|after|超过|大于|高于|多于|长于", r"年?[之以]?后"),
 )  # fmt: skip
-_AFTER = (
-    ("at_least", r"\W?.{0,3}以上"),
-    ("at_most", r"\W?.{0,3}以下"),
-    ("less", r"年?[之以]?前"),
-    ("more", r"年?[之以]?后"),
-)
 _CUES: tuple[tuple[Operation, str], ...] = (
     ("difference", r"\bdifference\b|\bhow (?:much|many) (?=more|fewer|less|\w+er\b)|相差|差多少|(?=[长短高低]多少)"),
-    ("ratio", r"\bratio\b|\bhow many times\b|几倍|多少倍"),
     ("average", r"\baverage\b|\bmean\b|平均"),
     ("sum", r"\b(?:in )?total\b|\bsum\b|\baltogether\b|\bcombined\b|\boverall\b|总共|一共|总和|合计|之和|总"),
-    ("sort", r"\b(?:rank|sort|order)(?:ed)?\b|排序|排名|从[高大多长]到[低小少短]|从[低小少短]到[高大多长]"),
     ("count", r"\bhow many\b|\bnumber of\b|\bcount\b|多少|几(?=[座条个家位艘辆种名])"),
 )
-_ASCENDING = re.compile(r"\bascending\b|(?:low|small|short|old|earli)est first|从[低小少短]到")
-_EACH = re.compile(r"\b(?:each|every|per|by)\b|[各每]")
 _RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
-_UNITS = frozenset("m km cm mm kg t ha km2 m2 kmh kwh mw pct percent usd eur gbp cny metres meters tonnes".split())
-_NUMBERS = {word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}
-_NUMBERS |= {sign: number for number, sign in enumerate("一二三四五六七八九十", 1)} | {"两": 2}
-# Words that ask and say nothing of what is asked.
-_ASKING = """whats use give tell show list name state find please many much number carry carried transport cost value
-    amount figure exactly year together compare compared versus table row data entire ascending descending"""
-_PLAIN = {stem(word) for word in (*_ASKING.split(), *STOPWORDS, *_NUMBERS)}
-_PLAIN_HAN = HAN_STOP | set("请列出座条个家位每各共给我们一了吧比从到按于该最米年元名所被过里中以上下有吨人次辆公不")
 
 
 def plan_offline(question: str, tables: Sequence[TableView]) -> TablePlan | None:
     """The plan of the table whose own names tell most of the question; None where no table tells all of it."""
-    read = [_Reading(question, table) for table in tables]
-    plans = [(plan, number, one.told) for number, one in enumerate(read, 1) if (plan := one.plan())]
+    readings = [_Reading(question, table) for table in tables]
+    plans = [(plan, number, len(one.used)) for number, one in enumerate(readings, 1) if (plan := one.plan())]
     plan, number, _ = max(plans, key=lambda one: one[2], default=(None, 0, 0))
     return plan.model_copy(update={"table": number}) if plan else None
 
@@ -92,26 +67,23 @@ class _Reading:
     def __init__(self, question: str, table: TableView) -> None:
         self.text, self.table, self.chinese = fold(question), table, is_han(question)
         self.tokens = [(match.start(), _root(match.group())) for match in _TOKEN.finditer(self.text)]
-        self.used: set[int] = set()
         self.own = [list(dict.fromkeys(row[c] for row in table.rows if row[c])) for c in range(len(table.columns))]
         self.numeric = [2 * sum(amount_of(cell) is not None for cell in own) > len(own) for own in self.own]
         self.label = next((place for place, numeric in enumerate(self.numeric) if not numeric), 0)
         self.labels = self.own[self.label] if self.own else []
         self.repeats = len(self.labels) < sum(bool(row[self.label]) for row in table.rows if row)
-        self.told, self.nouned, self.filters = 0, False, list[TableFilter]()
+        self.used, self.nouned, self.filters = set[int](), False, list[TableFilter]()
 
     def plan(self) -> TablePlan | None:
         """The plan, where nothing of the question is left over."""
         self.cells, self.columns = self._named_cells(), self._named_columns()
         self._dates()
         sizes = self._sizes()
-        yes_no = _YES_NO.search(self.text) and all(form != "er" for form, _, _ in sizes)
-        if yes_no or not self.labels or not self._conditions(sizes):
+        if _YES_NO.search(self.text) or not self.labels or not self._conditions(sizes):
             return None
         cue = self._cue()
         self._nouns()
         plan = self._decided(cue, sizes)
-        self.told = len(self.used)
         left = [word for place, (_, word) in enumerate(self.tokens) if place not in self.used]
         return None if any(word not in (_PLAIN_HAN if self.chinese else _PLAIN) for word in left) else plan
 
@@ -126,8 +98,8 @@ class _Reading:
     def _mark(self, start: int, end: int) -> None:
         self.used |= {place for place, (at, _) in enumerate(self.tokens) if start <= at < end}
 
-    def _named_cells(self) -> list[tuple[int, int, str]]:
-        """(place, column, cell) of the cells that the question names: whole, or without a common last word."""
+    def _named_cells(self) -> list[tuple[int, str]]:
+        """(column, cell) of the cells that the question names: whole, or without a common last word."""
         names = []
         for column, own in enumerate(self.own):
             ends = [_tokens(cell)[-1:] for cell in own]
@@ -136,29 +108,25 @@ class _Reading:
                 names.append((tokens, column, cell))
                 if column == self.label and len(tokens) > 1 + self.chinese and ends.count(tokens[-1:]) > 1:
                     names.append((tokens[:-1], column, cell))
-        found = list[tuple[int, int, str]]()
+        found = list[tuple[int, str]]()
         for tokens, column, cell in sorted(names, key=lambda one: -len(one[0])):
             tells = len("".join(tokens)) > 2 - self.chinese and not set(tokens) <= STOPWORDS
-            if tells and (column, cell) not in {one[1:] for one in found} and (places := self._find(tokens)):
+            if tells and (column, cell) not in found and (places := self._find(tokens)):
                 self.used |= set(places)
-                found.append((places[0], column, cell))
-        return sorted(found)
+                self._keep(column, "equal", cell)
+                found.append((column, cell))
+        return found
 
     def _named_columns(self) -> list[int]:
         """The columns that the question names: by all words but the unit; else by a first half of its own."""
         found: dict[int, int] = {}
-        keys = []
-        for name in self.table.columns:
-            words = _tokens(re.sub(r"[(（].*?[)）]", " ", name))
-            keys.append([word for word in words if not _YEAR.fullmatch(word) and word not in _UNITS] or words)
+        names = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
+        keys = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in names]
         halves = [tuple(key[: max(1 + self.chinese, (len(key) + 1) // 2)]) for key in keys]
         for whole in (True, False):
             for column in sorted(range(len(keys)), key=lambda place: -len(keys[place])):
                 key, half = keys[column], halves[column]
-                each = [] if self.chinese else [places[0] for word in key if (places := self._find([word]))]
-                places = self._find(key) or (each if len(each) == len(key) else [])
-                if not whole and column not in found and halves.count(half) == 1:
-                    places = self._find(half)
+                places = self._find(key if whole else half) if whole or halves.count(half) == 1 else []
                 if places and column not in found:
                     found[column] = min(places)
                     own = _tokens(self.table.columns[column])
@@ -203,19 +171,13 @@ class _Reading:
         for match in _WORD.finditer(self.text):
             said, head = match.group(), self.text[: match.start()]
             word = match["zh"] or match["adj"] or ("" if head.endswith("at ") else _size(said))
-            forms = (
-                ("how", bool(match["adj"]) or (said == word and head.endswith("how "))),
-                (
-                    "est",
-                    bool(match["zh"])
-                    or said.endswith("est")
-                    or word in {"most", "least", "top"}
-                    or head.endswith("most "),
-                ),
-                ("er", said.endswith("er") or word in {"more", "less"}),
-                ("is", re.search(r"\d\s?[a-z]* $", head) is not None),
-            )
-            form = next((form for form, fits in forms if word and fits), "")
+            forms = {
+                "how": match["adj"] or (said == word and head.endswith("how ")),
+                "est": match["zh"] or re.search(r"est$|^(?:most|least|top)$", said) or head.endswith("most "),
+                "er": re.search(r"er$|^(?:more|less)$", said),
+                "is": re.search(r"\d\s?[a-z]* $", head),
+            }
+            form = next((form for form, fits in forms.items() if word and fits), "")
             if form:
                 found = [one for one in found if one[1] != "most" or form != "est"] + [(form, word, match.start())]
                 self._mark(*match.span())
@@ -224,13 +186,12 @@ class _Reading:
     def _side(self, start: int, end: int, last: str) -> str:
         """The comparison that the words around a figure make it, or nothing."""
         head = self.text[:start].rstrip(" 于在$€£¥")
-        for comparison, pattern in _AFTER:
-            if found := re.match(rf"\s?(?:{pattern})", self.text[end:]):
-                self._mark(end, end + found.end())
-                return comparison
-        for comparison, pattern in _BEFORE:
-            if found := re.search(rf"(?:{pattern})$", head):
+        for comparison, before, after in _SIDES:
+            if found := re.search(rf"(?:{before})$", head):
                 self._mark(found.start(), start)
+                return comparison
+            if found := re.match(rf"\s?(?:{after})", self.text[end:]):
+                self._mark(end, end + found.end())
                 return comparison
         return "at_most" if last == "at_least" and re.search(r"(?:and|to|-|至|到|和)$", head) else ""
 
@@ -241,17 +202,16 @@ class _Reading:
             raw = self.text[amount.start : amount.end]
             than = re.search(r"([a-z]+) than $", self.text[: amount.start])
             word = _size(than[1]) if than else next((one for form, one, _ in sizes if form == "is"), "more")
-            given = self._side(amount.start, amount.end, side)
-            if not (given or (than and word)):
+            side = self._side(amount.start, amount.end, side)
+            if than and word and not side:
+                side = "more" if _SIZES[word][0] > 0 else "less"
+            if not side:
                 continue
-            side = given or ("more" if _SIZES[word][0] > 0 else "less")
             column = self._about("old" if _YEAR.fullmatch(raw) else word)
             if column is None:
                 return False
             sizes[:] = [one for one in sizes if than is None or one[2] != than.start(1)]
-            unit = re.match(r"\s?([a-z]+\b|[\u4e00-\u9fff])", self.text[amount.end :])
-            known = unit and (unit[1] in _UNITS or unit[1] in self.table.columns[column])
-            self._mark(amount.start, amount.end + (unit.end() if unit and known else 0))
+            self._mark(amount.start, amount.end)
             self._keep(column, side, raw)
             self.columns = [c for c in self.columns if c != column]
         return True
@@ -274,73 +234,64 @@ class _Reading:
         for place, (at, word) in enumerate(self.tokens):
             if place in self.used or word in _PLAIN:
                 continue
-            raw = re.match(r"\w+", self.text[at:])
             held = self._holding(word)
             if word in nouns:
                 self.used.add(place)
                 self.nouned = True
-            elif len(held) == 1 and len(word) > 2 and raw:
+            elif len(held) == 1 and len(word) > 2:
                 self.used.add(place)
-                whole = any(raw.group() in fold(cell) for cell in self.own[held[0]])
-                self._keep(held[0], "contains", raw.group() if whole else word)
+                raw = self.text[at:].split(maxsplit=1)[0].strip(".,?!\"'()")
+                whole = any(raw in fold(cell) for cell in self.own[held[0]])
+                self._keep(held[0], "contains", raw if whole else word)
 
-    def _made(self, operation: Operation, columns: Sequence[int], **more: object) -> TablePlan:
+    def _made(
+        self, operation: Operation, columns: Sequence[int], group: int | None = None, **more: object
+    ) -> TablePlan:
         names = tuple(self.table.columns[column] for column in columns)
+        if group is not None and (group != self.label or self.repeats):
+            more["group_by"] = self.table.columns[group]
         return TablePlan.model_validate({"operation": operation, "columns": names, "filters": self.filters, **more})
-
-    def _group(self, column: int | None) -> str:
-        """The column that rows are put together by, where a thing has several."""
-        return self.table.columns[column] if column is not None and (column != self.label or self.repeats) else ""
 
     def _decided(self, cue: Operation | None, sizes: Sequence[tuple[str, str, int]]) -> TablePlan | None:
         form, size = next(((form, word) for form, word, _ in sizes if form in {"est", "er"}), ("", ""))
         how = next((word for form, word, _ in sizes if form == "how"), "")
-        named = [column for _, column, _ in self.cells]
-        things = [c for c in self.columns if not self.numeric[c] and c not in named]
+        named = [column for column, _ in self.cells]
+        self.things = [c for c in self.columns if not self.numeric[c] and c not in named]
+        self.group = self.things[0] if self.things else self.label
         figures = [c for c in self.columns if self.numeric[c]]
         measure = self._about(size or how) if size or how else next(iter(figures), None)
-        for _, column, cell in self.cells:
-            self._keep(column, "equal", cell)
-        pair = next((column for column in named if named.count(column) > 1), None)
-        group = self._group(things[0] if things else self.label)
         upwards = not size or _SIZES[size][0] > 0
-        if cue in {"difference", "ratio"} or form == "er":
-            way: Operation = cue if cue in {"difference", "ratio"} else "compare"
-            fits = measure is not None and pair is not None
-            more = {"group_by": self._group(pair), "order": "descending" if upwards else "ascending"}
-            return self._made(way, [measure or 0], **more) if fits else None
-        way = "max" if upwards else "min"
-        if measure is not None:
-            mean = "average" if _RATE.search(self.table.columns[measure]) else "sum"
-            if size and _SIZES[size][1] and things:  # who designed the oldest bridge
+        if cue == "difference" or form == "er":
+            pair = next((column for column in named if named.count(column) > 1), None)
+            order = "descending" if upwards else "ascending"
+            if measure is None or pair is None:
                 return None
-            if size and cue not in {"sort", "average"}:
-                return self._made(way, [measure], group_by=group, aggregate=mean, limit=self._limit())
-            return self._of_figures(cue, measure, group, mean, [measure] if how else [*figures, *things])
-        plan: TablePlan | None = None
-        if size and things:
-            plan = self._made(way, [self.label], group_by=group, aggregate="count", limit=self._limit())
-        elif self.label in named and cue is None and things:
-            plan = self._made("lookup", things)
-        elif cue == "count" and (things or self.nouned):
-            plan = self._made("count", [], group_by=group)
-        elif not size and self.label not in named and self.filters and (things or self.nouned):
-            plan = self._made("list", things[:1] or [self.label])
-        return plan
+            return self._made("difference" if cue == "difference" else "compare", [measure], pair, order=order)
+        way: Operation | None = ("max" if upwards else "min") if size else None
+        if measure is None:
+            return self._of_things(cue, way, self.label in named)
+        sums = not _RATE.search(self.table.columns[measure])
+        if way and cue != "average":
+            other = _SIZES[size][1] and self.things  # who designed the oldest bridge
+            mean = "sum" if sums else "average"
+            return None if other else self._made(way, [measure], self.group, aggregate=mean, limit=self._limit())
+        if self.label in named and (cue is None or (cue == "count" and not self.repeats)):
+            return self._made("lookup", [measure] if how else [*figures, *self.things])
+        wanted: Operation | None = (
+            "average" if cue == "average" else "sum" if sums and cue in {"sum", "count"} else None
+        )
+        return self._made(wanted, [measure]) if wanted else None
 
-    def _of_figures(
-        self, cue: str | None, measure: int, group: str, mean: str, asked: Sequence[int]
-    ) -> TablePlan | None:
-        named = self.label in [column for _, column, _ in self.cells]
-        if cue == "sort":
-            order = "ascending" if _ASCENDING.search(self.text) else "descending"
-            return self._made("sort", [measure], group_by=group, aggregate=mean, order=order)
-        if named and (cue is None or (cue == "count" and not self.repeats)):
-            return self._made("lookup", asked)
-        if cue == "average" or (cue in {"sum", "count"} and mean == "sum"):
-            each = _EACH.search(self.text) and (cue == "sum" or "per" not in self.text.split())
-            return self._made("average" if cue == "average" else "sum", [measure], group_by=group if each else "")
-        return None
+    def _of_things(self, cue: str | None, way: Operation | None, named: bool) -> TablePlan | None:
+        """The plan where the question names no column of figures."""
+        if way and self.things:
+            return self._made(way, [self.label], self.group, aggregate="count", limit=self._limit())
+        if named and cue is None and self.things:
+            return self._made("lookup", self.things)
+        if cue == "count" and (self.things or self.nouned):
+            return self._made("count", [], self.group)
+        listed = not way and not named and self.filters and (self.things or self.nouned)
+        return self._made("list", self.things[:1] or [self.label]) if listed else None
 
     def _limit(self) -> int:
         """How many are asked for: "the two longest", "top 3"."""
