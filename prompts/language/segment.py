@@ -88,6 +88,7 @@ _STARTERS = frozenset(
     "but and or so his her its their our my as however meanwhile what who where why how".split()
 )
 _SHORTEST, _UNWRAPPED = 30, 200  # nobody wraps lines at fewer or more characters: such a newline is meant
+_SENTENCE_ENDS = ".!?:;。！？：；|"
 _BULLETS = "-*+•·▪◦‣●"
 _SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?\s")
 
@@ -184,8 +185,11 @@ def _wrapped(text: str, start: int, line: str) -> bool:
     above = start - 1 - before
     if above == 1:
         return text[before] in _BULLETS
+    small = line.lstrip()[0].islower()
     if above < _SHORTEST:
-        return line.lstrip()[0].islower() and " " in text[before : start - 1].strip()
+        return small and " " in text[before : start - 1].strip()
+    if small and text[start - 2] not in _SENTENCE_ENDS:
+        return True
     if above > _UNWRAPPED or _SECTION.match(text, before):
         return False
     further = text.rfind("\n", 0, before - 1) + 1 if before else 0

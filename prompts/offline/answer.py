@@ -11,7 +11,8 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   characters (a divisor), and by `RANK` for each place of its passage.
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
-what the piece's document is about: "directed by X", then who X is. Nothing is written: an excerpt is a span.
+what the piece's document is about: "directed by X", then who X is. Then the excerpts that hold the words beside the
+question word, and the ends of such links (`END`), come first. Nothing is written: an excerpt is a span.
 """
 
 import re
@@ -26,12 +27,13 @@ from prompts.offline.question import Asked, Rarity, asked_of
 from prompts.offline.units import Quotable, quotables
 
 HEADING, BESIDE, AROUND, KIND, RANK = 0.7, 0.3, 0.1, 0.1, 0.01
-NEWS, LINK = 2, 0.15
+NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
 FIRST = 0.15  # of the best score: what is worth less is never put first
 MOST, ROOM = 3, 405  # excerpts, and the characters that they have together before a further one is left out
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
-SUPPORTED = 0.8  # the share of the question's weight that a supported answer holds in one piece
+SUPPORTED = 0.65  # the share of the question's weight that a supported answer holds in one piece
+OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
 SPOKEN, SPOKEN_AROUND = (0.4, 0.48), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
 POOL = 60  # the pieces that are compared for the second and third excerpt
 
@@ -153,7 +155,8 @@ def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rar
     chosen = _chosen(asked, pieces)
     support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
     least = FIRST * chosen[0][1]
-    chosen.sort(key=lambda one: -asked.near(one[0].unit.terms) if one[1] >= least else 0.0)
+    order = {id(piece): asked.near(piece.unit.terms) + END * _linked(piece, chosen) for piece, _ in chosen}
+    chosen.sort(key=lambda one: -order[id(one[0])] if one[1] >= least else 0.0)
     return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, label)
 
 
@@ -174,10 +177,13 @@ def spoken_of(asked: Asked, passages: Sequence[OfferedPassage], pieces: Sequence
 
 
 def supported(asked: Asked, piece: _Piece) -> bool:
-    """Whether a piece with its headings has all that is asked: every name, nearly every term, and the kind."""
+    """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind.
+
+    Of a list, of steps, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
+    """
     there = piece.held | piece.above
-    named = all(name <= there for name in asked.names)
-    return named and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
+    named = all(name <= there for name in asked.names) and asked.figures <= piece.held
+    return named and asked.kind not in OPEN and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
 
 
 def _chosen(asked: Asked, pieces: Sequence[_Piece]) -> list[tuple[_Piece, float]]:
@@ -265,7 +271,7 @@ def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
         last = max((b for b in breaks[place + 1 :] if b - first <= SHORT), default=0)
         if last:
             worth = asked.weigh(frozenset(asked.weights) & frozenset(terms(text[first:last])))
-            worth += KIND * asked.fits(text[first:last]) + 0.0001 * (last - first)
+            worth += KIND * (asked.fits(text[first:last]) + (first == start)) + 0.0001 * (last - first)
             if worth > most:
                 best, most = (first, last), worth
     if most < 0:
@@ -306,8 +312,14 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
             text += ("\n" if row else " " * (excerpt.start - before.end)) + _as_written(excerpt)
         marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{markers[id(group)]}]"
         lines += [f"> {line}".rstrip() for line in marked.splitlines()]
-    quotes = {markers[id(group)]: (best[id(group)].number, *best[id(group)].best) for group in groups}
+    quotes = {markers[id(group)]: _quoted(group, best[id(group)]) for group in groups}
     return ShownExcerpts("\n".join(lines), quotes)
+
+
+def _quoted(group: Sequence[Excerpt], best: Excerpt) -> tuple[int, int, int]:
+    """What a marker quotes: all that stands before it, or where that is long the best stretch of the best excerpt."""
+    start, end = group[0].start, group[-1].end
+    return (best.number, start, end) if end - start <= SHORT else (best.number, *best.best)
 
 
 def _quotes(excerpts: Sequence[Excerpt]) -> list[list[Excerpt]]:

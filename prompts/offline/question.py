@@ -37,15 +37,20 @@ _KINDS = {
         r"|因为|由于|因此|所以|导致|以便|为了",
     ),
     "steps": (
-        r"\bhow (?:do|can|could|should|would|to|does one)\b|\bset up\b|\bwie (?:kann|muss|geht)\b|\bcomment\b"
-        r"|怎么|怎样|如何",
+        r"\bhow (?:do|does|did|can|could|should|would|to|is|are|was|were)\b|\bset up\b"
+        r"|\bwie (?:kann|muss|geht)\b|\bcomment\b|怎么|怎样|如何",
         r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
     ),
 }
 _KINDS["list"] = (
-    r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can)\b|\binclude[ds]?\b|\blist\b"
+    r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
+    r"|\b(?:which|what)(?: [\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b|\binclude[ds]?\b|\blist\b"
     r"|哪些|哪[两三四五六七八几]|几[类种个]",
     r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+)
+_KINDS["yes or no"] = (
+    r"^\W*(?:did|does|do|is|are|was|were|has|have|can|could|will|would|should|must)\b|吗[?？]?\s*$|是否|要不要|能不能",
+    r"",
 )
 _PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
 _NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
@@ -72,6 +77,7 @@ class Asked:
     kind: str
     focus: Mapping[str, float]
     han: bool
+    figures: frozenset[str] = frozenset()
     # Whether a name of several words has one that the collection does not know: it speaks of another thing then.
     strange: bool = False
 
@@ -118,6 +124,7 @@ def asked_of(question: str, rarity: Rarity, known: frozenset[str]) -> Asked:
         kind,
         focus,
         is_han(question),
+        frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
         strange,
     )
 
