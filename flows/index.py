@@ -8,17 +8,17 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.budgeting import within
-from flows.early_end import ended_by_signals, told_by
 from flows.garbage import rare_collection
 from flows.history import index_run
 from flows.indexing import IndexOptions
-from flows.published import announce
-from flows.recording import begin, done, failed, flow, flow_run
+from flows.orchestration.artifacts import Page, Progress, Table, put
+from flows.orchestration.events import announce
+from flows.orchestration.index_page import documents_now, in_words, look, reports_page, summary
+from flows.orchestration.recording import begin, done, failed, flow, flow_run
+from flows.orchestration.state_hooks import ended_by_signals, told_by
 from flows.remaking import in_words as kept_in_words
 from flows.runtime import Runtime, open_runtime, usage_rows
 from flows.settings import load_settings
-from flows.shown.artifacts import Page, Progress, Table, put
-from flows.shown.run import documents_now, in_words, look, reports_page, summary
 from flows.usage import cost_rows
 from prompts.engine.errors import EngineError
 from prompts.engine.redact import redact

@@ -10,14 +10,12 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.asking import AskOptions, answer_question
+from flows.orchestration.answer_page import in_words, page, walked
+from flows.orchestration.artifacts import Page, plain, put, short
+from flows.orchestration.recording import begin, done, failed, flow, flow_run
 from flows.question import MODES
-from flows.recording import begin, done, failed, flow, flow_run
 from flows.sessions import SESSIONS
 from flows.settings import load_settings
-from flows.shown.answer import in_words, page
-from flows.shown.artifacts import Page, put
-from flows.shown.picture import walked
-from flows.shown.text import plain, short
 from flows.usage import rows_of
 from prompts.engine.errors import EngineError
 from prompts.engine.redact import redact

@@ -1,14 +1,14 @@
-"""What is the rest of the world told when a generation is published? One event, for automations to wait for."""
+"""Events that tell the rest of the world of a workspace: a generation was published, or a run ended early."""
 
 import re
 from pathlib import Path
 
-import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
 
 # isort: split
 from prefect.events import emit_event
 
-from flows.shown.run import Seen
+from flows.orchestration.index_page import Seen
 
 EVENT = "trellis.index.published"
 

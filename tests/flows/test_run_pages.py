@@ -6,10 +6,9 @@ The golden files were looked at in the user interface; after a change look again
 import re
 from pathlib import Path
 
-from flows.shown.answer import page
-from flows.shown.picture import Fact, Walked, picture
-from flows.shown.run import Seen, Theme, changes, reports_page, summary
-from flows.shown.text import label, plain
+from flows.orchestration.answer_page import Fact, Walked, page, picture
+from flows.orchestration.artifacts import label, plain
+from flows.orchestration.index_page import Seen, Theme, changes, reports_page, summary
 from storage.meta import UsageRow
 from storage.records import (
     Answer,

@@ -1,14 +1,15 @@
-"""How do pages and progress bars get into the user interface, without holding up the run that they show?"""
+"""Artifacts of a run: pages, tables and progress bars in Prefect's user interface, none of which holds up the run."""
 
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+
+# isort: split
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from uuid import UUID
 
-import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
-
-# isort: split
 import httpx
 from prefect.artifacts import Artifact, MarkdownArtifact, ProgressArtifact, TableArtifact
 from prefect.client.orchestration import PrefectClient
@@ -121,3 +122,32 @@ class Progress:
                 self._bars[step] = (await bar.acreate(client)).id
         except UNREACHABLE as error:
             logger.warning("The progress of %s could not be shown: %s", step, error)
+
+
+_MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
+# Addresses become links by themselves: an invisible joiner within each keeps it text.
+_ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
+_HARMLESS = frozenset(" .,?!-()…")
+
+
+def plain(text: str) -> str:
+    """Text for a Markdown artifact that stays text: no link, no picture, no heading comes out of a document."""
+    return " ".join(_ADDRESS.sub("\u2060", text).translate(_MARKUP).split())
+
+
+def short(text: str, most: int) -> str:
+    """One line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def label(text: str, most: int = 60) -> str:
+    """Text for a Mermaid label in double quotes: whatever could be syntax, markup or a link is a character's number."""
+    shown = (sign for sign in short(text, most) if sign.isprintable())
+    return "".join(sign if sign.isalnum() or sign in _HARMLESS else f"#{ord(sign)};" for sign in shown)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown markdown_table; the cells are given as Markdown (`plain` them where they are not ours)."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,4 +1,4 @@
-"""How does a Prefect server end with the process that started it, also where that one is killed?
+"""A Prefect server that ends with the process that started it, also where that one is killed.
 
 A script, not a module to import: its arguments are those of the command `prefect`, and it ends when its standard input
 closes. The system closes it with whoever holds the other end, whatever that one dies of.

@@ -1,4 +1,4 @@
-"""What of Prefect do the flows use, and how does nothing leave the machine?
+"""Recording: what the flows use of Prefect, with nothing of it leaving the machine.
 
 Prefect reports its use to its makers, the client when it is imported and the server while it runs, unless the
 environment says otherwise. So the environment is settled here, before the one place where flows import Prefect.
@@ -8,6 +8,7 @@ is reached over plain HTTP and none is ever looked at. There it reads one that h
 takes half the time.
 """
 
+import logging
 import os
 from pathlib import Path
 from typing import TypeVar, cast
@@ -20,14 +21,14 @@ os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
 from prefect import flow
-from prefect.context import refresh_global_settings_context
+from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
+from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Completed, Failed
 
-from flows.recording_logs import show_logs
 from flows.settings import Settings
-from prompts.engine.redact import redact, redacted
+from prompts.engine.redact import LogMask, redact, redacted
 
 __all__ = ["begin", "done", "failed", "flow", "flow_run"]
 
@@ -74,3 +75,37 @@ def failed(error: Exception, kind: type[R]) -> R:
     """
     redact(error)
     return cast(R, Failed(message=str(error), data=error))  # `kind` only says what the flow promised
+
+
+LAYERS = ("flows", "tasks", "prompts", "storage")
+# Those of Prefect that hold what a run says, and what it fails with.
+RUNS = ("prefect.flow_runs", "prefect.task_runs", "prefect.extra")
+
+
+class RunLog(APILogHandler):
+    """Sends what is logged inside of a run to its page; outside of one there is no page."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if FlowRunContext.get() is not None or TaskRunContext.get() is not None:
+            super().emit(record)
+
+
+def show_logs() -> None:
+    """Let the loggers of all our layers reach the page of the run; once is enough for a process.
+
+    From the level on that Prefect's own setting names, INFO by default.
+
+    Prefect's own setting for this (PREFECT_LOGGING_EXTRA_LOGGERS) is read when Prefect is imported, which a worker does
+    long before it loads a flow.
+    """
+    extra = logging.getLogger("prefect.extra").handlers
+    for layer in LAYERS:
+        logger = logging.getLogger(layer)
+        if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
+            logger.addHandler(RunLog())
+        if logger.level == logging.NOTSET:
+            logger.setLevel(get_current_settings().logging.level)
+    loggers = [logging.getLogger(name) for name in (*RUNS, *LAYERS, "")]
+    for handler in {*extra, *(handler for logger in loggers for handler in logger.handlers)}:
+        if not any(isinstance(known, LogMask) for known in handler.filters):
+            handler.addFilter(LogMask())

@@ -1,9 +1,9 @@
-"""What is deployed for Prefect, and how does one process serve it?
+"""Deployments for Prefect, and one process that serves them.
 
 The same deployments as in `prefect.yaml`, made from what is installed: no checkout is needed.
 """
 
-import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
 
 # isort: split
 import asyncio
@@ -24,10 +24,9 @@ from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
 from flows.index import index
+from flows.orchestration.local_server import HEARTBEAT
+from flows.orchestration.zombie_automation import TAG, end_silent_runs, end_with
 from flows.query import query
-from flows.serving.heartbeat import HEARTBEAT, TAG
-from flows.serving.orphans import end_with
-from flows.serving.silence import end_silent_runs
 from storage.errors import StorageError, UsageError
 from storage.records import Record
 

@@ -1,12 +1,17 @@
-"""Who ends a run whose process was killed? An automation of the Prefect server, made here, once.
+"""Zombie runs, whose process was killed: a Prefect automation ends them.
 
 Each run says every HEARTBEAT seconds that it is alive. A process that was killed says nothing more, and Prefect would
-show its run as running for ever.
+show its run as running for ever. A run also ends by itself with the process that served it, so that it holds no lock
+for nobody.
 """
 
-import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
 
 # isort: split
+import os
+import signal
+import threading
+import time
 from datetime import timedelta
 from typing import Literal
 
@@ -14,8 +19,8 @@ from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import StateType
 from prefect.events import AutomationCore, ChangeFlowRunState, EventTrigger, Posture, ResourceSpecification
 
-from flows.serving.heartbeat import SILENT_AFTER, TAG
-
+SILENT_AFTER = 75  # seconds: two heartbeats are missing
+TAG = "trellis"  # of our deployments' runs: other runs of a server may say less often that they are alive
 NAME = "Trellis: end runs that fell silent"
 
 Outcome = Literal["made", "changed", "there"]
@@ -70,3 +75,21 @@ def _same(found: AutomationCore, other: AutomationCore) -> bool:
     for one in (left, right):
         one["trigger"].pop("id", None)  # the server gives one
     return left == right
+
+
+LOOKS_EVERY = 1.0  # seconds
+
+
+def end_with(parent: int) -> dict[str, object]:
+    """A pull step, as Prefect calls what a run's process does before it loads the flow: from now on end with `parent`.
+
+    Killed, not told: whoever served the run is gone, and with it perhaps the server that would hear of an end in words.
+    """
+    threading.Thread(target=_watch, args=(parent,), name="trellis-orphan", daemon=True).start()
+    return {}
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOKS_EVERY)
+    os.kill(os.getpid(), signal.SIGKILL)

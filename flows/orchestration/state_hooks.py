@@ -1,4 +1,4 @@
-"""What happens when a run fails, crashes or is cancelled? It is said in words, and the workspace is left clean."""
+"""State hooks: a run that fails, crashes or is cancelled says so in words and leaves the workspace clean."""
 
 import asyncio
 import signal
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 
-import flows.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
 
 # isort: split
 from prefect import Flow, State
@@ -17,7 +17,7 @@ from prefect.exceptions import TerminationSignal
 from prefect.flows import FlowStateHook
 from prefect.logging.loggers import flow_run_logger
 
-from flows.published import resource_of
+from flows.orchestration.events import resource_of
 from flows.settings import load_settings
 from prompts.engine.redact import redacted
 from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked

@@ -1,4 +1,4 @@
-"""How does a Prefect server run on this machine for as long as one process needs it?"""
+"""A Prefect server on this machine, for as long as one process needs it."""
 
 import os
 import socket
@@ -15,6 +15,7 @@ from storage.errors import StorageError, UsageError
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 4200
+HEARTBEAT = 30  # seconds between two signs of life of a run; the most often that Prefect takes
 START_WITHIN = 120.0  # seconds: the first start of all makes the database
 END_WITHIN = 10.0  # seconds
 LOG = "trellis-server.log"
@@ -46,7 +47,7 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
     command = ["server", "start", "--host", HOST, "--port", str(chosen)]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
-            [sys.executable, "-P", str(Path(__file__).with_name("watched.py")), *command],
+            [sys.executable, "-P", str(Path(__file__).with_name("watched_server.py")), *command],
             env={**SETTINGS, **os.environ, "PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address},
             stdin=subprocess.PIPE,
             stdout=output,

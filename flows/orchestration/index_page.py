@@ -1,11 +1,11 @@
-"""What does the page of an index run show: what changed, what it cost, what failed, and what the graph is about?"""
+"""The page of an index run: what changed, what it cost, what failed, and what the graph is about."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from flows.orchestration.artifacts import markdown_table, plain, short
 from flows.remaking import in_words as kept_in_words
 from flows.runtime import Runtime
-from flows.shown.text import plain, short, table
 from flows.usage import ledger
 from storage.errors import NoGeneration
 from storage.meta import UsageRow
@@ -125,7 +125,7 @@ def _changes(made: Sequence[tuple[Change, str]]) -> list[str]:
     if not made:
         return []
     rows = [(change, plain(name)) for change, name in made[:SHOWN_DOCUMENTS]]
-    return ["## Documents", table(("change", "document"), rows), *_more(len(made), SHOWN_DOCUMENTS)]
+    return ["## Documents", markdown_table(("change", "document"), rows), *_more(len(made), SHOWN_DOCUMENTS)]
 
 
 def _letters(letters: Sequence[DeadLetter]) -> list[str]:
@@ -137,7 +137,7 @@ def _letters(letters: Sequence[DeadLetter]) -> list[str]:
     ]
     head = f"## Dead letters ({len(letters)})"
     said = "These failed and are kept; `trellis dead-letter --retry` tries them again."
-    return [head, said, table(("item", "step", "reason", "remedy"), rows), *_more(len(letters), SHOWN_LETTERS)]
+    return [head, said, markdown_table(("item", "step", "reason", "remedy"), rows), *_more(len(letters), SHOWN_LETTERS)]
 
 
 def _skipped(report: IndexReport) -> list[str]:
@@ -155,7 +155,7 @@ def _themes(themes: Sequence[Theme], reports_at: str | None) -> list[str]:
         for theme in themes[:SHOWN_COMMUNITIES]
     ]
     link = [f"[Their reports]({reports_at})"] if reports_at else []
-    return ["## Largest communities", table(("title", "entities", "rated"), rows), *link]
+    return ["## Largest communities", markdown_table(("title", "entities", "rated"), rows), *link]
 
 
 def _more(count: int, shown: int) -> list[str]:
