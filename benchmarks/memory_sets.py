@@ -107,7 +107,7 @@ def many_entries(folder: Path, number: int) -> None:
                 source=f"d{i % 2000}", title=title, content="x" * 600, evidence=(session.index.chunks[i % 2000].id,),
                 documents=(f"d{i % 2000}",), generation=session.number,
             )  # fmt: skip
-            memory.put(entry, keys(session.notes.asked(title)))
+            memory.put(entry, keys(session.question_features.asked(title)))
         for kind, texts in {
             "named": [f"Who was the builder of the Harl{i} Bridge?" for i in range(0, 2000, 10)],
             "in many titles": ["Who built it?", "What was built in 1800?", "When was the bridge built?"] * 20,

@@ -7,17 +7,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from flows.budgeting import within
 from flows.garbage import rare_collection
-from flows.history import index_run
 from flows.indexing import IndexOptions
+from flows.operations.history import index_run
 from flows.orchestration.artifacts import Page, Progress, Table, put
 from flows.orchestration.events import announce
 from flows.orchestration.index_page import documents_now, in_words, look, reports_page, summary
 from flows.orchestration.recording import begin, done, failed, flow, flow_run
 from flows.orchestration.state_hooks import ended_by_signals, told_by
 from flows.remaking import in_words as kept_in_words
-from flows.runtime import Runtime, open_runtime, usage_rows
+from flows.runtime import Runtime, open_runtime, usage_rows, with_budget
 from flows.settings import load_settings
 from flows.usage import cost_rows
 from prompts.engine.errors import EngineError
@@ -68,7 +67,7 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     try:
         settings = load_settings({"workspace": workspace})
         begin(settings)
-        runtime = within(open_runtime(settings, progress.tell), budget)
+        runtime = with_budget(open_runtime(settings, progress.tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
         runtime.workspace.recover(from_nothing=True)
         before = documents_now(runtime)

@@ -14,7 +14,7 @@ from flows.orchestration.answer_page import in_words, page, walked
 from flows.orchestration.artifacts import Page, plain, put, short
 from flows.orchestration.recording import begin, done, failed, flow, flow_run
 from flows.question import MODES
-from flows.sessions import SESSIONS
+from flows.session import SESSIONS
 from flows.settings import load_settings
 from flows.usage import rows_of
 from prompts.engine.errors import EngineError

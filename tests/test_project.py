@@ -19,9 +19,9 @@ FOLDERS = {*PACKAGES, "tests", "benchmarks", "docs", "examples"}
 TARGETS = {"setup", "demo", "check", "test", "bench", "clean"}
 # Packages that may be missing, each imported in one place.
 EXTRAS = {
-    "dask": "flows/runners/dask_channel.py",
-    "distributed": "flows/runners/dask_channel.py",
-    "ray": "flows/runners/ray_channel.py",
+    "dask": "flows/runners/channels.py",
+    "distributed": "flows/runners/channels.py",
+    "ray": "flows/runners/channels.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
 SLOW_TO_IMPORT = {"torch", "sentence_transformers", "transformers", "cdlib", "litellm", "sklearn", "markitdown"}

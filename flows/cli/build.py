@@ -35,8 +35,8 @@ def index(options: Namespace, screen: Screen) -> int:
 def _show_kept(kept: KeptPrompts, options: Namespace, screen: Screen) -> None:
     """What --remake would do, with the forecast of what it takes."""
     from flows.cli.plan import used
-    from flows.forecasting import forecast
     from flows.indexing import IndexOptions
+    from flows.operations.forecast import forecast
 
     found = asyncio.run(forecast(options.sources, IndexOptions(remake=True), runtime_of(options)))
     screen.line(f"  {in_words(kept)}", style="yellow")
@@ -73,24 +73,24 @@ def show(report: IndexReport, screen: Screen) -> None:
 
 
 def _plain(options: Namespace, screen: Screen) -> IndexReport:
-    from flows.budgeting import within
-    from flows.history import index_run
     from flows.indexing import IndexOptions
+    from flows.operations.history import index_run
+    from flows.runtime import with_budget
 
     with screen.progress() as progress:
-        runtime = within(runtime_of(options, progress), _budget(options))
+        runtime = with_budget(runtime_of(options, progress), _budget(options))
         wanted = IndexOptions(options.full, options.allow_removals, options.remake)
         return asyncio.run(index_run(options.sources, wanted, runtime))
 
 
 def _dry_run(options: Namespace, screen: Screen) -> int:
-    from flows.budgeting import within
     from flows.cli.plan import show_plan
-    from flows.forecasting import forecast
     from flows.indexing import IndexOptions
+    from flows.operations.forecast import forecast
+    from flows.runtime import with_budget
 
     with screen.progress() as progress:
-        runtime = within(runtime_of(options, progress, reading=True), _budget(options))
+        runtime = with_budget(runtime_of(options, progress, reading=True), _budget(options))
         wanted = IndexOptions(options.full, options.allow_removals, options.remake)
         found = asyncio.run(forecast(options.sources, wanted, runtime))
     if screen.as_json:

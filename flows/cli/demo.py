@@ -91,8 +91,8 @@ def sample_folder() -> Path:
 
 
 async def _index(corpus: Path, runtime: Runtime) -> IndexReport:
-    from flows.history import index_run
     from flows.indexing import IndexOptions
+    from flows.operations.history import index_run
 
     return await index_run([corpus], IndexOptions(), runtime)
 

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
-from flows.comparing import Changed, Diff, Difference, Thing, compare
+from flows.operations.diff import Changed, Diff, Difference, Thing, compare
 from storage.items import KINDS
 
 SHOWN = 10

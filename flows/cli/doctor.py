@@ -6,7 +6,7 @@ from argparse import Namespace
 from itertools import groupby
 
 from flows.cli.screen import Screen
-from flows.doctor import EmbeddingCheck, Examination, ModelCheck, PrefectCheck, WorkspaceCheck, examination
+from flows.operations.doctor import EmbeddingCheck, Examination, ModelCheck, PrefectCheck, WorkspaceCheck, examination
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.engine.models import OFFLINE

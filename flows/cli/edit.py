@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
-from flows.editing import EditReport, change, merge, split, undo
+from flows.operations.edit import EditReport, change, merge, split, undo
 from flows.runtime import Runtime
 from storage.edits import Edit, Subject
 from storage.errors import UsageError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
-from flows.exporting import MANIFEST, export_to
+from flows.operations.export import MANIFEST, export_to
 
 
 def export(options: Namespace, screen: Screen) -> int:

@@ -5,7 +5,7 @@ from argparse import Namespace
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
-from flows.forgetting import ForgetReport, let_in
+from flows.operations.forget import ForgetReport, let_in
 from flows.usage import in_short
 from storage.errors import UsageError
 
@@ -14,7 +14,7 @@ def forget(options: Namespace, screen: Screen) -> int:
     """Forget documents; with --undo let them in again."""
     if options.undo:
         return _undo(options, screen)
-    from flows.history import forget_run
+    from flows.operations.history import forget_run
 
     with screen.progress() as progress:
         runtime = runtime_of(options, progress)

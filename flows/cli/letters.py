@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
-from flows.retrying import Letter, RetryReport, letters_of
+from flows.operations.retry import Letter, RetryReport, letters_of
 from flows.usage import in_short
 from storage.errors import UsageError
 
@@ -39,7 +39,7 @@ def letters(options: Namespace, screen: Screen) -> int:
 
 
 def _retry(options: Namespace, screen: Screen) -> int:
-    from flows.history import retry_run
+    from flows.operations.history import retry_run
 
     if options.as_of is not None:
         raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")

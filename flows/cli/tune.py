@@ -5,8 +5,8 @@ from argparse import Namespace
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
+from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.settings import load_settings
-from flows.tuning import TuneOptions, TuneReport, tune_workspace
 from flows.usage import in_short
 from prompts.tailoring.values import Tailoring
 

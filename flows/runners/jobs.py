@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.runtime import open_embedding
+from flows.runtime import open_embedding, shared_budgets
 from flows.settings import Settings
-from flows.shared_limits import budgets
 from prompts.engine.bridge import run_sync
 from prompts.engine.embedder import Embedder, Floats
 from prompts.engine.errors import EngineError
@@ -135,7 +134,7 @@ class _Opened:
             settings.model_choices(),
             calls=settings.call_settings(),
             cache=caches.model_answers,
-            budget_of=budgets(settings, here.limits),
+            budget_of=shared_budgets(settings, here.limits),
         ).instructed(settings.instructions)
         return cls(settings, place, models, open_embedding(settings, caches.embeddings))
 

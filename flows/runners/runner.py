@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from flows.runners.channel import Channel
+from flows.runners.channels import Channel
 from flows.runners.jobs import EmbedJob, ExtractJob, Job, Outcome, Place
 from flows.runtime import Runtime
 from flows.settings import Settings
@@ -127,14 +127,14 @@ def _channel(runtime: Runtime) -> Channel:
     settings = runtime.settings
     workers = settings.runner_workers or os.cpu_count() or 1
     if settings.runner == "dask":
-        from flows.runners.dask_channel import DaskChannel
+        from flows.runners.channels import DaskChannel
 
         return DaskChannel.open(settings.runner_address, workers)
     if settings.runner == "ray":
-        from flows.runners.ray_channel import RayChannel
+        from flows.runners.channels import RayChannel
 
         return RayChannel.open(settings.runner_address, workers)
-    from flows.runners.process_channel import ProcessChannel
+    from flows.runners.channels import ProcessChannel
 
     return ProcessChannel(workers)
 

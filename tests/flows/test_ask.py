@@ -9,7 +9,7 @@ import pytest
 
 from flows.__main__ import main
 from flows.query import aask, ask
-from flows.sessions import SESSIONS, Sessions
+from flows.session import SESSIONS, Sessions
 from storage.errors import NoGeneration
 from storage.generations import Workspace
 from tests.flows.conftest import ROWS, write_rows

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from flows.asking import AskOptions, answer_question
-from flows.history import index_run
 from flows.indexing import IndexOptions
 from flows.modes.local_search import local_search
+from flows.operations.history import index_run
 from flows.question import QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session

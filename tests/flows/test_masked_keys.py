@@ -14,9 +14,9 @@ import pytest
 from flows.__main__ import _run
 from flows.asking import AskOptions, answer_question
 from flows.cli.screen import Screen
-from flows.history import index_run
 from flows.index import index
 from flows.indexing import IndexOptions
+from flows.operations.history import index_run
 from flows.query import query
 from flows.runtime import open_runtime
 from flows.session import open_session

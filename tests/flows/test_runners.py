@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from flows.indexing import IndexOptions, build_index
-from flows.runners.channel import RunnerFailed
+from flows.runners.channels import RunnerFailed
 from flows.runners.runner import shared_out
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
@@ -160,7 +160,7 @@ async def test_a_cluster_that_was_joined_stays(
 async def test_a_cluster_that_is_not_there_is_named(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.runners.dask_channel.PATIENCE", 1.0)
+    monkeypatch.setattr("flows.runners.channels.PATIENCE", 1.0)
     with pytest.raises(RunnerFailed, match=r"dask failed: no worker answers at tcp://127.0.0.1:9"):
         await indexed(corpus, opened(tmp_path, runner="dask", runner_address="tcp://127.0.0.1:9"))
 

@@ -1,4 +1,4 @@
-"""Which runs have there been? Each that got as far as working leaves a row in the workspace."""
+"""The history of runs: each that got as far as working leaves a row in the workspace."""
 
 import json
 import logging
@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flows.forgetting import ForgetReport, forget
 from flows.indexing import IndexOptions, build_index
-from flows.retrying import RetryReport, retry
+from flows.operations.forget import ForgetReport, forget
+from flows.operations.retry import RetryReport, retry
 from flows.runtime import Runtime, usage_rows
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.redact import redacted

@@ -1,4 +1,4 @@
-"""How are the prompts fitted to a domain? A sample of its documents is read once, and what is found is kept.
+"""Tuning: the prompts are fitted to a domain from a sample of its documents.
 
 load ─ sample ─ tune ─► tailoring.toml in the workspace, which the next index run uses
 """

@@ -1,7 +1,7 @@
-"""What came, what went and what changed from one generation to another?
+"""Diff: what came, what went and what changed from one generation to another.
 
 ```python
-from flows.comparing import diff
+from flows.operations.diff import diff
 
 print(diff(3, 5, workspace="kb").documents.added)
 ```

@@ -1,4 +1,4 @@
-"""Does everything that the settings name work: each role's model, the embedding, the workspace, Prefect?"""
+"""Doctor: whether all that the settings name works (each role's model, the embedding, the workspace, Prefect)."""
 
 import asyncio
 import os

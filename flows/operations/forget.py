@@ -1,4 +1,4 @@
-"""How is a document forgotten, so that nothing of it is left, and it does not come back by itself?
+"""Forgetting: a document goes with all that was made from it, and does not come back by itself.
 
 It leaves the sources of truth (documents, passages, extractions, vectors), what follows from them is made anew without
 it, and the generations and caches that hold its text go. Files and folders that were indexed are never touched.

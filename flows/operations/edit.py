@@ -1,4 +1,4 @@
-"""How is the graph corrected by hand? An edit is kept with the workspace, and the next generation is made at once.
+"""Edits of the graph by hand: each is kept with the workspace, and the next generation is made at once.
 
 Nothing is extracted anew: the graph, its communities and reports follow from what is stored. Every run from then on
 applies the edits too, until they are undone.

@@ -1,4 +1,4 @@
-"""How is failed work tried again, without the sources that it came from?
+"""Retry: failed work is tried again, without the sources that it came from.
 
 Exactly what failed is done anew, from what is stored: the passages that could not be extracted, and the descriptions,
 reports and decisions that a model refused. What succeeds is published.

@@ -1,4 +1,4 @@
-"""What would an index run do, and what would it cost?
+"""Forecast: what an index run would do, and what it would cost.
 
 The forecast is a rehearsal: the same flow, on a workspace of its own that is thrown away, with a stand-in for every
 model. So it knows what is in the cache, what has changed, and which reports that touches; only what a model would
@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from flows.budgeting import INDEXING
-from flows.history import written_before
 from flows.indexing import IndexOptions, build_index
 from flows.indexing_store import carried_over
+from flows.operations.history import written_before
 from flows.remaking import with_earlier_prompts
-from flows.runtime import Runtime
+from flows.runtime import INDEXING, Runtime
 from prompts.engine.embedder import NoEmbedder
 from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.engine.meter import Meter

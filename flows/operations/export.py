@@ -1,4 +1,4 @@
-"""How is a generation written to files that other programs read? A folder of files and, last, what it holds.
+"""Export: a generation written to files that other programs read, in a folder of files and, last, what it holds.
 
 `export.json` stands in the folder when the export is whole: a reader needs nothing else to know what is there.
 """
