@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     if arguments is not None:
         return _run(options)
-    from flows.cli.recorded import Ending
+    from flows.cli.screen import Ending
 
     ending = Ending()  # only where the process is ours to end
     ending.code = _run(options)

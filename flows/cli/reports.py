@@ -4,8 +4,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from flows.cli.opening import runtime_of
-from flows.cli.screen import Screen
+from flows.cli.screen import Screen, runtime_of
 from storage.errors import UsageError
 from storage.records import Community, Document, Entity, Finding, Record, Report, TextSpan
 from storage.rooms import Generation

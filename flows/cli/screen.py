@@ -1,21 +1,29 @@
-"""Where does output go? Results to standard output, for people or for programs; everything else to standard error."""
+"""The screen of a command: results go to standard output, all else to standard error; and how it opens a workspace."""
 
+import atexit
 import io
 import json
+import logging
+import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from flows.runtime import Progress, Runtime, open_runtime, silent
+from flows.settings import load_settings
 from prompts.engine.drafts import Show, Withdrawn
+from prompts.engine.errors import EngineError
 from prompts.engine.redact import redacted
+from storage.errors import TrellisError
 
-if TYPE_CHECKING:  # rich loads only where something is shown to a person
+if TYPE_CHECKING:
     from rich.console import Console
 
-    from flows.runtime import Progress
+    from flows.session import Session
 
 
 class Screen:
@@ -69,18 +77,17 @@ class Screen:
             self.json({"error": told})
 
     @contextmanager
-    def progress(self) -> Iterator["Progress"]:
+    def progress(self) -> Iterator[Progress]:
         """Progress bars on standard error while the block runs, where that is a terminal; nothing elsewhere."""
-        from flows.runtime import silent
-
         if not sys.stderr.isatty():
             yield silent
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
 
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
             steps = {"working": bars.add_task("working", total=None)}
 
             def report(step: str, done: int, total: int) -> None:
@@ -134,3 +141,52 @@ def error_of(error: Exception) -> dict[str, str]:
     return {
         "type": type(error).__name__, "message": redacted(message), "remedy": redacted(getattr(error, "remedy", "")),
     }  # fmt: skip
+
+
+def runtime_of(options: Namespace, progress: Progress = silent, reading: bool = False) -> Runtime:
+    """The runtime of the settings in force, in the workspace that the command names."""
+    return open_runtime(load_settings({"workspace": options.workspace}), progress, reading)
+
+
+def session_of(options: Namespace) -> "Session":
+    """The generation that the command names with --as-of, else the current one. NoGeneration, UnknownGeneration."""
+    from flows.session import open_session
+
+    return open_session(runtime_of(options, reading=True), options.as_of)
+
+
+class _Short(logging.Filter):
+    """Takes the traceback off errors that are raised on purpose: their message says what to do."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], TrellisError | EngineError):
+            record.exc_info = record.exc_text = None
+        return True
+
+
+def shorten_errors() -> None:
+    """Let Prefect log such errors in one line. Call it before the flow runs; twice does no harm."""
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(known, _Short) for known in logger.filters):
+            logger.addFilter(_Short())
+
+
+class Ending:
+    """Ends the process without the last checks of extension modules, where Prefect is loaded.
+
+    Prefect keeps threads and modules to the very end, and DuckDB's binding then reports every object of its own as
+    leaked. To be made before Prefect is imported: the handlers that it registers later, which stop its temporary
+    server, run first.
+    """
+
+    def __init__(self) -> None:
+        self.code = 1
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        if "prefect" not in sys.modules:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(self.code)

@@ -1,17 +1,20 @@
-"""`trellis status`, `generations` and `rollback`: what does a workspace hold?"""
+"""`trellis status`, `generations`, `rollback`, `clean`, `export`, `archive` and `restore`: what a workspace holds."""
 
 import json
+import logging
 import re
 from argparse import Namespace
 from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
 
-from flows.cli.opening import runtime_of
-from flows.cli.screen import Screen
-from flows.cli.sizes import in_words, show_sizes
+from flows.cli.screen import Screen, runtime_of
+from flows.operations.export import MANIFEST, export_to
 from flows.runtime import Runtime, open_caches
 from flows.settings import Settings
 from flows.usage import in_short
 from prompts.engine.roles import ROLES
+from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.generations import GenerationInfo, Problem
 from storage.layout import size_of
@@ -20,7 +23,7 @@ from storage.records import Record
 from storage.rooms import Generation
 from storage.runs import RunRow
 from storage.side import SidePart
-from storage.sizes import Sizes, measure
+from storage.sizes import GenerationSize, Sizes, measure
 
 LAST_RUNS = 5
 SHOWN_DOCUMENTS = 20
@@ -66,7 +69,7 @@ def status(options: Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(found)
     else:
-        _show(found, screen)
+        _show_status(found, screen)
     return 0
 
 
@@ -86,7 +89,7 @@ def generations(options: Namespace, screen: Screen) -> int:
         mark = "  (current)" if one.current else ""
         mark += f"  (damaged: {one.damage})" if one.damage else ""
         screen.line(
-            f"{one.number:>6}  {one.created or 'at an unknown time'}  {counts}, {in_words(one.size_bytes)}{mark}",
+            f"{one.number:>6}  {one.created or 'at an unknown time'}  {counts}, {size_in_words(one.size_bytes)}{mark}",
             style="bold" if one.current else "",
         )
     return 0
@@ -157,7 +160,7 @@ def _in_force(settings: Settings) -> dict[str, object]:
     return hidden
 
 
-def _show(found: Status, screen: Screen) -> None:
+def _show_status(found: Status, screen: Screen) -> None:
     screen.line(f"Workspace {found.workspace}", style="bold")
     for problem in found.problems:
         screen.line(problem.message, style="red", indent=2)
@@ -194,7 +197,7 @@ def _show(found: Status, screen: Screen) -> None:
     if found.runs:
         screen.line("Last runs", style="bold")
     for run in found.runs:
-        screen.line(f"{run.started}  {run.kind}  {run.state}  {_told(run.summary)}", indent=2)
+        screen.line(f"{run.started}  {run.kind}  {run.state}  {_run_in_words(run.summary)}", indent=2)
 
 
 def _list(name: str, values: list[str]) -> list[tuple[str, str]]:
@@ -204,6 +207,108 @@ def _list(name: str, values: list[str]) -> list[tuple[str, str]]:
     return [(name if place == 0 else "", value) for place, value in enumerate(shown)]
 
 
-def _told(summary: str) -> str:
+def _run_in_words(summary: str) -> str:
     values = json.loads(summary)
     return str(values["error"]) if "error" in values else f"generation {values.get('generation')}"
+
+
+def size_in_words(number: int) -> str:
+    """Bytes as MB or GB."""
+    return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
+
+
+def show_sizes(found: Sizes, caches: Sequence[SidePart], screen: Screen) -> None:
+    """What each part of a workspace takes (`caches`: of a cache folder), what bounds it, what a clean-up frees."""
+    screen.line("On disk", style="bold")
+    rows = [(f"generation {one.number}", _generation_size(one)) for one in found.generations]
+    rows += [(part.name, _part_size(part)) for part in found.side]
+    rows += [(f"{part.name} (cache folder)", _part_size(part)) for part in caches]
+    rows += [
+        ("the file of these", f"{size_in_words(found.side_bytes)}, {size_in_words(found.holes_bytes)} of it empty"),
+        ("left by runs", size_in_words(found.leftover_bytes)),
+        *([("set aside", size_in_words(found.set_aside_bytes))] if found.set_aside_bytes else []),
+        ("all of it", size_in_words(found.total_bytes)),
+        ("`trellis clean`", f"frees about {size_in_words(found.freed_bytes)}"),
+    ]
+    screen.facts(rows, indent=2)
+
+
+def _generation_size(one: GenerationSize) -> str:
+    notes = [word for word, holds in (("current", one.current), ("read now", one.read), ("old", one.goes)) if holds]
+    return ", ".join([size_in_words(one.size_bytes), *notes])
+
+
+def _part_size(part: SidePart) -> str:
+    most = f"{part.most_rows} rows" if part.most_rows else size_in_words(part.most_bytes or 0)
+    return f"{part.rows} rows, {size_in_words(part.size_bytes)} (at most {most})"
+
+
+def clean(options: Namespace, screen: Screen) -> int:
+    """Clean up, and say what it freed. Raises WorkspaceLocked while a run is writing, NoGeneration."""
+    runtime = runtime_of(options)
+    workspace, caches = runtime.workspace, open_caches(runtime.settings, runtime.workspace)
+    places = {workspace.root, runtime.settings.cache_dir or workspace.root}
+    before = sum(map(size_of, places))
+    removed = workspace.clean(options.keep)
+    if options.vectors:
+        workspace.rebuild_vectors()
+    if options.caches:
+        caches.forget_caches()
+    for store in (workspace.side, caches)[: len(places)]:
+        store.compact()
+    freed = max(before - sum(map(size_of, places)), 0)
+    if screen.as_json:
+        screen.json({"removed": removed, "freed_bytes": freed})
+        return 0
+    gone = f"generations {', '.join(map(str, removed))}" if removed else "no generation"
+    screen.line(f"Removed {gone}; freed {size_in_words(freed)}", style="bold green")
+    kept = [f"{one.number}{' (damaged)' if one.damage else ''}" for one in workspace.generations()]
+    screen.line(f"kept: {', '.join(kept)}", indent=2)
+    if aside := workspace.set_aside():
+        screen.line(f"set aside, never published: {', '.join(map(str, aside))}", indent=2, style="yellow")
+    return 0
+
+
+logger = logging.getLogger(__name__)
+
+
+def archive(options: Namespace, screen: Screen) -> int:
+    """Write the archive; an index run may go on meanwhile."""
+    report = write_archive(runtime_of(options).workspace.root, Path(options.file))
+    if screen.as_json:
+        screen.json(report)
+    else:
+        kept = ", ".join(map(str, report.generations))
+        screen.line(f"Generations {kept} are in {report.file}, {size_in_words(report.size_bytes)}", style="bold green")
+    return 0
+
+
+def restore(options: Namespace, screen: Screen) -> int:
+    """Make a workspace of the archive, and its vector indexes anew."""
+    workspace = runtime_of(options).workspace
+    report = read_archive(Path(options.file), workspace.root)
+    for number in report.generations:
+        try:
+            workspace.rebuild_vectors(number)
+        except StorageError as error:
+            logger.warning("Vectors of generation %d will be searched in the database, slower: %s", number, error)
+    if screen.as_json:
+        screen.json(report)
+    else:
+        screen.line(f"Restored {workspace.root} as it was on {report.created}", style="bold green")
+        screen.line(f"generation {report.generation} is current; see `trellis status`", indent=2)
+    return 0
+
+
+def export(options: Namespace, screen: Screen) -> int:
+    """Write the generation into the folder, and say what is there now."""
+    with runtime_of(options).workspace.read(options.as_of) as generation:
+        report = export_to(Path(options.folder), options.format, generation)
+    if screen.as_json:
+        screen.json(report)
+        return 0
+    what = "edges" if report.format == "graphml" else "rows"
+    screen.line(f"Generation {report.generation} is in {report.folder}", style="bold green")
+    screen.facts([(name, f"{rows} {what}") for name, rows in report.files.items()], indent=2)
+    screen.line(f"{MANIFEST} lists the files", indent=2, style="dim")
+    return 0
