@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from flows.asking import answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.memory import recalled
+from flows.query import answer_question
 from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session

@@ -1,4 +1,4 @@
-"""The command `trellis`: which of our commands is wanted, and how does its end reach the shell?
+"""The command `trellis`: it runs what was asked for and brings its end to the shell.
 
 Exit codes: 0 done, 1 some rows of a batch or a model failed, 2 usage, 3 budget reached, 4 locked, 5 failure gate,
 130 interrupted. An error is told on standard error as what happened and what to do; with `--json` also as

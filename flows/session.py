@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
+from flows.indexing.vectors import hashes_of
 from flows.memory import QuestionFeatures
-from flows.naming import hashes_of
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
@@ -19,7 +19,7 @@ from prompts.engine.embedder import Embedder, text_hash
 from prompts.language.names_zh import tagged
 from prompts.language.words import is_han
 from storage.communities import ReportSizes
-from storage.records import Chunk, Document, Relation
+from storage.records import Chunk, Document
 from storage.rooms import Generation
 from tasks.reports.near import Grounds
 from tasks.reports.tree import Tree, tree_of
@@ -29,7 +29,6 @@ from tasks.retrieve.link_vectors import NameVectors
 from tasks.retrieve.search import SearchIndex
 from tasks.retrieve.switches import Switches
 from tasks.traverse.names import Spellings
-from tasks.traverse.paths import shortest_paths
 from tasks.traverse.plan import Graph
 from tasks.traverse.run import Ground
 from tasks.traverse.vocabulary import Vocabulary
@@ -183,14 +182,6 @@ class Session:
             dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents)) if query in vectors else {}
             for query in queries
         ]
-
-    def paths(self, question: str) -> list[list[Relation]]:
-        """The chains of relations between the first two things that a question names."""
-        groups: dict[str, list[str]] = {}
-        for link in self.index.link(question):
-            groups.setdefault(link.text, []).append(self.index.entities[link.entity].id)
-        ends = list(groups.values())
-        return shortest_paths(self.facts, ends[0], ends[1]) if len(ends) > 1 else []
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""

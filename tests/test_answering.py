@@ -9,8 +9,9 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from flows.asking import AskOptions, answer_question, retrieve_passages
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings

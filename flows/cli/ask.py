@@ -11,8 +11,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
-from flows.asking import AskOptions, answer_question, retrieve_passages
 from flows.cli.screen import Screen, error_of, session_of, shorten_errors
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions
 from flows.session import Session
 from flows.usage import in_short
 from prompts.engine.errors import EngineError
@@ -58,10 +59,7 @@ def retrieve(options: Namespace, screen: Screen) -> int:
         if options.questions:
             return run_batch(options.questions, wanted, retrieve_passages, session, screen)
         found = asyncio.run(retrieve_passages(options.question, wanted, session))
-    if screen.as_json:
-        screen.json(found)
-    else:
-        _show_passages(found, screen)
+    screen.result(found, lambda: _show_passages(found, screen))
     return 0
 
 

@@ -19,10 +19,7 @@ SHOWN_THINGS = 10
 def diff(options: Namespace, screen: Screen) -> int:
     """Show the difference; with --json all of it. Raises UnknownGeneration."""
     found = compare(runtime_of(options).workspace, options.before, options.after)
-    if screen.as_json:
-        screen.json(found)
-    else:
-        _show_diff(found, None if options.all else SHOWN_THINGS, screen)
+    screen.result(found, lambda: _show_diff(found, None if options.all else SHOWN_THINGS, screen))
     return 0
 
 
@@ -69,10 +66,7 @@ def forget(options: Namespace, screen: Screen) -> int:
     with screen.progress() as progress:
         runtime = runtime_of(options, progress)
         report = asyncio.run(forget_run(options.documents, runtime, options.keep_history))
-    if screen.as_json:
-        screen.json(report)
-    else:
-        _show_forgotten(report, screen)
+    screen.result(report, lambda: _show_forgotten(report, screen))
     return 0
 
 
@@ -80,10 +74,10 @@ def _undo(options: Namespace, screen: Screen) -> int:
     if options.keep_history:
         raise UsageError("--undo brings no generation back.", "Leave --keep-history out.")
     number = let_in(options.documents, runtime_of(options))
-    if screen.as_json:
-        screen.json({"documents": options.documents, "generation": number})
-    else:
-        screen.line(f"Let in again: {', '.join(options.documents)}. Index their source to bring them back.")
+    screen.result(
+        {"documents": options.documents, "generation": number},
+        lambda: screen.line(f"Let in again: {', '.join(options.documents)}. Index their source to bring them back."),
+    )
     return 0
 
 
@@ -142,10 +136,7 @@ def _retry(options: Namespace, screen: Screen) -> int:
         raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")
     with screen.progress() as progress:
         report = asyncio.run(retry_run(runtime_of(options, progress)))
-    if screen.as_json:
-        screen.json(report)
-    else:
-        _show_retried(report, screen)
+    screen.result(report, lambda: _show_retried(report, screen))
     return FAILED_AGAIN if report.failed else 0
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from flows.cli.screen import Screen
-from flows.operations.doctor import EmbeddingCheck, Examination, ModelCheck, PrefectCheck, WorkspaceCheck, examination
+from flows.operations.doctor import EmbeddingCheck, Examination, PrefectCheck, WorkspaceCheck, examination
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
+from prompts.engine.doctor import Examined
 from prompts.engine.models import OFFLINE
 from prompts.engine.redact import MASK, redacted
 from prompts.engine.step import Step
@@ -29,10 +30,7 @@ def doctor(options: Namespace, screen: Screen) -> int:
     settings = load_settings({"workspace": options.workspace})
     brisk = settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)})
     found = without_keys(asyncio.run(examination(open_runtime(brisk))))
-    if screen.as_json:
-        screen.json(found)
-    else:
-        show(found, screen)
+    screen.result(found, lambda: show(found, screen))
     return 0 if found.ok else 1
 
 
@@ -58,7 +56,7 @@ def show(found: Examination, screen: Screen) -> None:
     screen.line("Everything works." if found.ok else "Something does not work: see above.", style="bold")
 
 
-def _show_models(rows: tuple[ModelCheck, ...], screen: Screen) -> None:
+def _show_models(rows: tuple[Examined, ...], screen: Screen) -> None:
     """A line for each answer that was asked for: roles with one model and one form share it."""
     for _, group in groupby(sorted(rows, key=_answer_of), key=_answer_of):
         same = list(group)
@@ -72,11 +70,11 @@ def _show_models(rows: tuple[ModelCheck, ...], screen: Screen) -> None:
         _tell(row.problem, row.advice, screen)
 
 
-def _answer_of(row: ModelCheck) -> tuple[object, ...]:
+def _answer_of(row: Examined) -> tuple[object, ...]:
     return row.model == OFFLINE, row.model, row.address, row.role == "extract" and row.model != OFFLINE
 
 
-def _form(row: ModelCheck) -> str:
+def _form(row: Examined) -> str:
     if not row.ok and row.structured == "unknown":
         return "structured output unknown"
     if row.role == "extract":

@@ -6,18 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
-from rapidfuzz import process
-
 from flows.cli.screen import Screen, runtime_of
-from flows.operations.edit import EditReport, change, merge, split, undo
+from flows.operations.edit import EditReport, change, merge, named, split, undo
 from flows.runtime import Runtime
-from prompts.language.words import fold_name
 from storage.edits import Edit, Subject
 from storage.errors import UsageError
-from storage.records import Alias, Chunk, Claim, ClaimStatus, Document, Entity, Occurrence, Record, Relation, Scalar
+from storage.records import Chunk, Claim, ClaimStatus, Document, Entity, Occurrence, Record, Relation, Scalar
 from storage.rooms import Generation
-
-NEAREST = 5
 
 
 class KnownAs(Record):
@@ -99,7 +94,7 @@ def look_up(name: str, generation: Generation) -> GraphView:
     """All entities with this name or alias, compared as names are. Raises UsageError, which names the nearest names."""
     entities = generation.graph.entities()
     aliases = generation.graph.aliases()
-    wanted = _named(name, entities, aliases)
+    wanted = named(name, entities, aliases)
     by_id = {entity.id: entity for entity in entities}
     chosen = sorted((by_id[one] for one in wanted), key=lambda entity: (-entity.mentions, entity.id))
     other_names: dict[str, list[KnownAs]] = defaultdict(list)
@@ -108,21 +103,6 @@ def look_up(name: str, generation: Generation) -> GraphView:
             other_names[alias.entity].append(KnownAs(name=alias.name, reason=alias.reason))
     views = tuple(_view(entity, other_names[entity.id], by_id, generation) for entity in chosen)
     return GraphView(name=name, entities=views, generation=generation.number)
-
-
-def _named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> set[str]:
-    names: dict[str, set[str]] = defaultdict(set)
-    shown: dict[str, str] = {}
-    for written, entity in [(one.name, one.id) for one in entities] + [(one.name, one.entity) for one in aliases]:
-        names[fold_name(written)].add(entity)
-        shown.setdefault(fold_name(written), written)
-    found = names.get(fold_name(name))
-    if found:
-        # The name as it was written decides, where things differ in what folding removes ("Agni (film)").
-        return {one.id for one in entities if one.name == name and one.id in found} or found
-    near = process.extract(fold_name(name), list(shown), limit=NEAREST)
-    nearest = ", ".join(shown[key] for key, _, _ in near)
-    raise UsageError(f"The graph knows nothing called {name!r}.", f"Nearest: {nearest}." if nearest else "")
 
 
 def _view(entity: Entity, aliases: Sequence[KnownAs], by_id: dict[str, Entity], generation: Generation) -> EntityView:

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import flows
 from flows.cli.screen import Screen, runtime_of, shorten_errors
-from flows.indexing import IndexOptions
+from flows.index import IndexOptions
+from flows.indexing.earlier_prompts import in_words
 from flows.operations.forecast import forecast
 from flows.operations.history import index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
-from flows.remaking import in_words
 from flows.runtime import Runtime, with_budget
 from flows.settings import load_settings
 from flows.usage import cost_of, in_short
 from prompts.tailoring.values import Tailoring
 from storage.errors import UsageError
-from storage.records import Answer, IndexReport, KeptPrompts, Mode, StepUsage
+from storage.records import Answer, IndexReport, KeptPrompts, Mode, Skipped, StepUsage
 from storage.spending import Budget, Forecast, StepForecast
 
 SHOWN_SKIPPED = 10
@@ -72,31 +72,34 @@ def show_report(report: IndexReport, screen: Screen) -> None:
         screen.line("  The sources hold nothing that can be read.", style="yellow")
     if used := in_short(report.usage):
         screen.line(f"  {used}")
-    for skipped in report.skipped[:SHOWN_SKIPPED]:
-        screen.line(f"  skipped {skipped.path}: {skipped.reason}", style="yellow")
-    if len(report.skipped) > SHOWN_SKIPPED:
-        screen.line(f"  and {len(report.skipped) - SHOWN_SKIPPED} more skipped (--json lists all)", style="yellow")
+    _show_skipped(report.skipped, screen)
     if report.dead_letters:
         screen.line(f"  {report.dead_letters} items failed: see trellis dead-letter", style="yellow")
+
+
+def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
+    for one in skipped[:SHOWN_SKIPPED]:
+        screen.line(f"  skipped {one.path}: {one.reason}", style="yellow")
+    if len(skipped) > SHOWN_SKIPPED:
+        screen.line(f"  and {len(skipped) - SHOWN_SKIPPED} more skipped (--json lists all)", style="yellow")
 
 
 def _plain(options: Namespace, screen: Screen) -> IndexReport:
     with screen.progress() as progress:
         runtime = with_budget(runtime_of(options, progress), _budget(options))
-        wanted = IndexOptions(options.full, options.allow_removals, options.remake)
-        return asyncio.run(index_run(options.sources, wanted, runtime))
+        return asyncio.run(index_run(options.sources, _allowed(options), runtime))
 
 
 def _dry_run(options: Namespace, screen: Screen) -> int:
     with screen.progress() as progress:
         runtime = with_budget(runtime_of(options, progress, reading=True), _budget(options))
-        wanted = IndexOptions(options.full, options.allow_removals, options.remake)
-        found = asyncio.run(forecast(options.sources, wanted, runtime))
-    if screen.as_json:
-        screen.json(found)
-    else:
-        show_plan(found, _budget(options), screen)
+        found = asyncio.run(forecast(options.sources, _allowed(options), runtime))
+    screen.result(found, lambda: show_plan(found, _budget(options), screen))
     return 0
+
+
+def _allowed(options: Namespace) -> IndexOptions:
+    return IndexOptions(options.full, options.allow_removals, options.remake)
 
 
 def _budget(options: Namespace) -> Budget:
@@ -125,10 +128,7 @@ def show_plan(found: Forecast, budget: Budget, screen: Screen) -> None:
     screen.facts([("documents", changes or "none"), ("text", reading), ("models", cost_in_words(found))], indent=2)
     for step in found.steps:
         screen.line(f"{step.step} ({step.model}): {cost_in_words(step)}; output {BASES[step.basis]}", indent=4)
-    for skipped in found.skipped[:SHOWN_SKIPPED]:
-        screen.line(f"  skipped {skipped.path}: {skipped.reason}", style="yellow")
-    if len(found.skipped) > SHOWN_SKIPPED:
-        screen.line(f"  and {len(found.skipped) - SHOWN_SKIPPED} more skipped (--json lists all)", style="yellow")
+    _show_skipped(found.skipped, screen)
     tokens = found.input_tokens + found.output_tokens
     if budget.tokens is not None and tokens > budget.tokens:
         screen.line(f"  {tokens:,} tokens are more than the budget of {budget.tokens:,}", style="yellow")
@@ -235,10 +235,10 @@ def demo(options: Namespace, screen: Screen) -> int:
     if not screen.as_json:
         show_report(report, screen)
     answers = _demo_answers(FAMILIES, _questions(samples), runtime, screen)
-    if screen.as_json:
-        screen.json({"index": report.model_dump(), "answers": [answer.model_dump() for answer in answers]})
-    else:
-        _next(answers, options.workspace, screen)
+    screen.result(
+        {"index": report.model_dump(), "answers": [answer.model_dump() for answer in answers]},
+        lambda: _next(answers, options.workspace, screen),
+    )
     return 0
 
 
@@ -277,7 +277,8 @@ async def _index_samples(corpus: Path, runtime: Runtime) -> IndexReport:
 
 
 async def _demo_answer(question: str, family: Family, runtime: Runtime) -> Answer:
-    from flows.asking import AskOptions, answer_question
+    from flows.query import answer_question
+    from flows.question import AskOptions
     from flows.session import open_session
 
     with open_session(runtime) as session:

@@ -1,10 +1,11 @@
-"""What can be typed after `trellis`? Only argparse is loaded here, so that help and typing errors come at once."""
+"""The parser of all that can be typed after `trellis`. It loads argparse alone: help and typing errors come at once."""
 
 import argparse
 import re
 from typing import Protocol
 
-MODES = "auto (default), direct, naive, ts, hyde, rq, local, global, drift, low, high, hybrid, mix, struct, traverse"
+from flows.modes.registry import AUTO, mode_names
+
 STRUCTURES = "table, graph, algorithm, catalogue, chunk"
 FORMATS = "json, graphml, parquet"
 
@@ -253,7 +254,7 @@ def _question(command: argparse.ArgumentParser) -> None:
         "--questions", metavar="FILE",
         help="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each comes out, in order",
     )  # fmt: skip
-    command.add_argument("--mode", type=_mode, default="auto", metavar="MODE", help=MODES)
+    command.add_argument("--mode", type=_mode, default=AUTO, metavar="MODE", help=_modes(" (default)"))
     command.add_argument("--level", type=_whole, metavar="N", help="of the reports that mode global reads; 0: broadest")
     command.add_argument(
         "--effort",
@@ -296,7 +297,11 @@ def _whole(text: str) -> int:
 
 
 def _mode(text: str) -> str:
-    return _one_of(text, MODES.replace(" (default)", ""))
+    return _one_of(text, _modes())
+
+
+def _modes(mark: str = "") -> str:
+    return ", ".join(f"{name}{mark if name == AUTO else ''}" for name in mode_names())
 
 
 def _structure(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`trellis reports`: what are the documents about, from the broadest groups of entities down to single statements?"""
+"""`trellis reports`: what the documents are about, from the broadest groups of entities down to single statements."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from flows.session import Session
 
+Result = BaseModel | Mapping[str, object] | Sequence[BaseModel]
+
 
 class Screen:
     """Writes the results of one command. Text of documents is never taken for markup, nor wrapped in a pipe."""
@@ -36,7 +38,7 @@ class Screen:
             # A lone surrogate of a broken file name must not stop the output; in JSON its escape is right as it is.
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 
-    def json(self, result: BaseModel | Mapping[str, object] | Sequence[BaseModel]) -> None:
+    def json(self, result: Result) -> None:
         """One result as one line of JSON."""
         if isinstance(result, BaseModel):
             value: object = result.model_dump()
@@ -46,6 +48,13 @@ class Screen:
             value = [one.model_dump() for one in result]
         sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
         sys.stdout.flush()
+
+    def result(self, result: Result, show: Callable[[], object]) -> None:
+        """The result for programs, or for people as `show` writes it."""
+        if self.as_json:
+            self.json(result)
+        else:
+            show()
 
     def exactly(self, text: str) -> None:
         """Text as it is; where a terminal would put its prompt behind it, a line ends it."""

@@ -1,4 +1,4 @@
-"""`trellis serve`: which deployments are served, where are they seen, and how does all of it end?"""
+"""`trellis serve`: the deployments, served until somebody ends it, or registered for the workers of a pool."""
 
 import asyncio
 import os

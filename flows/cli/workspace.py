@@ -66,10 +66,7 @@ def status(options: Namespace, screen: Screen) -> int:
     """Show what is there; an empty workspace says how to begin."""
     runtime = runtime_of(options, reading=True)
     found = _status(runtime)
-    if screen.as_json:
-        screen.json(found)
-    else:
-        _show_status(found, screen)
+    screen.result(found, lambda: _show_status(found, screen))
     return 0
 
 
@@ -100,10 +97,12 @@ def rollback(options: Namespace, screen: Screen) -> int:
     workspace = runtime_of(options).workspace
     before = next((one.number for one in workspace.generations() if one.current), None)
     workspace.rollback(options.generation)
-    if screen.as_json:
-        screen.json({"generation": options.generation, "before": before})
-    else:
-        screen.line(f"Generation {options.generation} is current (it was {before or 'none'}). Later ones are kept.")
+    screen.result(
+        {"generation": options.generation, "before": before},
+        lambda: screen.line(
+            f"Generation {options.generation} is current (it was {before or 'none'}). Later ones are kept."
+        ),
+    )
     return 0
 
 

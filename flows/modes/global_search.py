@@ -6,8 +6,9 @@ select ─ shuffle and pack ─ partial answers ─ the most helpful ─ answer
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.answer import ReduceStep
 from prompts.partial import Partial
 from prompts.rate import Rate
@@ -33,6 +34,7 @@ CHEAP = "reading the reports costs less than rating them"
 LOW = "low effort: what lies near to the question chooses the reports"
 
 
+@mode("global", structure="catalogue")
 async def global_search(question: QuestionContext) -> ModeResult:
     """Points from the reports of a level, or of the branches that are relevant, and from the sentences under them that
     are nearest to the question."""

@@ -6,8 +6,9 @@ retrieve ─ filter ─ route ─ structurize ─ decompose. The mode `struct`, 
 import re
 from collections.abc import Sequence
 
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.decompose import Decompose
 from prompts.filter import Filter
 from prompts.plan_table import PlanTable
@@ -30,6 +31,12 @@ PART_PASSAGES = 8
 # Documents whose tables an unrestricted question is asked of, and so many that a question may name.
 MOST_DOCUMENTS, MOST_NAMED = 8, 64
 MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
+
+
+@mode("struct")
+async def search(question: QuestionContext) -> ModeResult:
+    """The context of passages that a search finds."""
+    return await structured_search(question, await question.search(question.queries, question.depth))
 
 
 async def structured_search(question: QuestionContext, passages: Sequence[Passage]) -> ModeResult:

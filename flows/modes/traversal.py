@@ -1,7 +1,8 @@
 """Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─ tell"""
 
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.engine.models import Models
 from storage.records import RouteDecision
 from tasks.answer import AnswerContext, Note
@@ -16,12 +17,14 @@ from tasks.traverse.tell import TraversalAnswer, refused, tell
 from tasks.traverse.vocabulary import Vocabulary
 
 
-async def traversal(question: QuestionContext, models: Models | None = None) -> ModeResult:
-    """What a walk over the graph finds: tables and paths for a model to write from, or the answer of the walk itself.
+@mode("traverse", structure="graph")
+async def traversal(question: QuestionContext) -> ModeResult:
+    """What a walk over the graph finds: tables and paths for a model to write from, or its own answer."""
+    return await walk(question, question.models)
 
-    `models` None are the question's own.
-    """
-    models = models or question.models
+
+async def walk(question: QuestionContext, models: Models) -> ModeResult:
+    """The same, planned by these models."""
     ground = ground_of(question)
     stated = Stated(ground.facts, question.chunk)
     linked = await link(question.text, ground.graph.spellings)

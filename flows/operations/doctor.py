@@ -13,7 +13,6 @@ import httpx
 from flows.runtime import Runtime, open_embedding
 from prompts.engine.doctor import Examined, examine
 from prompts.engine.errors import EngineError
-from prompts.engine.roles import Role
 from storage.database import SCHEMA_VERSION
 from storage.errors import TrellisError
 from storage.records import Record
@@ -21,21 +20,6 @@ from storage.records import Record
 SENTENCES = {"English": "The bridge opened in 1931.", "Chinese": "这座桥于1931年通车。"}
 PREFECT_WAIT = 5.0  # seconds
 PREFECT_URL = "PREFECT_API_URL"
-
-
-class ModelCheck(Record):
-    """A role's model, asked once. `structured`: what holds its server to a form; "offline" where there is no model."""
-
-    role: Role
-    model: str
-    address: str
-    ok: bool
-    seconds: float
-    input_tokens: int
-    output_tokens: int
-    structured: str
-    problem: str
-    advice: tuple[str, ...]
 
 
 class EmbeddingCheck(Record):
@@ -77,7 +61,7 @@ class Examination(Record):
 
     ok: bool
     offline: bool
-    models: tuple[ModelCheck, ...]
+    models: tuple[Examined, ...]
     embedding: EmbeddingCheck
     workspace: WorkspaceCheck
     prefect: PrefectCheck
@@ -92,7 +76,7 @@ async def examination(runtime: Runtime, environment: Mapping[str, str] | None = 
         asyncio.to_thread(_workspace, runtime),
         _prefect(environ.get(PREFECT_URL, "")),
     )
-    models = tuple(map(_model, rows))
+    models = tuple(rows)
     return Examination(
         ok=all(row.ok for row in models) and embedding.ok and workspace.ok and prefect.ok,
         offline=all(row.structured == "offline" for row in models),
@@ -101,10 +85,6 @@ async def examination(runtime: Runtime, environment: Mapping[str, str] | None = 
         workspace=workspace,
         prefect=prefect,
     )
-
-
-def _model(row: Examined) -> ModelCheck:
-    return ModelCheck.model_validate({name: getattr(row, name) for name in ModelCheck.model_fields})
 
 
 def _embedding(runtime: Runtime) -> EmbeddingCheck:

@@ -4,17 +4,18 @@ Nothing is extracted anew: the graph, its communities and reports follow from wh
 applies the edits too, until they are undone.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from rapidfuzz import process
 
-from flows.deriving import derive
+from flows.index import derive
 from flows.runtime import Runtime
 from prompts.language.words import fold_name
 from storage.edits import Edit, Subject
 from storage.errors import UsageError
-from storage.records import Entity, Record
+from storage.records import Alias, Entity, Record
 from storage.staging import Staging
 from tasks.resolve.keys import name_key
 
@@ -94,27 +95,34 @@ async def _published(changed: Callable[[Staging], Edit], undone: bool, runtime: 
         return EditReport(edit=edit, undone=undone, generation=staging.publish(), entities=entities)
 
 
+def named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> set[str]:
+    """The ids of all things with this name or alias, compared as names are. UsageError, with the nearest, for none.
+
+    The name as it is written decides where things differ in what folding removes ("Agni (film)").
+    """
+    having: dict[str, set[str]] = defaultdict(set)
+    shown: dict[str, str] = {}
+    for written, entity in [(one.name, one.id) for one in entities] + [(one.name, one.entity) for one in aliases]:
+        having[fold_name(written)].add(entity)
+        shown.setdefault(fold_name(written), written)
+    found = having.get(fold_name(name))
+    if found:
+        return {one.id for one in entities if one.name == name} & found or found
+    near = ", ".join(shown[key] for key, _, _ in process.extract(fold_name(name), list(shown), limit=NEAREST))
+    raise UsageError(f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else "")
+
+
 def find(name: str, staging: Staging) -> Entity:
     """The thing with this name, alias or id. Raises UsageError: there is none (nearest names), or several (ids)."""
     entities = {entity.id: entity for entity in staging.graph.entities()}
     if name in entities:
         return entities[name]
-    shown: dict[str, str] = {}
-    having: dict[str, set[str]] = {}
-    named = [(one.name, one.id) for one in entities.values()]
-    for written, entity in named + [(one.name, one.entity) for one in staging.graph.aliases()]:
-        having.setdefault(fold_name(written), set()).add(entity)
-        shown.setdefault(fold_name(written), written)
-    found = having.get(fold_name(name), set())
-    exactly = {entity.id for entity in entities.values() if entity.name == name} & found or found
-    if len(exactly) == 1:
-        return entities[exactly.pop()]
-    if not exactly:
-        near = ", ".join(shown[key] for key, _, _ in process.extract(fold_name(name), list(shown), limit=NEAREST))
-        raise UsageError(f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else "")
-    several = (entities[one] for one in sorted(exactly))
+    found = named(name, list(entities.values()), staging.graph.aliases())
+    if len(found) == 1:
+        return entities[found.pop()]
+    several = (entities[one] for one in sorted(found))
     told = ", ".join(f"{one.id} ({one.name}, {one.kind}, {one.mentions} mentions)" for one in several)
-    raise UsageError(f"{len(exactly)} things are called {name!r}.", f"Name one by its id: {told}.")
+    raise UsageError(f"{len(found)} things are called {name!r}.", f"Name one by its id: {told}.")
 
 
 def _subject(thing: Entity, staging: Staging, without: set[str] | None = None) -> Subject:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from flows.indexing import IndexOptions, build_index
-from flows.indexing_store import carried_over
+from flows.index import IndexOptions, build_index
+from flows.indexing.changes import sync
+from flows.indexing.earlier_prompts import with_earlier_prompts
 from flows.operations.history import written_before
-from flows.remaking import with_earlier_prompts
 from flows.runtime import INDEXING, Runtime
 from prompts.engine.embedder import NoEmbedder
 from prompts.engine.embedding_api import STEP, ApiEmbedder
@@ -76,20 +76,20 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
 
 async def _unpaid(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime, started: float) -> Forecast:
     """The plan where no model is asked: there is nothing to rehearse."""
-    carried = carried_over(await load(sources), options, runtime)
-    new = await chunk(carried.plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
-    changed = {document.id for document in carried.plan.put} | set(carried.plan.removed)
+    changes = sync(await load(sources), options.full, options.allow_removals, runtime)
+    new = await chunk(changes.plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
+    anew = {document.id for document in changes.plan.put} | set(changes.plan.removed)
     try:
         with runtime.workspace.read() as generation:
-            staying = sum(one.document not in changed for one in generation.documents.chunks())
+            staying = sum(one.document not in anew for one in generation.documents.chunks())
     except NoGeneration:
         staying = 0
     unread = [
         one
         for one in new
-        if one.kind == "triples" or extraction_inputs(one, runtime.authors["extract"]) not in carried.extractions
+        if one.kind == "triples" or extraction_inputs(one, runtime.authors["extract"]) not in changes.extractions
     ]
-    plan = _Plan(carried.plan.counts, carried.loaded.skipped, staying + len(new), len(unread))
+    plan = _Plan(changes.plan.counts, changes.loaded.skipped, staying + len(new), len(unread))
     return _told(plan, (), started)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from flows.deriving import derive
-from flows.garbage import rare_collection
+from flows.index import derive
+from flows.indexing.concurrency import relaxed_gc
 from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedder import text_hash
 from prompts.language.segment import sentences
@@ -74,7 +74,7 @@ async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool 
     started = time.monotonic()
     runtime.workspace.recover()
     runtime.workspace.read().close()  # NoGeneration before anything is written
-    with runtime.workspace.write() as staging, rare_collection():
+    with runtime.workspace.write() as staging, relaxed_gc():
         held = _held(documents, runtime)
         chunks = staging.documents.chunks(documents=documents)
         same = _same_text(documents, held, staging)

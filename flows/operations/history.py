@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.operations.forget import ForgetReport, forget
 from flows.operations.retry import RetryReport, retry
 from flows.runtime import Runtime, usage_rows
@@ -34,18 +34,36 @@ async def index_run(sources: Sequence[str | Path], options: IndexOptions, runtim
 
     A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
     """
-    started = _now()
     runtime.workspace.recover(from_nothing=True)
-    async with _failures_remembered("index", started, runtime):
+    async with _remembered("index", runtime) as summary:
         try:
             report = await build_index(sources, options, runtime)
         except BudgetSpent as end:
             raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
+        summary |= {"generation": report.generation, "published": report.published, "seconds": round(report.seconds, 2)}
+        summary["documents"] = report.documents.model_dump()
     if report.published:
         with runtime.workspace.read() as generation:
             runtime.workspace.side.memory.expire(generation.documents.chunk_ids())
-    summary = {"generation": report.generation, "published": report.published, "seconds": round(report.seconds, 2)}
-    _remember(runtime, "index", started, "completed", summary | {"documents": report.documents.model_dump()})
+    return report
+
+
+async def retry_run(runtime: Runtime) -> RetryReport:
+    """`retry`, remembered where there was something to try."""
+    async with _remembered("retry", runtime) as summary:
+        report = await retry(runtime)
+        if report.tried:
+            summary |= {"generation": report.generation, "published": report.published, "succeeded": report.succeeded}
+            summary["seconds"] = round(report.usage.seconds, 2)
+    return report
+
+
+async def forget_run(documents: Sequence[str], runtime: Runtime, keep_history: bool) -> ForgetReport:
+    """`forget`, remembered by how much it removed and not by what."""
+    async with _remembered("forget", runtime) as summary:
+        report = await forget(documents, runtime, keep_history)
+        summary |= {"generation": report.generation, "documents": len(report.documents), "chunks": report.chunks}
+        summary["seconds"] = round(report.usage.seconds, 2)
     return report
 
 
@@ -63,31 +81,12 @@ def written_before(runtime: Runtime) -> dict[str, Written]:
     return found
 
 
-async def retry_run(runtime: Runtime) -> RetryReport:
-    """`retry`, remembered where there was something to try."""
-    started = _now()
-    async with _failures_remembered("retry", started, runtime):
-        report = await retry(runtime)
-    if report.tried:
-        summary = {"generation": report.generation, "published": report.published, "succeeded": report.succeeded}
-        _remember(runtime, "retry", started, "completed", {**summary, "seconds": round(report.usage.seconds, 2)})
-    return report
-
-
-async def forget_run(documents: Sequence[str], runtime: Runtime, keep_history: bool) -> ForgetReport:
-    """`forget`, remembered by how much it removed and not by what."""
-    started = _now()
-    async with _failures_remembered("forget", started, runtime):
-        report = await forget(documents, runtime, keep_history)
-    summary = {"generation": report.generation, "documents": len(report.documents), "chunks": report.chunks}
-    _remember(runtime, "forget", started, "completed", {**summary, "seconds": round(report.usage.seconds, 2)})
-    return report
-
-
 @asynccontextmanager
-async def _failures_remembered(kind: str, started: str, runtime: Runtime) -> AsyncIterator[None]:
+async def _remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
+    """A row in the history: what the block puts into the summary (nothing: no row), or how the block failed."""
+    started, summary = _now(), dict[str, object]()
     try:
-        yield
+        yield summary
     except UsageError:
         raise
     except (TrellisError, EngineError) as error:
@@ -96,6 +95,8 @@ async def _failures_remembered(kind: str, started: str, runtime: Runtime) -> Asy
     except BaseException:  # cancelled, interrupted, or a fault of ours
         _remember_failure(runtime, kind, started, "stopped", {})
         raise
+    if summary:
+        _remember(runtime, kind, started, "completed", summary)
 
 
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:

@@ -7,10 +7,10 @@ reports and decisions that a model refused. What succeeds is published.
 import time
 from collections.abc import Sequence
 
-from flows.deriving import derive
-from flows.extracting import Work, extract_all
-from flows.garbage import rare_collection
-from flows.remaking import author_of
+from flows.index import derive
+from flows.indexing.concurrency import relaxed_gc
+from flows.indexing.earlier_prompts import author_of
+from flows.indexing.extraction import Work, extract_all
 from flows.runners.runner import open_runner
 from flows.runtime import Runtime, usage_of
 from storage.records import DeadLetter, Record, Usage
@@ -61,7 +61,7 @@ async def retry(runtime: Runtime) -> RetryReport:
     started = time.monotonic()
     runtime.workspace.recover()
     runtime.workspace.read().close()  # NoGeneration before anything is written
-    with runtime.workspace.write() as staging, rare_collection():
+    with runtime.workspace.write() as staging, relaxed_gc():
         before = letters_of(staging)
         tried = [one for one in before if not one.needs_source]
         succeeded = 0

@@ -8,7 +8,7 @@ import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells
 # isort: split
 from prefect.events import emit_event
 
-from flows.orchestration.index_page import Seen
+from flows.orchestration.index_page import RunOutcome
 
 EVENT = "trellis.index.published"
 
@@ -20,9 +20,9 @@ def resource_of(workspace: Path) -> dict[str, str]:
     return {"prefect.resource.id": f"trellis.workspace.{slug}", "prefect.resource.name": path}
 
 
-def announce(seen: Seen, workspace: Path) -> None:
+def announce(outcome: RunOutcome, workspace: Path) -> None:
     """Say that the generation of a run was published, with its counts. Not for runs that found nothing to do."""
-    report = seen.report
+    report = outcome.report
     emit_event(
         event=EVENT,
         resource=resource_of(workspace),

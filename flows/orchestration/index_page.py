@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from flows.indexing.earlier_prompts import in_words as kept_in_words
 from flows.orchestration.artifacts import markdown_table, plain, short
-from flows.remaking import in_words as kept_in_words
 from flows.runtime import Runtime
 from flows.usage import ledger
 from storage.errors import NoGeneration
@@ -27,7 +27,7 @@ class Theme(Record):
     members: int
 
 
-class Seen(Record):
+class RunOutcome(Record):
     """What an index run left to look at. `themes` are the largest of the top level, largest first."""
 
     report: IndexReport
@@ -46,12 +46,12 @@ def documents_now(runtime: Runtime) -> dict[str, str]:
         return {}
 
 
-def look(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> Seen:
+def outcome_of(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> RunOutcome:
     """Read from the generation that the run left; `before` are the documents that were there when it began."""
     with runtime.workspace.read(report.generation) as generation:
         letters = tuple(generation.extractions.dead_letters()) if report.dead_letters else ()
         if not report.published:
-            return Seen(report=report, sources=tuple(sources), letters=letters)
+            return RunOutcome(report=report, sources=tuple(sources), letters=letters)
         sizes = {community.id: len(community.members) for community in generation.communities.communities(0)}
         reports = generation.communities.reports(0)
         after = generation.documents.hashes()
@@ -59,7 +59,7 @@ def look(report: IndexReport, sources: Sequence[str], before: Mapping[str, str],
         (Theme(report=one, members=sizes[one.community]) for one in reports),
         key=lambda theme: (-theme.members, -theme.report.rating, theme.report.community),
     )
-    return Seen(
+    return RunOutcome(
         report=report, sources=tuple(sources), changes=changes(before, after), letters=letters,
         themes=tuple(themes[:SHOWN_REPORTS]),
     )  # fmt: skip
@@ -86,18 +86,18 @@ def in_words(report: IndexReport) -> str:
     )
 
 
-def summary(seen: Seen, used: Sequence[UsageRow], reports_at: str | None = None) -> str:
+def summary(outcome: RunOutcome, used: Sequence[UsageRow], reports_at: str | None = None) -> str:
     """The page in Markdown; `reports_at` is the address of the page with the reports."""
-    report = seen.report
+    report = outcome.report
     parts = [
         f"# Generation {report.generation}",
         in_words(report),
         *([kept_in_words(report.kept_prompts)] if report.kept_prompts else []),
-        f"Sources: {plain(', '.join(seen.sources))}",
-        *_changes(seen.changes),
-        *_letters(seen.letters),
+        f"Sources: {plain(', '.join(outcome.sources))}",
+        *_changes(outcome.changes),
+        *_letters(outcome.letters),
         *_skipped(report),
-        *_themes(seen.themes, reports_at),
+        *_themes(outcome.themes, reports_at),
         ledger(used),
     ]
     return "\n\n".join(parts)

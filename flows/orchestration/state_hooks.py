@@ -32,7 +32,7 @@ class Hooks(TypedDict):
     on_cancellation: list[FlowStateHook[..., Any]]
 
 
-def told_by(name: str) -> Hooks:
+def end_hooks(name: str) -> Hooks:
     """The hooks of the flow `name`, which emits `trellis.NAME.failed`, `.crashed` or `.cancelled`."""
 
     def early_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What is sent to a worker, what does it do there, and what comes back?
+"""Jobs: what is sent to a worker, what it does there, and what comes back.
 
 A job is plain values and can be pickled: the settings (with their secrets: they travel in no other way), the records to
 work on, and which machine and files the run has. A worker process opens models and embedder once and keeps them.

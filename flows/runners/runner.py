@@ -1,4 +1,4 @@
-"""Where do the batches of an index run go: this process, processes beside it, Dask or Ray?
+"""Runners: where the batches of an index run go (this process, processes beside it, Dask or Ray).
 
 Whatever the runner, the same records come back: ids are content hashes, and batches are independent of each other.
 """

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions
+from flows.index import IndexOptions
 from flows.modes.local_search import local_search
 from flows.operations.history import index_run
-from flows.question import QuestionContext
+from flows.query import answer_question
+from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings

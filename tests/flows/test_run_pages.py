@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flows.orchestration.answer_page import Fact, Walked, page, picture
 from flows.orchestration.artifacts import label, plain
-from flows.orchestration.index_page import Seen, Theme, changes, reports_page, summary
+from flows.orchestration.index_page import RunOutcome, Theme, changes, reports_page, summary
 from storage.meta import UsageRow
 from storage.records import (
     Answer,
@@ -102,27 +102,29 @@ def same(name: str, text: str) -> None:
 
 
 def test_the_page_of_an_index_run() -> None:
-    seen = Seen(
+    outcome = RunOutcome(
         report=index_report(), sources=("notes", "a*b.md"),
         changes=changes({"old": "1", "bridge": "2", "same": "3"}, {"bridge": "4", "new|er": "5", "same": "3"}),
         letters=(DeadLetter(item="chk_9", step="extract", error="429 from the model.", remedy="Run again later."),),
         themes=(Theme(report=REPORT, members=12),),
     )  # fmt: skip
-    same("shown_index_summary.md", summary(seen, USED, "../artifact/1"))
-    same("shown_index_reports.md", reports_page(seen.themes))
+    same("shown_index_summary.md", summary(outcome, USED, "../artifact/1"))
+    same("shown_index_reports.md", reports_page(outcome.themes))
 
 
 def test_the_page_of_a_run_that_found_nothing_to_do_says_so_and_no_more() -> None:
     counts = DocumentCounts(unchanged=3)
     report = index_report(published=False, documents=counts, skipped=(), dead_letters=0)
-    text = summary(Seen(report=report, sources=("notes",)), [])
+    text = summary(RunOutcome(report=report, sources=("notes",)), [])
     assert "Nothing has changed: generation 7 stays, with 3 documents." in text
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Models"]
 
 
 def test_long_lists_are_cut_and_counted() -> None:
-    seen = Seen(report=index_report(skipped=()), sources=("s",), changes=changes({}, {f"d{n}": "1" for n in range(70)}))
-    text = summary(seen, [])
+    outcome = RunOutcome(
+        report=index_report(skipped=()), sources=("s",), changes=changes({}, {f"d{n}": "1" for n in range(70)})
+    )
+    text = summary(outcome, [])
     assert text.count("| added |") == 50
     assert "and 20 more" in text
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runners.channels import RunnerFailed
 from flows.runners.runner import shared_out
 from flows.runtime import Runtime, open_runtime

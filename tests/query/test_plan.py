@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flows.modes.global_search import result_of
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.modes.structured_search import structured_search
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.decompose import Decompose
 from prompts.direct import Direct
 from prompts.hypothesize import Hypothesize
@@ -31,6 +32,7 @@ from tasks.partial import Shown, partial_answers, text_of, with_sentences
 from tasks.retrieve.search import retrieve
 
 
+@mode("naive", structure="chunk")
 async def naive(question: QuestionContext) -> ModeResult:
     """The nearest passages as they are found: no graph, no filter. A structure that the caller asks for is made."""
     passages = await question.search(question.queries, question.depth, graph=False)
@@ -39,6 +41,7 @@ async def naive(question: QuestionContext) -> ModeResult:
     return _of_passages(question, passages)
 
 
+@mode("hyde", structure="chunk")
 async def hyde(question: QuestionContext) -> ModeResult:
     """The passages nearest to a hypothetical one. Raises SettingsError where there is no model to write it."""
     _need_model("hyde", question.models.is_offline("rewrite"))
@@ -53,6 +56,7 @@ async def hyde(question: QuestionContext) -> ModeResult:
     return _of_passages(question, passages)
 
 
+@mode("rq", structure="chunk")
 async def rewritten(question: QuestionContext) -> ModeResult:
     """The passages for the rewritten question, its search queries and its parts, without the graph."""
     parts = await decompose(question.text, [], question.plain, Decompose(question.models))
@@ -60,6 +64,7 @@ async def rewritten(question: QuestionContext) -> ModeResult:
     return _of_passages(question, await question.search(wanted, question.depth, graph=False))
 
 
+@mode("ts", structure="catalogue")
 async def source_texts(question: QuestionContext) -> ModeResult:
     """Map and reduce over all texts that the question may look into: it reads everything, and costs as much."""
     only = question.options.documents
@@ -78,6 +83,7 @@ async def source_texts(question: QuestionContext) -> ModeResult:
     return result_of(question, points, shown, gist, f"{len(chunks)} passages read")
 
 
+@mode("direct", structure="chunk")
 async def direct(question: QuestionContext) -> ModeResult:
     """The model's own answer: `ungrounded`, without any citation. Raises SettingsError where there is no model."""
     _need_model("direct", question.models.is_offline("answer"))

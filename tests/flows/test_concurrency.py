@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from flows.side_by_side import beside, side_by_side
+from flows.indexing.concurrency import background_task, side_by_side
 
 
 class Works:
@@ -70,12 +70,12 @@ async def test_what_goes_on_beside_is_awaited_or_ended_with_the_block() -> None:
     async def work(number: int) -> None:
         await works.one(number)
 
-    async with beside(work(0)):
+    async with background_task(work(0)):
         works.gates[0].set()
     assert works.ended == [0]
 
     async def broken() -> None:
-        async with beside(work(1)):
+        async with background_task(work(1)):
             await asyncio.sleep(0)
             raise KeyError
 
@@ -89,5 +89,5 @@ async def test_an_error_beside_is_raised() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        async with beside(fails()):
+        async with background_task(fails()):
             await asyncio.sleep(0)
