@@ -21,7 +21,7 @@ from flows.session import Session, open_session
 from flows.settings import Settings
 from prompts.language.words import fold_name
 from prompts.offline.filter import FLOOR, odds_of
-from tasks.filter_signs import shares
+from tasks.filter import shares
 from tasks.retrieve.search import retrieve
 
 MEASURED = ("2wiki_780", "hotpot_train100", "musique_train100")

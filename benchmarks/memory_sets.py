@@ -22,7 +22,7 @@ from flows.settings import load_settings
 from prompts.engine.meter import Meter
 from prompts.rewrite import Rewrite
 from storage.memory import MemoryEntry
-from tasks.alike import keys
+from tasks.question_similarity import keys
 from tasks.rewrite import rewrite
 
 OWN = Path(__file__).parent

@@ -10,7 +10,7 @@ from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session
 from storage.records import Mode, Record
-from tasks.retrieve.sets import fused
+from tasks.retrieve.passage_sets import fused
 
 
 class Quality(Record):

@@ -26,7 +26,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
 from storage.records import Mode, Record
-from tasks.retrieve.switches import Switches
+from tasks.retrieve.passage_sets import Switches
 
 
 class Cost(Record):

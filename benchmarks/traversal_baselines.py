@@ -37,9 +37,9 @@ from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.traverse import Hop
 from storage.records import Record
-from tasks.traverse.bfs import around
 from tasks.traverse.cues import cues_in
 from tasks.traverse.meta_path import step_score
+from tasks.traverse.run import around
 
 STEPS, FIRST, MOST_HOPS, WORDED = 2, 8, 3, 0.5
 

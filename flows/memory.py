@@ -14,17 +14,17 @@ from storage.memory import MemoryEntry
 from storage.record import content_id
 from storage.records import Passage
 from storage.vectors import VectorReader
-from tasks.alike import Mention, Question, keys, taken_apart
 from tasks.answer import Answered
 from tasks.calibration import DEFAULT, Scale, of_characters, of_cosines, of_words
+from tasks.question_similarity import Mention, Question, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.names import Spellings
 from tasks.trigger import Likeness, Recall, check_trigger, overlap
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
-    from flows.modes.result import ModeResult
     from flows.question import QuestionContext
+    from flows.response import ModeResult
 
 MOST_TEXTS = 20_000
 SAMPLE = 300  # passages, for the scale of an embedder that is not known

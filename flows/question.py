@@ -21,7 +21,7 @@ from storage.errors import NothingMatches
 from storage.records import Chunk, Document, Effort, Mode, Passage, StructureType
 from tasks.answer import AnswerOptions
 from tasks.evidence import Pool, pool_of
-from tasks.filter_signs import shares
+from tasks.filter import shares
 from tasks.partial import Library
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages

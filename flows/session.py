@@ -25,9 +25,9 @@ from tasks.reports.near import Grounds
 from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels, keyed_text
-from tasks.retrieve.link_vectors import NameVectors
+from tasks.retrieve.link import NameVectors
+from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex
-from tasks.retrieve.switches import Switches
 from tasks.traverse.names import Spellings
 from tasks.traverse.plan import Graph
 from tasks.traverse.run import Ground

@@ -19,7 +19,7 @@ from prompts.engine.embedder import Floats
 from prompts.engine.meter import Meter
 from storage.memory import MemoryEntry
 from storage.records import Answer
-from tasks.alike import Question, keys, taken_apart
+from tasks.question_similarity import Question, keys, taken_apart
 from tasks.trigger import Likeness, check_trigger, overlap
 
 TELLERS = ("almanac", "gazette", "ledger")

@@ -20,8 +20,7 @@ from storage.staging import Staging
 from tasks.communities import detect_communities
 from tasks.dedupe import Before, Graph, dedupe
 from tasks.partition import Followed, follow
-from tasks.renewal import standing
-from tasks.report import Evidence, Reported, of_their_own, report
+from tasks.report import Evidence, Reported, of_their_own, report, still_valid_reports
 from tasks.summarize import Described, Known, summarize
 
 
@@ -161,7 +160,7 @@ async def report_touched(change: GraphChange, followed: Followed, staging: Stagi
     earlier = {*followed.outdated, *(one.id for one in same)}
     reports = {one.community: one for one in stored.reports_of(earlier)}
     lost = change.lost | change.gone
-    still_valid = standing(concerned, reports, followed, lost, change.gained, settings.report_drift)
+    still_valid = still_valid_reports(concerned, reports, followed, lost, change.gained, settings.report_drift)
     below = _below(earlier, followed, concerned, staging)
     upheld = [*still_valid, *stored.reports_of([one.id for one in below])]
     reported = await _written([*concerned, *below], upheld, list(reports.values()), staging, runtime)

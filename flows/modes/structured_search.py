@@ -22,10 +22,8 @@ from tasks.decompose import PartAnswer, answer_parts, decompose
 from tasks.filter import FilterResult, filter_passages
 from tasks.route import choose_structure, core_content, is_tabular
 from tasks.sources import Source, merged, number_of, packed
-from tasks.structurize.step import Structured, shown_of, structurize
-from tasks.structurize.told import structure_note
-from tasks.tables.step import answer_from_tables
-from tasks.tables.told import cell_sources, stated_by, table_notes
+from tasks.structurize import Structured, shown_of, structure_note, structurize
+from tasks.tables.step import answer_from_tables, cell_sources, stated_by, table_notes
 
 PART_PASSAGES = 8
 # Documents whose tables an unrestricted question is asked of, and so many that a question may name.

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from prompts.engine.calls import rough_tokens
 from prompts.language.concepts import concept_terms
-from tasks.portions import portions
+from tasks.batching import portions
 
 T = TypeVar("T")
 PACK_TOKENS = 3_000  # of reports in one call

@@ -22,11 +22,10 @@ from dataclasses import dataclass
 from prompts.language.names_zh import is_generic
 from prompts.resolve import Decided, Pair, decide
 from storage.records import Found
-from tasks.resolve.alike import OpenPair, join_forms, open_pairs
+from tasks.resolve.alike import OpenPair, Shortened, join_forms, open_pairs
 from tasks.resolve.homonyms import Homonyms
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
 from tasks.resolve.reading import Read, read
-from tasks.resolve.shortened import Shortened
 
 _ABBREVIATION = 5  # letters at most
 

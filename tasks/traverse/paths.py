@@ -5,8 +5,7 @@ from itertools import islice, pairwise
 from typing import get_args
 
 from storage.records import Relation
-from tasks.retrieve.facts import GraphFacts
-from tasks.traverse.ways import Direction, Ways
+from tasks.retrieve.facts import Direction, GraphFacts, Ways
 
 K = 3
 

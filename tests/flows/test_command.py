@@ -67,8 +67,8 @@ def test_asking_does_not_load_prefect(indexed: Path) -> None:
 
 def test_the_parser_knows_the_modes_and_structures_of_the_records() -> None:
     assert f"--mode MODE           {', '.join(mode_names())[:20]}" in run("ask", "--help").stdout
-    loaded = {name for name in mode_names() if name != AUTO and find_mode(name)}
-    assert loaded | {AUTO} == set(mode_names())
+    for name in mode_names():
+        assert name == AUTO or callable(find_mode(name).run)
     assert STRUCTURES.split(", ") == list(get_args(StructureType))
 
 

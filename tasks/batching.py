@@ -1,13 +1,27 @@
-"""How is work done side by side, so that nothing goes on, and costs, after one part has failed?"""
+"""Batching: what goes together into one call, and calls side by side of which none goes on after one has failed."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import TypeVar
+
+
+def portions(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """The places of the sizes, in order, in portions of at most `most` together; a larger one is alone."""
+    found: list[list[int]] = []
+    room = 0
+    for place, size in enumerate(sizes):
+        if not found or size > room:
+            found.append([])
+            room = most
+        found[-1].append(place)
+        room -= size
+    return found
+
 
 T = TypeVar("T")
 
 
-async def together(work: Iterable[Coroutine[object, object, T]]) -> list[T]:
+async def gather_or_cancel(work: Iterable[Coroutine[object, object, T]]) -> list[T]:
     """What each gives, in order. The first error is raised as it is, after the others were cancelled."""
     tasks: list[asyncio.Task[T]] = []
     try:

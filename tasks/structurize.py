@@ -16,10 +16,11 @@ from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
 from storage.records import DocumentStructure, StructureType
+from tasks.answer import Note
+from tasks.batching import gather_or_cancel, portions
 from tasks.evidence import Pool
-from tasks.portions import portions
+from tasks.sources import Source, number_of
 from tasks.step import step
-from tasks.together import together
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
 EXACT = "rows and numbered steps are structured as they stand"
@@ -86,7 +87,7 @@ async def _by_model(
     if builder.structure == "table" and len(packed) > 1:
         wanted = await _columns(question, read, schemer)
     found: dict[str, Built] = {}
-    for answer in await together(builder.run(batch, wanted) for batch in packed):
+    for answer in await gather_or_cancel(builder.run(batch, wanted) for batch in packed):
         for one in answer:
             found[one.document] = _joined(found[one.document], one) if one.document in found else one
     unread = {pieces[0].document: _unread(pieces) for pieces in documents if pieces[0].document not in found}
@@ -154,3 +155,28 @@ def _unread(pieces: Sequence[Evidence]) -> Built:
     return Built(
         pieces[0].document, pieces[0].title, f"{pieces[0].title}: {NOT_FOUND} (not read: the limit is reached)", ()
     )
+
+
+LABELS = {
+    "table": "Table made of the documents",
+    "graph": "Relations stated in the documents",
+    "algorithm": "Steps made of the documents",
+    "catalogue": "Catalogue made of the documents",
+}
+
+
+def structure_note(structured: Structured, sources: Sequence[Source]) -> list[Note]:
+    """One note a document that gave elements; nothing for what the sources are already: plain chunks, and what rules
+    made of them."""
+    if structured.type not in LABELS or not structured.by_model:
+        return []
+    notes = []
+    for one in structured.built:
+        if not one.elements:
+            continue
+        places = [structured.pool.places[element.number] for element in one.elements]
+        numbers = {number_of(sources, place.document, place.start, place.end) for place in places} - {None}
+        shown = "".join(f"[{number}]" for number in sorted(filter(None, numbers)))
+        label = f"{LABELS[structured.type]}: {one.title} {shown}".strip()
+        notes.append(Note(label, rendered(structured.type, one.elements)))
+    return notes
