@@ -21,7 +21,7 @@ from prompts.language.words import is_han
 from storage.communities import ReportSizes
 from storage.records import Chunk, Document
 from storage.rooms import Generation
-from tasks.reports.near import Grounds
+from tasks.reports.near import CommunityChunkIndex
 from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels, keyed_text
@@ -30,7 +30,7 @@ from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.names import Spellings
 from tasks.traverse.plan import Graph
-from tasks.traverse.run import Ground
+from tasks.traverse.run import TraversalGraph
 from tasks.traverse.vocabulary import Vocabulary
 
 DENSE_DEPTH = 50
@@ -75,11 +75,11 @@ class Session:
         return GraphFacts(graph.entities(), graph.relations(), graph.occurrences("relation"))
 
     @cached_property
-    def ground(self) -> Ground:
+    def traversal_graph(self) -> TraversalGraph:
         """The relations as a graph that plans are run on."""
         index, facts = self.index, self.facts
         spellings = Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
-        return Ground(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
+        return TraversalGraph(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
 
     @cached_property
     def triples_alone(self) -> frozenset[str]:
@@ -114,9 +114,9 @@ class Session:
         return tree_of(rooms.communities(), rooms.reports())
 
     @cached_property
-    def grounds(self) -> Grounds:
+    def community_chunks(self) -> CommunityChunkIndex:
         """Which chunks the community of each report stands in."""
-        return Grounds(self.reports, self.generation.graph.entity_chunk_pairs())
+        return CommunityChunkIndex(self.reports, self.generation.graph.entity_chunk_pairs())
 
     @cached_property
     def report_sizes(self) -> ReportSizes:
@@ -195,7 +195,7 @@ class Session:
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
-        _ = self.index, self.ground
+        _ = self.index, self.traversal_graph
         self.index.link("a name that nothing bears")
         if any(is_han(chunk.text) for chunk in self.index.chunks):
             tagged("预备")

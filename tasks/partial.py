@@ -11,7 +11,7 @@ from prompts.reading.gist import Gist
 from storage.records import Chunk, Document, Finding, Report
 from tasks.batching import gather_or_cancel
 from tasks.evidence import Place, Pool, pool_of
-from tasks.reports.near import Grounds, Sentence
+from tasks.reports.near import CommunityChunkIndex, Sentence
 from tasks.reports.pack import Point, filled, packed, shuffled
 from tasks.step import step
 
@@ -86,7 +86,7 @@ def read_tokens(report: Report) -> int:
     return rough_tokens(f"{report.title} {report.summary} {said}")
 
 
-def joined(shown: Shown, sentences: Sequence[Sentence], grounds: Grounds) -> Shown:
+def joined(shown: Shown, sentences: Sequence[Sentence], grounds: CommunityChunkIndex) -> Shown:
     """With the sentences near to the question among the findings of the report whose community they speak of; those of
     no such report, and those that stand there already, are left out."""
     known = {(place.document, place.start, place.end) for place in shown.pool.places}

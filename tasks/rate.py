@@ -10,7 +10,7 @@ from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
 from storage.records import Report
 from tasks.batching import gather_or_cancel, portions
-from tasks.reports.near import Grounds, Near
+from tasks.reports.near import CommunityChunkIndex, Near
 from tasks.reports.tree import Tree
 from tasks.step import step
 
@@ -19,7 +19,7 @@ REPORTS_A_CALL = 60
 PER_REPORT = 30  # its number, and its reason and rating in the answer
 
 
-def rated_free(tree: Tree, near: Near, grounds: Grounds) -> dict[str, float]:
+def rated_free(tree: Tree, near: Near, grounds: CommunityChunkIndex) -> dict[str, float]:
     """A rating (0-1) of every report, by community, without a model: what lies near to the question in its community,
     and its words; where the question asks about everything, how much it counts in the collection."""
     if not near.gist.asked:

@@ -83,7 +83,9 @@ def with_unchanged(plan: SyncPlan, more: int) -> SyncPlan:
     return plan.model_copy(update={"counts": counts})
 
 
-def keep_out(loaded: Loaded, forgotten: Collection[str], texts: Mapping[str, str], known: Collection[str]) -> Loaded:
+def exclude_forgotten(
+    loaded: Loaded, forgotten: Collection[str], texts: Mapping[str, str], known: Collection[str]
+) -> Loaded:
     """What was read without what was forgotten, which is reported as skipped.
 
     Kept out are the ids in `forgotten`, and new ids (not in `known`) with one of the `texts`: a document that was

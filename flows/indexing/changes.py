@@ -23,8 +23,8 @@ from tasks.chunk import chunk
 from tasks.load.sources import Loaded
 from tasks.sync import (
     SyncPlan,
+    exclude_forgotten,
     holds,
-    keep_out,
     plan_sync,
     touched,
     unchanged_documents,
@@ -82,7 +82,9 @@ def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> 
     with generation:
         known, forgotten = generation.documents.parts(), generation.documents.forgotten()
         loaded = with_gone_inside(loaded, known)
-        loaded = keep_out(loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known})
+        loaded = exclude_forgotten(
+            loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known}
+        )
         same = frozenset[str]() if full else unchanged_documents(loaded, known)
         rest = loaded.model_copy(update={"parts": tuple(part for part in loaded.parts if part.document not in same)})
         mine = touched(loaded, known) - same

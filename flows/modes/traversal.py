@@ -11,7 +11,7 @@ from tasks.traverse.context import Stated, entity_table, path_list, relation_tab
 from tasks.traverse.names import link
 from tasks.traverse.plan import Graph
 from tasks.traverse.results import Chain, Found, Problem
-from tasks.traverse.run import Ground
+from tasks.traverse.run import TraversalGraph
 from tasks.traverse.steps import plan, planner_of, traverse
 from tasks.traverse.tell import TraversalAnswer, refused, tell
 from tasks.traverse.vocabulary import Vocabulary
@@ -61,21 +61,21 @@ async def walk(question: QuestionContext, models: Models) -> ModeResult:
 
 def is_imported(question: QuestionContext) -> bool:
     """Whether the graph has all that the question names from imported triples alone; all of it, if nothing is named."""
-    alone, graph = question.session.triples_alone, question.session.ground.graph
+    alone, graph = question.session.triples_alone, question.session.traversal_graph.graph
     named = graph.spellings.named(question.text) if alone else []
     if not named:
         return bool(alone) and len(alone) == len(graph.facts.entities)
     return all(alone.issuperset(one.entities) for one in named if not one.doubtful)
 
 
-def ground_of(question: QuestionContext) -> Ground:
+def ground_of(question: QuestionContext) -> TraversalGraph:
     """The session's graph, or what of it the documents state that the question may look into."""
-    ground, only = question.session.ground, question.options.documents
+    ground, only = question.session.traversal_graph, question.options.documents
     if only is None:
         return ground
     kept = frozenset(only)
     facts = ground.facts.stated_in(chunk.id for chunk in question.session.index.chunks if chunk.document in kept)
-    return Ground(Graph(facts, Vocabulary(facts.relations.values()), ground.graph.spellings), ground.tables)
+    return TraversalGraph(Graph(facts, Vocabulary(facts.relations.values()), ground.graph.spellings), ground.tables)
 
 
 def in_formats(chains: tuple[Chain, ...], stated: Stated) -> list[Note]:

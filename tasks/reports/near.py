@@ -52,7 +52,7 @@ class Sentence(NamedTuple):
     place: Place
 
 
-class Grounds:
+class CommunityChunkIndex:
     """Which chunks does each community stand in? The share of what a chunk names, rare names counting more."""
 
     def __init__(self, tree: Tree, pairs: EntityChunkPairs) -> None:

@@ -19,7 +19,7 @@ WIDE = 6  # results of a step that are described or connected further
 
 
 @dataclass(frozen=True)
-class Ground:
+class TraversalGraph:
     """What plans run on."""
 
     graph: Graph
@@ -30,7 +30,7 @@ class Ground:
         return self.graph.facts
 
 
-async def run_plan(steps: Sequence[CheckedStep], ground: Ground) -> list[Outcome]:
+async def run_plan(steps: Sequence[CheckedStep], ground: TraversalGraph) -> list[Outcome]:
     """What each step found, in their order; the last one is the answer.
 
     A step that needs one without a result has that one's Problem.
@@ -46,7 +46,7 @@ async def run_plan(steps: Sequence[CheckedStep], ground: Ground) -> list[Outcome
     return [done[number] for number in range(1, len(steps) + 1)]
 
 
-def run_step(step: CheckedStep, done: Mapping[int, Outcome], ground: Ground) -> Outcome:
+def run_step(step: CheckedStep, done: Mapping[int, Outcome], ground: TraversalGraph) -> Outcome:
     """What one step finds."""
     missing = next((done[n] for n in sorted(step.needs) if isinstance(done[n], Problem)), None)
     if missing is not None and not (step.operator == "difference" and step.sources[0].step not in _failed(done)):
@@ -64,7 +64,7 @@ def _of_results(step: CheckedStep, results: Sequence[Found], tables: TraversalRe
     return found if found.entities else Problem("no path", f"the results {none}.")
 
 
-def _walked(step: CheckedStep, done: Mapping[int, Outcome], ground: Ground) -> Outcome:
+def _walked(step: CheckedStep, done: Mapping[int, Outcome], ground: TraversalGraph) -> Outcome:
     facts = ground.facts
     sources = _entities(step.sources, done, step, facts)
     match step.operator:
@@ -112,7 +112,7 @@ def _described(sources: Sequence[str], facts: GraphFacts) -> Outcome:
     return Found(entities=tuple(chosen), chains=tuple((one,) for one in relations.values()))
 
 
-def _followed(step: CheckedStep, sources: Sequence[str], ground: Ground) -> Outcome:
+def _followed(step: CheckedStep, sources: Sequence[str], ground: TraversalGraph) -> Outcome:
     walked = follow(ground.facts, sources, step.hops)
     chains = chains_of(walked, sources, step.hops)
     if chains:
@@ -130,7 +130,7 @@ def no_such_way(here: Sequence[str], relation: str, graph: Graph) -> Problem:
     return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(ways)[:WIDE])
 
 
-def _tied(step: CheckedStep, sources: Sequence[str], done: Mapping[int, Outcome], ground: Ground) -> Outcome:
+def _tied(step: CheckedStep, sources: Sequence[str], done: Mapping[int, Outcome], ground: TraversalGraph) -> Outcome:
     facts = ground.facts
     sources, targets = sources[:WIDE], _entities(step.targets, done, step, facts)[:WIDE]
     if step.operator == "check":

@@ -177,7 +177,7 @@ async def test_without_reports_nothing_is_said(tmp_path: Path) -> None:
 
 async def test_a_passage_belongs_to_the_reports_whose_members_it_names(offline: Runtime) -> None:
     with open_session(offline) as session:
-        tree, grounds = session.reports, session.grounds
+        tree, grounds = session.reports, session.community_chunks
         names = {entity.id: entity.name for entity in session.index.entities}
         told = 0
         for chunk in session.index.chunks:
