@@ -39,7 +39,7 @@ def test_many_threads_may_ask_at_once(indexed: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: ask(QUESTION, workspace=indexed).answer, range(16)))
     assert len(set(answers)) == 1
-    assert sum(thread.name == "trellis-ask" for thread in threading.enumerate()) == 1
+    assert sum(thread.name == "trellis-loop" for thread in threading.enumerate()) == 1
 
 
 def test_documents_restrict_the_evidence(indexed: Path) -> None:
