@@ -15,14 +15,19 @@ from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.earlier_prompts import in_words as kept_in_words
 from flows.modes.registry import mode_names
 from flows.operations.history import index_run
-from flows.orchestration.answer_page import in_words as answer_in_words
-from flows.orchestration.answer_page import page, walked
 from flows.orchestration.artifacts import Page, Progress, Table, plain, put, short
-from flows.orchestration.events import announce
-from flows.orchestration.index_page import documents_now, outcome_of, reports_page, summary
-from flows.orchestration.index_page import in_words as index_in_words
+from flows.orchestration.pages import (
+    answer_in_words,
+    answer_page,
+    documents_now,
+    index_in_words,
+    index_page,
+    outcome_of,
+    reports_page,
+    walked,
+)
 from flows.orchestration.recording import begin, done, failed, flow, flow_run
-from flows.orchestration.state_hooks import end_hooks, ended_by_signals
+from flows.orchestration.state_hooks import announce, end_hooks, ended_by_signals
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime, usage_rows, with_budget
@@ -125,7 +130,7 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
     )
     addresses = await put(*pages)
     reports_at = addresses[0] if pages else None
-    await put(Page(key="index-summary", markdown=summary(outcome, used, reports_at), description=said))
+    await put(Page(key="index-summary", markdown=index_page(outcome, used, reports_at), description=said))
 
 
 def _tables(report: IndexReport, used: Sequence[UsageRow]) -> list[Table]:
@@ -197,6 +202,6 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     if answer.trace.decision is not None:
         logger.info("Mode %s: %s.", answer.trace.mode, answer.trace.decision.reason)
     models: dict[str, str] = {role: choice.name for role, choice in settings.model_choices().items() if choice}
-    shown = page(answer, way, rows_of(answer.usage, models))
+    shown = answer_page(answer, way, rows_of(answer.usage, models))
     await put(Page(key="answer", markdown=shown, description=plain(question)))
     return done(said, answer)

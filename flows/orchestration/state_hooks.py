@@ -1,15 +1,19 @@
-"""State hooks: a run that fails, crashes or is cancelled says so in words and leaves the workspace clean."""
-
-import asyncio
-import signal
-import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, TypedDict
+"""Events and state hooks: a published generation is announced; a run that fails, crashes or is cancelled says so in
+words and leaves the workspace clean.
+"""
 
 import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
 
 # isort: split
+import asyncio
+import re
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypedDict
+
 from prefect import Flow, State
 from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
@@ -17,11 +21,39 @@ from prefect.exceptions import TerminationSignal
 from prefect.flows import FlowStateHook
 from prefect.logging.loggers import flow_run_logger
 
-from flows.orchestration.events import resource_of
+from flows.orchestration.pages import RunOutcome
 from flows.settings import load_settings
 from prompts.engine.redact import redacted
 from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
 from storage.generations import Workspace
+
+EVENT = "trellis.index.published"
+
+
+def resource_of(workspace: Path) -> dict[str, str]:
+    """A workspace as the resource of an event: its id is `trellis.workspace.` and the path in a-z, 0-9 and dashes."""
+    path = str(workspace.absolute())
+    slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
+    return {"prefect.resource.id": f"trellis.workspace.{slug}", "prefect.resource.name": path}
+
+
+def announce(outcome: RunOutcome, workspace: Path) -> None:
+    """Say that the generation of a run was published, with its counts. Not for runs that found nothing to do."""
+    report = outcome.report
+    emit_event(
+        event=EVENT,
+        resource=resource_of(workspace),
+        payload={
+            "generation": report.generation,
+            "documents": report.documents.model_dump(),
+            "chunks": report.chunks,
+            "entities": report.entities,
+            "relations": report.relations,
+            "reports": report.reports,
+            "dead_letters": report.dead_letters,
+            "seconds": round(report.seconds, 2),
+        },
+    )
 
 
 class Hooks(TypedDict):

@@ -13,44 +13,11 @@ import uuid
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.synchronize import Event
-from typing import Any, Protocol
+from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it ships no types
 
-from flows.runners.jobs import Job, Outcome, run_job
-from storage.errors import SettingsError, TrellisError
-
-# How often a job is begun again after the worker that had it has died.
-RETRIES = 2
-
-
-class RunnerFailed(TrellisError):
-    """The workers did not do a job: they died, cannot be reached, or run another version."""
-
-    def __init__(self, runner: str, problem: str) -> None:
-        super().__init__(
-            f"The runner {runner} failed: {problem}.",
-            "Run again: what was answered is cached. If workers die, look at their memory; TRELLIS_RUNNER=local needs "
-            "none.",
-        )
-
-
-class Channel(Protocol):
-    """Workers that were started or joined, on so many machines. `aclose` ends what still runs."""
-
-    workers: int
-    machines: int
-
-    async def run(self, job: Job) -> Outcome:
-        """What the job gave; RunnerFailed where no worker could do it."""
-
-    async def aclose(self) -> None: ...
-
-
-def missing(runner: str, error: ImportError) -> SettingsError:
-    """The error for a runner whose package is not installed."""
-    return SettingsError("runner", runner, f"`pip install 'trellis-rag[{runner}]'` first ({error}), or runner local")
-
+from flows.runners.runner import RETRIES, Job, Outcome, RunnerFailed, missing, run_job
 
 _STOP: list[Event] = []
 

@@ -6,9 +6,18 @@ The golden files were looked at in the user interface; after a change look again
 import re
 from pathlib import Path
 
-from flows.orchestration.answer_page import Fact, Walked, page, picture
 from flows.orchestration.artifacts import label, plain
-from flows.orchestration.index_page import RunOutcome, Theme, changes, reports_page, summary
+from flows.orchestration.pages import (
+    Fact,
+    RunOutcome,
+    Theme,
+    Walked,
+    answer_page,
+    changes,
+    index_page,
+    picture,
+    reports_page,
+)
 from storage.meta import UsageRow
 from storage.records import (
     Answer,
@@ -108,14 +117,14 @@ def test_the_page_of_an_index_run() -> None:
         letters=(DeadLetter(item="chk_9", step="extract", error="429 from the model.", remedy="Run again later."),),
         themes=(Theme(report=REPORT, members=12),),
     )  # fmt: skip
-    same("shown_index_summary.md", summary(outcome, USED, "../artifact/1"))
+    same("shown_index_summary.md", index_page(outcome, USED, "../artifact/1"))
     same("shown_index_reports.md", reports_page(outcome.themes))
 
 
 def test_the_page_of_a_run_that_found_nothing_to_do_says_so_and_no_more() -> None:
     counts = DocumentCounts(unchanged=3)
     report = index_report(published=False, documents=counts, skipped=(), dead_letters=0)
-    text = summary(RunOutcome(report=report, sources=("notes",)), [])
+    text = index_page(RunOutcome(report=report, sources=("notes",)), [])
     assert "Nothing has changed: generation 7 stays, with 3 documents." in text
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Models"]
 
@@ -124,13 +133,13 @@ def test_long_lists_are_cut_and_counted() -> None:
     outcome = RunOutcome(
         report=index_report(skipped=()), sources=("s",), changes=changes({}, {f"d{n}": "1" for n in range(70)})
     )
-    text = summary(outcome, [])
+    text = index_page(outcome, [])
     assert text.count("| added |") == 50
     assert "and 20 more" in text
 
 
 def test_the_page_of_a_question_with_the_picture_of_its_way() -> None:
-    same("shown_answer.md", page(answered(), WAY, USED))
+    same("shown_answer.md", answer_page(answered(), WAY, USED))
 
 
 def test_memory_that_answers_for_retrieval_is_in_the_picture() -> None:

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.runners.channels import RunnerFailed
-from flows.runners.runner import shared_out
+from flows.runners.runner import RunnerFailed, shared_out
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.errors import SettingsError
@@ -252,7 +251,7 @@ def test_workers_keep_the_limits_together(limits: str, share: tuple[int, int, in
 
 def test_settings_are_not_shown_with_their_secrets(tmp_path: Path) -> None:
     """Dask writes a job that failed to its log as Python shows it."""
-    from flows.runners.jobs import ExtractJob, Place
+    from flows.runners.runner import ExtractJob, Place
 
     settings = load_settings({"workspace": tmp_path, "lm": "openai/x", "lm_api_key": KEY}, {})
     assert KEY not in repr(ExtractJob(settings, Place.of(settings), (), {}))
