@@ -17,15 +17,15 @@ from flows.indexing.concurrency import background_task, relaxed_gc
 from flows.indexing.earlier_prompts import note_makers, with_earlier_prompts
 from flows.indexing.extraction import extract_chunks
 from flows.indexing.graph import (
-    describe_all,
-    describe_touched,
-    detect_again,
+    dedupe_mentions,
+    detect_and_report,
     follow_communities,
-    mentions_resolved,
     report_all,
     report_touched,
     resolved_before,
     store_resolution,
+    summarize_all,
+    summarize_touched,
 )
 from flows.indexing.vectors import embed_chunks, embed_graph
 from flows.runners.runner import open_runner
@@ -95,18 +95,18 @@ async def derive(
     Raises FailureGate where too much of it failed.
     """
     before = resolved_before(staging, documents)
-    graph = await mentions_resolved(chunks, before, staging, runtime)
+    graph = await dedupe_mentions(chunks, before, staging, runtime)
     if graph.touched is None:
-        async with background_task(describe_all(graph, staging, runtime)) as describing:
+        async with background_task(summarize_all(graph, staging, runtime)) as summarizing:
             # While a model describes them; who belongs together depends on the relations alone.
             size = runtime.settings.community_size
             communities = await detect_communities(graph.entities, graph.relations, size)
-        await report_all(communities, graph, describing.result(), chunks, staging, runtime)
+        await report_all(communities, graph, summarizing.result(), chunks, staging, runtime)
     else:
-        change = await describe_touched(graph, staging, runtime)
+        change = await summarize_touched(graph, staging, runtime)
         followed = follow_communities(change, staging, runtime)
         if followed is None:
-            await detect_again(staging, runtime)
+            await detect_and_report(staging, runtime)
         else:
             await report_touched(change, followed, staging, runtime)
     store_resolution(staging, graph, before)

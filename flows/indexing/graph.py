@@ -68,7 +68,7 @@ def store_resolution(staging: Staging, graph: Graph, before: Before) -> None:
         staging.resolutions.replace_decisions(graph.decisions)
 
 
-async def mentions_resolved(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> Graph:
+async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> Graph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
     near = await near_names(staging, runtime)
     edits = staging.edits.edits()
@@ -77,7 +77,7 @@ async def mentions_resolved(chunks: Sequence[Chunk], before: Before, staging: St
     return graph
 
 
-async def describe_all(graph: Graph, staging: Staging, runtime: Runtime) -> Described:
+async def summarize_all(graph: Graph, staging: Staging, runtime: Runtime) -> Described:
     """Descriptions of the whole graph; those that models have written of the same statements stay."""
     known = _known_descriptions(staging)
     return await summarize(graph, runtime.summarize, runtime.relate, known, runtime.settings.summary_context)
@@ -102,7 +102,7 @@ async def report_all(
     _store_reports(communities, reported, staging, limit)
 
 
-async def describe_touched(graph: Graph, staging: Staging, runtime: Runtime) -> GraphChange:
+async def summarize_touched(graph: Graph, staging: Staging, runtime: Runtime) -> GraphChange:
     """Describe what a change touches, and put it in place of what was there."""
     touched, settings = graph.touched or (), runtime.settings
     outdated = {*touched, *(one.id for one in (*staging.graph.relations_at(touched), *graph.relations))}
@@ -140,7 +140,7 @@ def follow_communities(change: GraphChange, staging: Staging, runtime: Runtime) 
     return follow(around, gone, new, relations, levels, max_size)
 
 
-async def detect_again(staging: Staging, runtime: Runtime) -> None:
+async def detect_and_report(staging: Staging, runtime: Runtime) -> None:
     """Detect the communities of the stored graph, and report what differs."""
     evidence = _evidence_of(staging, None)
     communities = await detect_communities(evidence.entities, evidence.relations, runtime.settings.community_size)
