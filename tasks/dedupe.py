@@ -1,4 +1,4 @@
-"""What is one thing, and what one statement? From raw mentions to entities and relations (LightRAG `Dedupe`).
+"""Dedupe: from raw mentions to entities and relations, each thing and each statement once (LightRAG `Dedupe`).
 
 A pure function of the mentions, of the decisions on similar names and of what people edited: no order, no history, so
 that an incremental run and a full one agree. Which names mean the same is decided in `tasks.resolve`, always for all of

@@ -1,4 +1,4 @@
-"""What does each chunk say? Entities, relations and claims with their places (GraphRAG 2.2, LightRAG `Recog`)."""
+"""Extraction: the entities, relations and claims of each chunk, with their places (GraphRAG 2.2, LightRAG `Recog`)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

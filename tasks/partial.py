@@ -1,4 +1,4 @@
-"""What do the reports say to the question? Portions in parallel, their points scored, the best ones for the answer."""
+"""Partial answers from reports: portions in parallel, their points scored, the best ones for the answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

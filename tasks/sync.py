@@ -1,4 +1,4 @@
-"""What has changed since the last run? A sync by content, within the named sources only.
+"""Sync by content, within the named sources only: what has changed since the last run.
 
 Documents are made of parts, and each part belongs to the source that it was read from. A run replaces the parts of the
 sources that it names and leaves all others alone; a document goes when none of its parts is left.

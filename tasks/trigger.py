@@ -1,4 +1,4 @@
-"""Does memory already know enough, or must the documents be searched? (ERM4, Retrieval Trigger)
+"""The trigger check: whether memory knows enough, or the documents must be searched (ERM4, Retrieval Trigger).
 
 Pop(q) counts the distinct sources whose remembered title is close to the query; at θ or more memory is used. A
 remembered title counts only if it asks the same of the same things (`tasks.question_similarity`): questions that differ

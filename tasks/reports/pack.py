@@ -1,4 +1,4 @@
-"""In which order and portions are reports read, and which partial answers go into the final one?
+"""Packing: the order and portions in which reports are read, and which partial answers go into the final one.
 
 Source: GraphRAG (arXiv 2404.16130), section 2.6: shuffled and packed; scored; descending until the context is full.
 """

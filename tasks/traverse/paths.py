@@ -1,4 +1,4 @@
-"""By which chains of relations are two things tied? The k cheapest: forward, backward, then in either direction."""
+"""Paths: the k cheapest chains of relations between two things, forward, backward, then in either direction."""
 
 from collections.abc import Collection, Sequence
 from itertools import islice, pairwise
