@@ -1,10 +1,8 @@
 """The screen of a command: results go to standard output, all else to standard error; and how it opens a workspace."""
 
-import atexit
 import io
 import json
 import logging
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -179,23 +177,3 @@ def shorten_errors() -> None:
         logger = logging.getLogger(name)
         if not any(isinstance(known, _Short) for known in logger.filters):
             logger.addFilter(_Short())
-
-
-class Ending:
-    """Ends the process without the last checks of extension modules, where Prefect is loaded.
-
-    Prefect keeps threads and modules to the very end, and DuckDB's binding then reports every object of its own as
-    leaked. To be made before Prefect is imported: the handlers that it registers later, which stop its temporary
-    server, run first.
-    """
-
-    def __init__(self) -> None:
-        self.code = 1
-        atexit.register(self._leave)
-
-    def _leave(self) -> None:
-        if "prefect" not in sys.modules:
-            return
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(self.code)
