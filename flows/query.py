@@ -16,7 +16,7 @@ from flows.memory import keep, passages_of, recalled
 from flows.modes.auto import answer_in_turn
 from flows.modes.dual_level_search import LEVEL_OF, search_levels
 from flows.modes.registry import AUTO, find_mode
-from flows.modes.structured_search import structured_search
+from flows.modes.structured_search import search, structured_search
 from flows.question import AskOptions, QuestionContext, restricted
 from flows.response import ModeResult, Response, answer_of
 from flows.runtime import usage_of
@@ -62,8 +62,7 @@ async def _respond(question: QuestionContext, mode: Mode) -> Response:
         # What memory has does not do for the question in these words: the documents are searched after all.
         recall = recall.passed_over()
         question.withdraw_draft()
-    passages = await question.search(question.queries, question.depth)  # retrieve
-    result = await structured_search(question, passages)  # filter, route, structurize, decompose
+    result = await search(question)  # retrieve, filter, route, structurize, decompose
     answered = await _answered(question, result)
     await keep(question, result, answered)  # remember
     return Response(mode, result, answered, recall)
