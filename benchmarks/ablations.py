@@ -15,7 +15,7 @@ from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.language.words import fold
 from storage.records import Mode, Record
-from tasks.retrieve.switches import Switches
+from tasks.retrieve.passage_sets import Switches
 
 WITHOUT: dict[str, Switches] = {
     "-words": Switches(words=False),

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from benchmarks.answers import NAMES, SEED, absent, holds, indexed, opened
 from benchmarks.questions import SETS, Question, QuestionSet
-from flows.asking import AskOptions, answer_question
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.language.spans import names_of
 from storage.records import Answer, Passage, Record

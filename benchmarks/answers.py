@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.questions import SETS, Question, QuestionSet
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings

@@ -24,11 +24,11 @@ from benchmarks.compare_records import Asked, Comparison, Figures, SetFigures, W
 from benchmarks.compare_sets import COMPARED, CompareSet
 from benchmarks.page.whole import page
 from benchmarks.questions import Question
-from flows.question import MODES
+from flows.modes.registry import mode_names
 from flows.session import Session, open_session
 from storage.records import Mode
 
-ALL_MODES: tuple[Mode, ...] = tuple(MODES)
+ALL_MODES: tuple[Mode, ...] = mode_names()
 
 
 def main(arguments: Sequence[str] | None = None, sets: Sequence[CompareSet] = COMPARED) -> int:

@@ -18,8 +18,9 @@ from benchmarks.compare_records import Asked, Cost, Figures, Judged, Way
 from benchmarks.compare_sets import CLAIMS, CompareSet
 from benchmarks.overhead_client import cpu_seconds
 from benchmarks.questions import Question
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session
 from flows.settings import Settings

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.questions import SETS
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
 from prompts.language.words import fold_name
 from prompts.offline.filter import FLOOR, odds_of
-from tasks.filter_signs import shares
+from tasks.filter import shares
 from tasks.retrieve.search import retrieve
 
 MEASURED = ("2wiki_780", "hotpot_train100", "musique_train100")

@@ -16,8 +16,9 @@ from pydantic import BaseModel
 
 from benchmarks.questions import SETS
 from benchmarks.stress import lowered, misspelt
-from flows.asking import AskOptions, retrieve_passages
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings

@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from flows.asking import answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.memory import recalled
+from flows.query import answer_question
 from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
@@ -22,7 +22,7 @@ from flows.settings import load_settings
 from prompts.engine.meter import Meter
 from prompts.rewrite import Rewrite
 from storage.memory import MemoryEntry
-from tasks.alike import keys
+from tasks.question_similarity import keys
 from tasks.rewrite import rewrite
 
 OWN = Path(__file__).parent
@@ -107,7 +107,7 @@ def many_entries(folder: Path, number: int) -> None:
                 source=f"d{i % 2000}", title=title, content="x" * 600, evidence=(session.index.chunks[i % 2000].id,),
                 documents=(f"d{i % 2000}",), generation=session.number,
             )  # fmt: skip
-            memory.put(entry, keys(session.notes.asked(title)))
+            memory.put(entry, keys(session.question_features.asked(title)))
         for kind, texts in {
             "named": [f"Who was the builder of the Harl{i} Bridge?" for i in range(0, 2000, 10)],
             "in many titles": ["Who built it?", "What was built in 1800?", "When was the bridge built?"] * 20,

@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.answers import NO_MEMORY, opened
-from flows.asking import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from benchmarks.questions import Question
-from flows.asking import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.session import Session
 from storage.records import Mode, Record
-from tasks.retrieve.sets import fused
+from tasks.retrieve.passage_sets import fused
 
 
 class Quality(Record):

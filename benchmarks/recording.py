@@ -17,7 +17,7 @@ from statistics import median
 from benchmarks.overhead import apart, read_rows
 from benchmarks.overhead_questions import questions_about
 from benchmarks.recording_client import Asked, Questions, Run, Took, ask_twice, index_run_once
-from flows.serving.server import own_server
+from flows.orchestration.local_server import own_server
 from tests.server.client import Server, serving
 
 

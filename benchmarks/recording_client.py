@@ -72,8 +72,8 @@ async def _index(corpus: Path, workspace: Path, recorded: bool) -> None:
 
         await index(str(corpus), workspace=str(workspace))
         return
-    from flows.history import index_run
-    from flows.indexing import IndexOptions
+    from flows.index import IndexOptions
+    from flows.operations.history import index_run
     from flows.runtime import open_runtime
     from flows.settings import load_settings
 

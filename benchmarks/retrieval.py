@@ -21,12 +21,12 @@ from benchmarks.ablations import LEVELS, WITHOUT, Standing, standing
 from benchmarks.questions import SETS, Question, QuestionSet
 from benchmarks.ranking import Quality, by_kind, floors, quality, ranked, table
 from benchmarks.stress import lowered, misspelt
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
 from storage.records import Mode, Record
-from tasks.retrieve.switches import Switches
+from tasks.retrieve.passage_sets import Switches
 
 
 class Cost(Record):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.questions import SETS
 from benchmarks.triples import lines
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings

@@ -16,8 +16,9 @@ from statistics import median
 
 from pydantic import SecretStr
 
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings

@@ -25,7 +25,8 @@ from typing import NamedTuple
 from benchmarks.compare_measure import Room
 from benchmarks.compare_records import Asked
 from benchmarks.compare_sets import COMPARED
-from flows.asking import AskOptions, answer_question
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.session import Session, open_session
 from storage.records import Report
 from tests.server.client import serving

@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions, build_index
-from flows.question import QuestionContext
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings

@@ -21,8 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings

@@ -28,17 +28,18 @@ from pathlib import Path
 import networkx as nx
 
 from benchmarks.traversal import GRAPH, QUESTIONS, f1, part_of, rows
-from flows.asking import AskOptions, answer_question
 from flows.graph import undirected
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.traverse import Hop
 from storage.records import Record
-from tasks.traverse.bfs import around
 from tasks.traverse.cues import cues_in
 from tasks.traverse.meta_path import step_score
+from tasks.traverse.run import around
 
 STEPS, FIRST, MOST_HOPS, WORDED = 2, 8, 3, 0.5
 

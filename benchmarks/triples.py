@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from tasks.load.plain import clean, one_line

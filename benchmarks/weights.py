@@ -1,4 +1,4 @@
-"""Where do the weights in `tasks.retrieve.sets` come from?
+"""Where do the weights in `tasks.retrieve.passage_sets` come from?
 
     python -m benchmarks.weights WORKSPACE --data DIR [--fit SET] [--read SET]
 
@@ -22,8 +22,7 @@ from benchmarks.ranking import quality
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import Settings
-from tasks.retrieve.sets import WEIGHTS, Weights, choose, pair_scores
-from tasks.retrieve.switches import Switches
+from tasks.retrieve.passage_sets import WEIGHTS, Switches, Weights, choose, pair_scores
 
 Floats = NDArray[np.float64]
 

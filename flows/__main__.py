@@ -1,10 +1,11 @@
-"""The command `trellis`: which of our commands is wanted, and how does its end reach the shell?
+"""The command `trellis`: it runs what was asked for and brings its end to the shell.
 
 Exit codes: 0 done, 1 some rows of a batch or a model failed, 2 usage, 3 budget reached, 4 locked, 5 failure gate,
 130 interrupted. An error is told on standard error as what happened and what to do; with `--json` also as
 `{"error": {"type", "message", "remedy"}}` on standard output.
 """
 
+import atexit
 import importlib
 import os
 import sys
@@ -33,11 +34,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     if arguments is not None:
         return _run(options)
-    from flows.cli.recorded import Ending
-
-    ending = Ending()  # only where the process is ours to end
+    ending = _Ending()  # only where the process is ours to end
     ending.code = _run(options)
     return ending.code
+
+
+class _Ending:
+    """Ends the process without the last checks of extension modules, where Prefect is loaded.
+
+    Prefect keeps threads and modules to the very end, and DuckDB's binding then reports every object of its own as
+    leaked. To be made before Prefect is imported: the handlers that it registers later, which stop its temporary
+    server, run first.
+    """
+
+    def __init__(self) -> None:
+        self.code = 1
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        if "prefect" not in sys.modules:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(self.code)
 
 
 def _place(name: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""How does a program get at the graph of a workspace? As NetworkX graphs of a generation.
+"""The graph of a workspace, as NetworkX graphs of a generation.
 
 ```python
 from flows.graph import directed, undirected

@@ -1,128 +1,123 @@
-"""How is an index run recorded? As the Prefect flow `index`: a named run with steps, pages and an end in words."""
+"""Indexing: documents become the next generation of a workspace.
 
-import asyncio
-import logging
-from collections.abc import Mapping, Sequence
-from typing import Annotated
+load → sync → chunk → extract → dedupe → summarize → detect communities → report → embed → publish
 
-from pydantic import Field
+The story is told here, one call a step; `flows/indexing/` holds what a step reads of the last generation and writes
+into the next. `index` is the same as a Prefect flow (`flows/orchestration/recorded_flows.py`).
+"""
 
-from flows.budgeting import within
-from flows.early_end import ended_by_signals, told_by
-from flows.garbage import rare_collection
-from flows.history import index_run
-from flows.indexing import IndexOptions
-from flows.published import announce
-from flows.recording import begin, done, failed, flow, flow_run
-from flows.remaking import in_words as kept_in_words
-from flows.runtime import Runtime, open_runtime, usage_rows
-from flows.settings import load_settings
-from flows.shown.artifacts import Page, Progress, Table, put
-from flows.shown.run import documents_now, in_words, look, reports_page, summary
-from flows.usage import cost_rows
-from prompts.engine.errors import EngineError
-from prompts.engine.redact import redact
-from storage.errors import BudgetReached, TrellisError
-from storage.meta import UsageRow
-from storage.records import IndexReport
-from storage.spending import NO_BUDGET, Budget
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-logger = logging.getLogger(__name__)
+from flows.indexing.changes import SourceChanges, chunk_documents, only_failed_again, report_of, sync, unchanged
+from flows.indexing.concurrency import background_task, relaxed_gc
+from flows.indexing.earlier_prompts import note_makers, with_earlier_prompts
+from flows.indexing.extraction import extract_chunks
+from flows.indexing.graph import (
+    dedupe_mentions,
+    detect_and_report,
+    follow_communities,
+    report_all,
+    report_touched,
+    resolved_before,
+    store_resolution,
+    summarize_all,
+    summarize_touched,
+)
+from flows.indexing.vectors import embed_chunks, embed_graph
+from flows.runners.runner import open_runner
+from flows.runtime import Runtime, usage_rows
+from storage.records import Chunk, IndexReport
+from storage.staging import Staging
+from tasks.communities import detect_communities
+from tasks.load.step import load
+
+if TYPE_CHECKING:
+    from flows.orchestration.recorded_flows import index
+
+__all__ = ["IndexOptions", "build_index", "derive", "index"]
 
 
-def _run_name() -> str:
-    given = flow_run.parameters
-    source = given.get("source") or []
-    sources = [source] if isinstance(source, str) else [str(one) for one in source]
-    more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-    into = f" into {given['workspace']}" if given.get("workspace") else ""
-    return f"index {', '.join(sources[:3])}{more}{into}"
+@dataclass(frozen=True)
+class IndexOptions:
+    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal,
+    `remake` makes anew what a new version's prompts would word otherwise, however much that is."""
+
+    full: bool = False
+    allow_removals: bool = False
+    remake: bool = False
 
 
-@flow(name="index", flow_run_name=_run_name, persist_result=False, **told_by("index"))
-async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Prefect's page
-    source: Annotated[list[str], Field(min_length=1)] | Annotated[str, Field(min_length=1)],
-    workspace: str | None = None,
-    full: bool = False,
-    allow_removals: bool = False,
-    remake: bool = False,
-    minutes: Annotated[float, Field(gt=0)] | None = None,
-    budget: Budget = NO_BUDGET,
-) -> IndexReport:
-    """Bring a workspace up to date with its sources and publish the next generation.
+async def build_index(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> IndexReport:
+    """Bring the workspace up to date with the sources and publish a new generation where anything changed.
 
-    Only the sources named are synchronised. Where nothing has changed, nothing is published. Whatever goes wrong, the
-    current generation stays as it was, and the next run goes on from the answers that models have given.
-
-    Args:
-        source: Files, folders or glob patterns: one, or a list of them.
-        workspace: The folder of state; without it the one of the settings (./.trellis).
-        full: Extract everything again instead of what has changed.
-        allow_removals: Go on where more than 30% of the documents would be removed.
-        remake: Also make anew what the prompts of a new version would word otherwise, where that is much.
-        minutes: Give up after so long; without it a run may take the time that it needs.
-        budget: Stop, with nothing published, before models take more tokens or cost more US dollars than this.
+    Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it was.
     """
-    sources = [source] if isinstance(source, str) else source
-    progress = Progress()
-    try:
-        settings = load_settings({"workspace": workspace})
-        begin(settings)
-        runtime = within(open_runtime(settings, progress.tell), budget)
-        logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
-        runtime.workspace.recover(from_nothing=True)
-        before = documents_now(runtime)
-        async with ended_by_signals(), progress:
-            report = await _within(minutes, sources, IndexOptions(full, allow_removals, remake), runtime)
-    except (TrellisError, EngineError) as error:
-        return failed(error, IndexReport)
-    except Exception as error:
-        redact(error)  # Prefect tells the server its words
-        raise
-    with rare_collection():
-        await _show(report, sources, before, runtime)
-    return done(in_words(report), report)
+    started, published = time.monotonic(), None
+    loaded = await load(sources)
+    runtime, kept_prompts = with_earlier_prompts(runtime, options.remake or options.full)
+    changes = sync(loaded, options.full, options.allow_removals, runtime)
+    if not unchanged(changes, runtime):
+        with runtime.workspace.write() as staging, relaxed_gc():
+            if staging.base_number != changes.generation:
+                # Another run published since we compared; under the lock nobody else can.
+                changes = sync(loaded, options.full, options.allow_removals, runtime)
+            published = await _next_generation(changes, staging, runtime)
+    return report_of(changes, runtime, started, published, kept_prompts)
 
 
-async def _within(
-    minutes: float | None, sources: Sequence[str], options: IndexOptions, runtime: Runtime
-) -> IndexReport:
-    """The run. Raises BudgetReached where it takes longer."""
-    if minutes is None:
-        return await index_run(sources, options, runtime)
-    try:
-        async with asyncio.timeout(minutes * 60) as limit:
-            return await index_run(sources, options, runtime)
-    except TimeoutError:
-        if limit.expired():
-            raise BudgetReached(minutes, minutes, "minutes") from None
-        raise
+async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Runtime) -> int | None:
+    """Its number; None where nothing came of it but the failures that were there before."""
+    chunks, moved = await chunk_documents(changes.plan, staging, runtime)
+    # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
+    async with open_runner(runtime) as runner, background_task(embed_chunks(chunks, staging, runtime, runner)):
+        extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
+    if only_failed_again(changes, staging, runtime):
+        return None
+    anew = changes.full or changes.fingerprint != runtime.fingerprint
+    await derive(chunks, None if anew else moved | extracted, staging, runtime)
+    if only_failed_again(changes, staging, runtime, derived=True):
+        return None
+    staging.meta.put_meta("fingerprint", runtime.fingerprint)
+    note_makers(staging, runtime)
+    return staging.publish()
 
 
-async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> None:
-    """The pages of the run in the user interface, and word of what was published."""
-    used = usage_rows(runtime.models.meter)
-    seen, _ = await asyncio.gather(
-        asyncio.to_thread(look, report, sources, before, runtime), put(*_tables(report, used))
-    )
-    if report.published:
-        announce(seen, runtime.settings.workspace)
-    said = in_words(report)
-    logger.info(said)
-    if report.kept_prompts:
-        logger.warning(kept_in_words(report.kept_prompts))
-    about = f"The reports of the largest communities of generation {report.generation}"
-    pages = [Page(key="index-reports", markdown=reports_page(seen.themes), description=about)] if seen.themes else []
-    addresses = await put(*pages)
-    reports_at = addresses[0] if pages else None
-    await put(Page(key="index-summary", markdown=summary(seen, used, reports_at), description=said))
+async def derive(
+    chunks: Sequence[Chunk], documents: Collection[str] | None, staging: Staging, runtime: Runtime
+) -> None:
+    """All that follows from extractions and edits by hand: entities, descriptions, communities, reports, their vectors.
+
+    `documents` are those with extractions that came, went or changed since the graph was made; None makes all anew.
+    Raises FailureGate where too much of it failed.
+    """
+    before = resolved_before(staging, documents)
+    graph = await dedupe_mentions(chunks, before, staging, runtime)
+    if graph.touched is None:
+        async with background_task(summarize_all(graph, staging, runtime)) as summarizing:
+            # While a model describes them; who belongs together depends on the relations alone.
+            size = runtime.settings.community_size
+            communities = await detect_communities(graph.entities, graph.relations, size)
+        await report_all(communities, graph, summarizing.result(), chunks, staging, runtime)
+    else:
+        change = await summarize_touched(graph, staging, runtime)
+        followed = follow_communities(change, staging, runtime)
+        if followed is None:
+            await detect_and_report(staging, runtime)
+        else:
+            await report_touched(change, followed, staging, runtime)
+    store_resolution(staging, graph, before)
+    await embed_graph(staging, runtime)
+    staging.meta.replace_usage(usage_rows(runtime.models.meter))
 
 
-def _tables(report: IndexReport, used: Sequence[UsageRow]) -> list[Table]:
-    figures = report.model_dump(exclude={"documents", "skipped", "usage", "published", "kept_prompts"})
-    rows = [{"what": f"documents {name}", "count": number} for name, number in report.documents.model_dump().items()]
-    rows += [{"what": name.replace("_", " "), "count": value} for name, value in figures.items()]
-    tables = [Table(key="index-figures", rows=tuple(rows), description="What the run found and made")]
-    if used:
-        tables.append(Table(key="index-cost", rows=tuple(cost_rows(used)), description="What the models cost, by step"))
-    return tables
+def __getattr__(name: str) -> Any:
+    """The Prefect flow `index`: Prefect takes a second to load, so only who asks for it waits."""
+    if name == "index":
+        from flows.orchestration.recorded_flows import index
+
+        return index
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

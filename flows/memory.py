@@ -1,37 +1,140 @@
 """Memory: what is remembered of earlier questions, and what is learnt from an answer (ERM4: trigger and reservoir)."""
 
-from collections.abc import Sequence
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from flows.modes.result import ModeResult
-from flows.question import QuestionContext
+import numpy as np
+from numpy.typing import NDArray
+
+from prompts.language.words import content_terms, terms
 from storage.memory import MemoryEntry
+from storage.record import content_id
 from storage.records import Passage
-from tasks.alike import Question, keys
+from storage.vectors import VectorReader
 from tasks.answer import Answered
-from tasks.calibration import of_characters, of_words
+from tasks.calibration import DEFAULT, Scale, of_characters, of_cosines, of_words
+from tasks.question_similarity import Mention, Question, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
+from tasks.retrieve.search import SearchIndex
+from tasks.traverse.names import Spellings
 from tasks.trigger import Likeness, Recall, check_trigger, overlap
+
+if TYPE_CHECKING:  # they know the session, which holds the features below
+    from flows.question import QuestionContext
+    from flows.response import ModeResult
+
+MOST_TEXTS = 20_000
+SAMPLE = 300  # passages, for the scale of an embedder that is not known
+WORDS_OF_NAMELESS = 2
+
+Value = TypeVar("Value")
+
+logger = logging.getLogger(__name__)
+
+
+class _Memo(Generic[Value]):
+    """What a text gives, worked out once; the oldest goes first."""
+
+    def __init__(self, make: Callable[[str], Value]) -> None:
+        self._make = make
+        self._found: OrderedDict[str, Value] = OrderedDict()
+
+    def __call__(self, text: str) -> Value:
+        found = self._found.get(text)
+        if found is None:
+            found = self._found[text] = self._make(text)
+            if len(self._found) > MOST_TEXTS:
+                self._found.popitem(last=False)
+        return found
+
+
+class QuestionFeatures:
+    """Questions taken apart by the names of a generation, and what it holds about them."""
+
+    def __init__(self, index: SearchIndex, vectors: VectorReader) -> None:
+        self._index = index
+        self._vectors = vectors
+        self.asked = _Memo(self._taken_apart)
+        self.surroundings = _Memo(self._digest)
+
+    def scale(self, embedder: str) -> Scale:
+        """Of the cosines of an embedder: the one known, else measured by the passages of this generation."""
+        if embedder == DEFAULT or self._vectors.model() != embedder:
+            return of_cosines(embedder, np.zeros((0, 1), np.float32))
+        return self._measured
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all passages of the generation."""
+        return content_id("all", *sorted(self._index.position))
+
+    @cached_property
+    def _measured(self) -> Scale:
+        scale = of_cosines(str(self._vectors.model()), self._unrelated())
+        logger.info("Memory compares questions by %s.", scale.name)
+        return scale
+
+    def _unrelated(self) -> NDArray[np.float32]:
+        """Vectors of passages, at most one a document."""
+        model = str(self._vectors.model())
+        firsts = [self._index.chunks[places[0]].id for places in self._index.documents.values()]
+        windows = {one.chunk: one.text_hash for one in self._vectors.windows(firsts[:: max(len(firsts) // SAMPLE, 1)])}
+        found = self._vectors.get(model, list(windows.values()))
+        return np.stack(list(found.values())) if found else np.zeros((0, 1), np.float32)
+
+    @cached_property
+    def _spellings(self) -> Spellings:
+        index = self._index
+        return Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
+
+    def _taken_apart(self, text: str) -> Question:
+        found = self._spellings.named(text)
+        sure = [one for one in found if not one.doubtful] or found
+        return taken_apart(text, [Mention(one.start, one.end, frozenset(one.entities)) for one in sure])
+
+    def _digest(self, text: str) -> str:
+        """Of all chunks that hold the rarest name in a question, or its rarest words where it names nothing.
+
+        Where it changes, there is something new about the question, or something less.
+        """
+        asked, lexicon = self.asked(text), self._index.lexicon
+        names = [terms(text[one.start : one.end]) for one in asked.mentions]
+        if not any(names):
+            words = sorted(content_terms(text), key=lambda term: (-lexicon.idf_of(term), term))
+            names = [[term for term in words if len(lexicon.holding(term))][:WORDS_OF_NAMELESS]]
+        holding = min((self._holding(name) for name in names if name), key=len, default=frozenset())
+        return content_id("near", *sorted(self._index.chunks[place].id for place in holding))
+
+    def _holding(self, name: list[str]) -> frozenset[int]:
+        found = [frozenset(self._index.lexicon.holding(term).tolist()) for term in name]
+        return frozenset.intersection(*found)
+
 
 # Forms of questions that a part of the documents answers; what reads widely has no use for what answered it once.
 RECALLED = frozenset({"fact", "list", "yesno"})
 PUBLISHED_TAU, PUBLISHED_THETA = 0.6, 3
 
 
-async def recalled(question: QuestionContext) -> Recall:
+async def recalled(question: "QuestionContext") -> Recall:
     """The trigger's decision on each query; memory has no part in a question that is restricted or reads widely."""
     likeness = likeness_of(question)
-    parsed = [question.session.notes.asked(query) for query in question.queries] if _has_part(question) else []
+    parsed = (
+        [question.session.question_features.asked(query) for query in question.queries] if _has_part(question) else []
+    )
     return await check_trigger(question.queries, _offered(question, parsed, likeness.strict), likeness)
 
 
-def passages_of(question: QuestionContext, recall: Recall) -> list[Passage]:
+def passages_of(question: "QuestionContext", recall: Recall) -> list[Passage]:
     """What memory offers, in the order in which it was read when it was found: nothing is scored for it."""
     question.remembered_shares.update(recall.shares)
     count = len(recall.chunks)
     return [question.passage_of(question.chunk(name), 1 - rank / count) for rank, name in enumerate(recall.chunks)]
 
 
-async def keep(question: QuestionContext, result: ModeResult, answered: Answered) -> None:
+async def keep(question: "QuestionContext", result: "ModeResult", answered: Answered) -> None:
     """Keep the knowledge that an answer rests on."""
     if not _has_part(question):
         return
@@ -40,18 +143,18 @@ async def keep(question: QuestionContext, result: ModeResult, answered: Answered
     chosen = worth_keeping(answered.fallback, result.passages, result.filtered.entailed, used)
     if not chosen:
         return
-    title = question.session.notes.asked(question.text)
+    title = question.session.question_features.asked(question.text)
     strict = question.session.runtime.settings.memory == "published"
     read = {passage.chunk: passage for passage in result.passages}
     kept = tuple(read.get(chunk) or question.passage_of(question.chunk(chunk)) for chunk in chosen)
-    around = question.session.notes.surroundings(title.text)
+    around = question.session.question_features.surroundings(title.text)
     shares = question.shares(result.passages)
     lesson = Lesson(title.text, answered.fallback, kept, around, question.session.number, strict, shares)
     for entry in await remember(lesson):
         question.session.runtime.workspace.side.memory.put(entry, keys(title), title_alone=strict)
 
 
-def likeness_of(question: QuestionContext) -> Likeness:
+def likeness_of(question: "QuestionContext") -> Likeness:
     """How the trigger compares queries with remembered titles, by the settings."""
     settings = question.session.runtime.settings
     strict = settings.memory == "published"
@@ -62,10 +165,12 @@ def likeness_of(question: QuestionContext) -> Likeness:
     def similarity(query: Question, titles: Sequence[Question]) -> list[float]:
         return close(query, titles, question, None if strict else tau)
 
-    return Likeness(tau, theta, question.session.notes.asked, similarity, strict)
+    return Likeness(tau, theta, question.session.question_features.asked, similarity, strict)
 
 
-def close(query: Question, titles: Sequence[Question], question: QuestionContext, enough: float | None) -> list[float]:
+def close(
+    query: Question, titles: Sequence[Question], question: "QuestionContext", enough: float | None
+) -> list[float]:
     """Likeness on the common scale: by words, and where those are not `enough`, by cosines if the embedder reads both.
 
     None is the published way: cosines as they are.
@@ -79,13 +184,13 @@ def close(query: Question, titles: Sequence[Question], question: QuestionContext
     near = [at for at, title in enumerate(titles) if not known[at] and embedder.reads(title.text)]
     if near and embedder.reads(query.text):
         vectors = embedder.embed([query.text, *(titles[at].text for at in near)])
-        scale = question.session.notes.scale(embedder.name)
+        scale = question.session.question_features.scale(embedder.name)
         for at, cosine in zip(near, (vectors[1:] @ vectors[0]).tolist(), strict=True):
             found[at] = cosine if enough is None else scale.common(cosine)
     return [1.0 if equal else like for equal, like in zip(same, found, strict=True)]
 
 
-def _offered(question: QuestionContext, queries: Sequence[Question], strict: bool) -> list[MemoryEntry]:
+def _offered(question: "QuestionContext", queries: Sequence[Question], strict: bool) -> list[MemoryEntry]:
     """The entries that hold in this generation.
 
     After a rollback later ones are still there: they were chosen among documents that this one lacks.
@@ -99,10 +204,10 @@ def _offered(question: QuestionContext, queries: Sequence[Question], strict: boo
         for entry in {(one.source, one.title): one for one in found}.values()
         if entry.generation <= session.number
         and all(chunk in session.index.position for chunk in entry.evidence)
-        and entry.surroundings in {"", session.notes.surroundings(entry.title)}
+        and entry.surroundings in {"", session.question_features.surroundings(entry.title)}
     ]
 
 
-def _has_part(question: QuestionContext) -> bool:
+def _has_part(question: "QuestionContext") -> bool:
     enabled = question.session.runtime.settings.memory != "off"
     return enabled and question.remembers and question.parsed.form in RECALLED

@@ -1,102 +1,103 @@
-"""How is a question asked from Python? `ask` and `aask` answer; the Prefect flow `query` also records how."""
+"""Answering: a question becomes an answer, with its sources and a trace of how it was found.
 
-import asyncio
-import logging
-import threading
-from collections.abc import Sequence
+rewrite → trigger check → retrieve → filter → route → structurize → decompose → answer → remember
+
+This is the way of the search; another mode (`flows/modes/`) has its own from the rewritten question to the answer. From
+Python `ask` and `aask` answer; `query` is the same as a Prefect flow (`flows/orchestration/recorded_flows.py`).
+"""
+
+import functools
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from pydantic import Field
+from flows.memory import keep, passages_of, recalled
+from flows.modes.auto import answer_in_turn
+from flows.modes.dual_level_search import LEVEL_OF, search_levels
+from flows.modes.registry import AUTO, find_mode
+from flows.modes.structured_search import search, structured_search
+from flows.question import AskOptions, QuestionContext, restricted
+from flows.response import ModeResult, Response, answer_of
+from flows.runtime import usage_of
+from flows.session import SESSIONS, Session
+from prompts.engine.bridge import run_anywhere
+from prompts.engine.meter import Meter
+from prompts.rewrite import Ambiguous, Rewrite
+from storage.records import Answer, Effort, Mode, Retrieval, StructureType
+from tasks.answer import Answered, answer
+from tasks.choose import SEARCH
+from tasks.retrieve.pages import Retriever
+from tasks.rewrite import rewrite
 
-from flows.asking import AskOptions, answer_question
-from flows.question import MODES
-from flows.recording import begin, done, failed, flow, flow_run
-from flows.sessions import SESSIONS
-from flows.settings import load_settings
-from flows.shown.answer import in_words, page
-from flows.shown.artifacts import Page, put
-from flows.shown.picture import walked
-from flows.shown.text import plain, short
-from flows.usage import rows_of
-from prompts.engine.errors import EngineError
-from prompts.engine.redact import redact
-from storage.errors import TrellisError
-from storage.records import Answer, Effort, Mode, StructureType
-from tasks.retrieve.pages import FolderRetriever, Retriever
+if TYPE_CHECKING:
+    from flows.orchestration.recorded_flows import query
 
-logger = logging.getLogger(__name__)
+__all__ = ["aask", "answer_question", "ask", "query", "retrieve_passages"]
 
-# What the form offers: the modes that this version has, of all that the contract names.
-OfferedMode = Annotated[Mode, Field(json_schema_extra={"enum": list(MODES)})]
-
-
-def _run_name() -> str:
-    return short(str(flow_run.parameters.get("question", "")), 70)
-
-
-@flow(name="query", flow_run_name=_run_name, persist_result=False)
-async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
-    question: Annotated[str, Field(min_length=1)],
-    workspace: str | None = None,
-    mode: OfferedMode = "auto",
-    structure: StructureType | None = None,
-    k: Annotated[int, Field(ge=1, le=100)] = 8,
-    documents: list[str] | None = None,
-    where: str | None = None,
-    as_of: Annotated[int, Field(ge=1)] | None = None,
-    pages: str | None = None,
-    effort: Effort | None = None,
-    response: str = "",
-) -> Answer:
-    """Answer one question from the current generation, with a record of how.
-
-    Args:
-        question: In any language; the answer is in the language of the sources.
-        workspace: The folder of state; without it the one of the settings (./.trellis).
-        mode: How to retrieve and answer; auto decides by the question.
-        structure: The structure to bring the evidence into, instead of the router's choice.
-        k: How many passages to retrieve, 1 to 100.
-        documents: Look only into the documents with these ids; without it into all.
-        where: Look only into the documents that meet this filter, for example: year >= 2020 and title like '%bridge%'.
-        as_of: The number of an older generation to ask; without it the current one.
-        pages: A folder whose files are read beside the index.
-        effort: How much is given to models: low, medium or high; without it what the settings say.
-        response: The form that the answer shall have, in words: a list, one paragraph, in German.
-    """
-    only = None if documents is None else tuple(documents)
-    try:
-        settings = load_settings({"workspace": workspace})
-        begin(settings)
-        async with SESSIONS.use(workspace, as_of) as session:
-            retriever = FolderRetriever(pages) if pages else None
-            options = AskOptions(
-                mode=mode, structure=structure, k=k, documents=only, where=_filters(where), retriever=retriever,
-                effort=effort, response=response,
-            )  # fmt: skip
-            answer = await answer_question(question, options, session)
-            way = walked(answer, session)
-    except (TrellisError, EngineError) as error:
-        return failed(error, Answer)
-    except Exception as error:
-        redact(error)  # Prefect tells the server its words
-        raise
-    said = in_words(answer)
-    logger.info(said)
-    if answer.trace.decision is not None:
-        logger.info("Mode %s: %s.", answer.trace.mode, answer.trace.decision.reason)
-    models: dict[str, str] = {role: choice.name for role, choice in settings.model_choices().items() if choice}
-    shown = page(answer, way, rows_of(answer.usage, models))
-    await put(Page(key="answer", markdown=shown, description=plain(question)))
-    return done(said, answer)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def _filters(where: str | None) -> tuple[str, ...]:
-    return () if where is None else (where,)
+async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
+    """Answer from the session's generation. The answer's fields are described at `storage.records.Answer`."""
+    started = time.monotonic()
+    asked, ambiguous = await _rewritten(question, options, session)
+    response = await (answer_in_turn(asked, _respond) if options.mode == AUTO else _respond(asked, options.mode))
+    return answer_of(question, asked, ambiguous, response, time.monotonic() - started)
+
+
+async def _respond(question: QuestionContext, mode: Mode) -> Response:
+    """The answer in one mode. The search looks into memory first, and keeps what it has found."""
+    if mode != SEARCH:
+        question = question.in_mode(mode)
+        result = await find_mode(mode).run(question)
+        return Response(mode, result, await _answered(question, result))
+    recall = await recalled(question)  # trigger check
+    if recall.used:
+        result = await structured_search(question, passages_of(question, recall))
+        answered = await _answered(question, result)
+        if recall.does(answered.fallback):
+            return Response(mode, result, answered, recall)
+        # What memory has does not do for the question in these words: the documents are searched after all.
+        recall = recall.passed_over()
+        question.withdraw_draft()
+    result = await search(question)  # retrieve, filter, route, structurize, decompose
+    answered = await _answered(question, result)
+    await keep(question, result, answered)  # remember
+    return Response(mode, result, answered, recall)
+
+
+async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
+    """The k best passages for a question, without answering it."""
+    started = time.monotonic()
+    asked, _ = await _rewritten(question, options, session)
+    if options.mode in LEVEL_OF:
+        passages = (await search_levels(asked, options.k)).passages
+    else:
+        passages = await asked.search([asked.text], options.k, graph=options.mode != "naive")
+    usage = usage_of(asked.models.meter, time.monotonic() - started)
+    return Retrieval(question=question, passages=tuple(passages[: options.k]), usage=usage, generation=session.number)
+
+
+async def _rewritten(question: str, options: AskOptions, session: Session) -> tuple[QuestionContext, list[Ambiguous]]:
+    """The question rewritten so that it stands on its own, and what is ambiguous in it."""
+    options = restricted(options, session)
+    policy = session.runtime.settings.policy(options.effort)
+    models = session.runtime.query_models.metered(Meter()).with_policy(policy)
+    rewriting = await rewrite(question, options.history, Rewrite(models))
+    embedder = session.runtime.embedder.metered(models.meter)
+    asked = QuestionContext(session, options, rewriting.question, rewriting.queries, models, embedder)
+    return asked, rewriting.ambiguities
+
+
+async def _answered(question: QuestionContext, result: ModeResult) -> Answered:
+    writer = question.writer(result.writer)
+    return await answer(question.wording, result.context, writer, question.answer_options, result.stated)
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
-    question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
+    question: str, *, workspace: str | Path | None = None, mode: Mode = AUTO, structure: StructureType | None = None,
     k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
     as_of: int | None = None, retriever: Retriever | None = None, effort: Effort | None = None, response: str = "",
 ) -> Answer:  # fmt: skip
@@ -109,46 +110,30 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
     SettingsError; EngineError where a model fails."""
     options = AskOptions(
         mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
-        where=_filters(where), retriever=retriever, history=tuple(history), effort=effort, response=response,
+        where=() if where is None else (where,), retriever=retriever, history=tuple(history), effort=effort,
+        response=response,
     )  # fmt: skip
     async with SESSIONS.use(workspace, as_of) as session:
         return await answer_question(question, options, session)
 
 
-def ask(  # noqa: PLR0913 -- as above
-    question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
-    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
-    as_of: int | None = None, retriever: Retriever | None = None, effort: Effort | None = None, response: str = "",
-) -> Answer:  # fmt: skip
-    """The same as `aask`, waiting for the answer. Works from any thread, also where an event loop is running."""
-    answering = aask(
-        question, workspace=workspace, mode=mode, structure=structure, k=k, documents=documents, history=history,
-        where=where, as_of=as_of, retriever=retriever, effort=effort, response=response,
-    )  # fmt: skip
-    asked = asyncio.run_coroutine_threadsafe(answering, _LOOP.get())
-    try:
-        return asked.result()
-    except BaseException:
-        asked.cancel()
-        raise
+def _waiting(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
+    """The same function, waiting for its result. Works from any thread, also where an event loop is running."""
+
+    @functools.wraps(function)
+    def wait(*args: P.args, **kwargs: P.kwargs) -> R:
+        return run_anywhere(function(*args, **kwargs))
+
+    return wait
 
 
-class _Loop:
-    """One event loop in a thread of its own, for all that call `ask`: connections to models outlive a question."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-
-    def get(self) -> asyncio.AbstractEventLoop:
-        """The running loop. A forked process gets a new one: threads do not survive a fork."""
-        with self._lock:
-            if self._loop is None or self._thread is None or not self._thread.is_alive():
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="trellis-ask", daemon=True)
-                self._thread.start()
-            return self._loop
+ask = _waiting(aask)
 
 
-_LOOP = _Loop()
+def __getattr__(name: str) -> Any:
+    """The Prefect flow `query`: Prefect takes a second to load, so only who asks for it waits."""
+    if name == "query":
+        from flows.orchestration.recorded_flows import query
+
+        return query
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

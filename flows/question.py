@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from flows.modes.registry import AUTO, find_mode
 from flows.session import Session
 from prompts.answer import AnswerStep, NumberedText
-from prompts.engine.drafts import Show
+from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.embedder import Embedder
 from prompts.engine.models import Models
 from prompts.filter import FilterRequest, Hypothesis
@@ -16,11 +17,11 @@ from prompts.language.concepts import concept_terms, members
 from prompts.language.question import ask
 from prompts.reading.relevance import Relevance
 from prompts.reading.sure import is_plain
-from storage.errors import NothingMatches, SettingsError
+from storage.errors import NothingMatches
 from storage.records import Chunk, Document, Effort, Mode, Passage, StructureType
 from tasks.answer import AnswerOptions
 from tasks.evidence import Pool, pool_of
-from tasks.filter_signs import shares
+from tasks.filter import shares
 from tasks.partial import Library
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
@@ -33,24 +34,6 @@ MOST_PASSAGES = 60
 EXCERPT_PASSAGES = 12
 # At high effort so many of the best sources are read with what stands before and after them.
 WIDENED = 4
-# What each mode fixes of the structure (None: the router chooses).
-MODES: dict[Mode, StructureType | None] = {
-    "auto": None,
-    "direct": "chunk",
-    "naive": "chunk",
-    "ts": "catalogue",
-    "hyde": "chunk",
-    "rq": "chunk",
-    "local": "graph",
-    "global": "catalogue",
-    "drift": "catalogue",
-    "low": "graph",
-    "high": "graph",
-    "hybrid": "graph",
-    "mix": "graph",
-    "struct": None,
-    "traverse": "graph",
-}
 
 
 @dataclass(frozen=True)
@@ -69,7 +52,7 @@ class AskOptions:
     Raises SettingsError for a mode that this version does not have.
     """
 
-    mode: Mode = "auto"
+    mode: Mode = AUTO
     structure: StructureType | None = None
     k: int = 8
     documents: tuple[str, ...] | None = None
@@ -82,13 +65,13 @@ class AskOptions:
     response: str = ""
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise SettingsError("mode", self.mode, f"one that is there: {', '.join(MODES)}")
+        if self.mode != AUTO:
+            find_mode(self.mode)
 
     @property
     def forced(self) -> StructureType | None:
         """The structure that the caller asks for, by name or by mode."""
-        return self.structure or MODES[self.mode]
+        return self.structure or (None if self.mode == AUTO else find_mode(self.mode).structure)
 
 
 def restricted(options: AskOptions, session: Session) -> AskOptions:
@@ -126,6 +109,15 @@ class QuestionContext:
     cosines: dict[str, Mapping[str, float]] = field(default_factory=dict)
     # What memory knows of how its passages hang together.
     remembered_shares: dict[str, float] = field(default_factory=dict)
+
+    def in_mode(self, mode: Mode) -> "QuestionContext":
+        """The same question, asked in this mode."""
+        return self if self.options.mode == mode else replace(self, options=replace(self.options, mode=mode))
+
+    def withdraw_draft(self) -> None:
+        """Tell whoever reads the draft that it does not hold."""
+        if self.options.on_text is not None:
+            self.options.on_text(Withdrawn())
 
     @cached_property
     def text(self) -> str:

@@ -1,30 +1,39 @@
-"""What does a flow work with? The workspace, the models and the embedder that the settings name, opened once."""
+"""The runtime of a flow: the workspace, the models and the embedder that the settings name, opened once."""
 
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.settings import Settings
-from flows.shared_limits import budgets
+from prompts.engine.budget import Budget as RateLimiter
 from prompts.engine.embedder import Embedder, VectorCache, open_embedder
+from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.meter import Meter, Spent
 from prompts.engine.models import OFFLINE, Models
+from prompts.engine.purse import Purse
+from prompts.engine.roles import Role
 from prompts.engine.step import Step
 from prompts.extract import Extract, extractor
 from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.summarize import DescribeRelations, Summarize
+from storage.budget import SCHEMA, CallBudget
+from storage.errors import UsageError
 from storage.generations import Workspace
 from storage.meta import UsageRow
 from storage.records import StepUsage, Usage
 from storage.side import SideStore
+from storage.spending import Budget
+from storage.sqlite import SideDatabase
 from tasks.extract import READER_VERSION
 from tasks.grounding import Scorer, word_coverage
 
 if TYPE_CHECKING:
     from tasks.retrieve.pages import Retriever
+
 
 # In place of an author where no model has done the work.
 NO_AUTHOR = "nobody"
@@ -147,7 +156,7 @@ def open_runtime(settings: Settings, progress: Progress = silent, reading: bool 
     workspace = Workspace(settings.workspace, settings.keep_generations, settings.chroma_url, reading)
     caches = open_caches(settings, workspace, reading)
     embedder = open_embedding(settings, caches.embeddings)
-    shared = budgets(settings, settings.cache_dir or settings.workspace, reading)
+    shared = shared_budgets(settings, settings.cache_dir or settings.workspace, reading)
     choices, calls = settings.model_choices(), settings.call_settings()
     models = Models(choices, Meter(), calls, caches.model_answers, budget_of=shared).instructed(settings.instructions)
     return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
@@ -194,3 +203,44 @@ def _step_usage(spent: Spent) -> StepUsage:
         cost_usd=spent.cost_usd,
         seconds=spent.seconds,
     )
+
+
+def shared_budgets(settings: Settings, folder: Path, reading: bool = False) -> Callable[[str], RateLimiter] | None:
+    """The budget of a server by its address, kept in `folder`; None where there is no limit, or nobody shares it."""
+    rpm, tpm = settings.rpm, settings.tpm
+    if settings.limits == "process" or (rpm is None and tpm is None):
+        return None
+    database = SideDatabase(folder / "limits.sqlite", SCHEMA, reading)
+    return lambda server: CallBudget(database, server, rpm, tpm)
+
+
+# The roles of an index run.
+INDEXING: tuple[Role, ...] = ("extract", "resolve", "summarize", "report")
+
+
+def with_budget(runtime: Runtime, budget: Budget) -> Runtime:
+    """The runtime with so much to spend, embedding included.
+
+    Raises UsageError for dollars where the price of a model is unknown, and where calls are made by other processes.
+    """
+    if budget.tokens is None and budget.usd is None:
+        return runtime
+    if runtime.settings.runner != "local":
+        raise UsageError(
+            f"A budget cannot be kept by the runner {runtime.settings.runner!r}: its processes count apart.",
+            "Use the runner `local` (TRELLIS_RUNNER), or leave the budget out.",
+        )
+    embedder = runtime.embedder
+    if budget.usd is not None:
+        unpriced = runtime.models.unpriced(INDEXING)
+        if isinstance(embedder, ApiEmbedder) and embedder.unpriced:
+            unpriced.append(embedder.name)
+        if unpriced:
+            raise UsageError(
+                f"A budget in US dollars cannot be kept: nobody has told the price of {', '.join(unpriced)}.",
+                "Give a budget in tokens (--budget-tokens), or use models with a list price.",
+            )
+    purse = Purse(budget.tokens, budget.usd)
+    if isinstance(embedder, ApiEmbedder):
+        embedder = embedder.within(purse)
+    return replace(runtime, models=runtime.models.within(purse), embedder=embedder)

@@ -1,32 +1,36 @@
-"""What does a question work on? One generation, open for reading, with its search index in memory."""
+"""Sessions: a generation open for reading with its search index in memory, shared by the questions of a process."""
 
+import asyncio
 import copy
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 
-from flows.naming import hashes_of
-from flows.notes import Notes
-from flows.runtime import Runtime
+from flows.indexing.vectors import hashes_of
+from flows.memory import QuestionFeatures
+from flows.runtime import Runtime, open_runtime
+from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedder import Embedder, text_hash
 from prompts.language.names_zh import tagged
 from prompts.language.words import is_han
 from storage.communities import ReportSizes
-from storage.records import Chunk, Document, Relation
+from storage.records import Chunk, Document
 from storage.rooms import Generation
-from tasks.reports.near import Grounds
+from tasks.reports.near import CommunityChunkIndex
 from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels, keyed_text
-from tasks.retrieve.link_vectors import NameVectors
+from tasks.retrieve.link import NameVectors
+from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex
-from tasks.retrieve.switches import Switches
 from tasks.traverse.names import Spellings
-from tasks.traverse.paths import shortest_paths
 from tasks.traverse.plan import Graph
-from tasks.traverse.run import Ground
+from tasks.traverse.run import TraversalGraph
 from tasks.traverse.vocabulary import Vocabulary
 
 DENSE_DEPTH = 50
@@ -71,11 +75,11 @@ class Session:
         return GraphFacts(graph.entities(), graph.relations(), graph.occurrences("relation"))
 
     @cached_property
-    def ground(self) -> Ground:
+    def traversal_graph(self) -> TraversalGraph:
         """The relations as a graph that plans are run on."""
         index, facts = self.index, self.facts
         spellings = Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
-        return Ground(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
+        return TraversalGraph(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
 
     @cached_property
     def triples_alone(self) -> frozenset[str]:
@@ -90,9 +94,9 @@ class Session:
         return frozenset(name for place, name in enumerate(pairs.entities) if place not in in_text)
 
     @cached_property
-    def notes(self) -> Notes:
+    def question_features(self) -> QuestionFeatures:
         """What memory compares questions by."""
-        return Notes(self.index, self.generation.vectors)
+        return QuestionFeatures(self.index, self.generation.vectors)
 
     @cached_property
     def levels(self) -> Levels:
@@ -110,9 +114,9 @@ class Session:
         return tree_of(rooms.communities(), rooms.reports())
 
     @cached_property
-    def grounds(self) -> Grounds:
+    def community_chunks(self) -> CommunityChunkIndex:
         """Which chunks the community of each report stands in."""
-        return Grounds(self.reports, self.generation.graph.entity_chunk_pairs())
+        return CommunityChunkIndex(self.reports, self.generation.graph.entity_chunk_pairs())
 
     @cached_property
     def report_sizes(self) -> ReportSizes:
@@ -179,14 +183,6 @@ class Session:
             for query in queries
         ]
 
-    def paths(self, question: str) -> list[list[Relation]]:
-        """The chains of relations between the first two things that a question names."""
-        groups: dict[str, list[str]] = {}
-        for link in self.index.link(question):
-            groups.setdefault(link.text, []).append(self.index.entities[link.entity].id)
-        ends = list(groups.values())
-        return shortest_paths(self.facts, ends[0], ends[1]) if len(ends) > 1 else []
-
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""
         wanted = set(names)
@@ -199,7 +195,7 @@ class Session:
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
-        _ = self.index, self.ground
+        _ = self.index, self.traversal_graph
         self.index.link("a name that nothing bears")
         if any(is_han(chunk.text) for chunk in self.index.chunks):
             tagged("预备")
@@ -221,3 +217,95 @@ class Session:
 def open_session(runtime: Runtime, generation: int | None = None) -> Session:
     """Open the current generation, or the one asked for. Raises NoGeneration or UnknownGeneration."""
     return Session(runtime, runtime.workspace.read(generation), pinned=generation is not None)
+
+
+@dataclass
+class _Held:
+    """An open session, who uses it now, and whether a newer one has taken its place."""
+
+    settings: Settings
+    session: Session
+    users: int = 0
+    replaced: bool = False
+
+
+class Sessions:
+    """One session for each workspace, opened at its first question; safe to use from many threads and event loops.
+
+    Beside it there may be one on the older generation that was asked for last (a held generation is never removed).
+
+    A question that started on a generation ends on it: a replaced session is closed when its last question is done.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Path, bool], _Held] = {}
+        self._lock = threading.Lock()
+
+    @asynccontextmanager
+    async def use(self, workspace: str | Path | None = None, as_of: int | None = None) -> AsyncIterator[Session]:
+        """The session of a workspace (None: the one that the settings name) for the length of the block.
+
+        It is on the current generation, or on number `as_of`, and has the settings in force. Raises NoGeneration,
+        UnknownGeneration, or SettingsError.
+        """
+        settings = load_settings({"workspace": workspace})
+        # Opening reads files: in a thread, so that other questions of this loop go on.
+        held = await asyncio.to_thread(self._take, settings, as_of)
+        try:
+            yield held.session
+        finally:
+            self._give_back(held)
+
+    def close(self) -> None:
+        """Close what nobody uses, and the rest as soon as nobody does."""
+        with self._lock:
+            for held in self._held.values():
+                self._replace(held)
+            self._held.clear()
+
+    def _take(self, settings: Settings, as_of: int | None) -> _Held:
+        place, pinned = settings.workspace.absolute(), as_of is not None
+        with self._lock:
+            held = self._held.get((place, pinned))
+            if held is None or held.settings != settings or self._outdated(held.session, as_of):
+                opened = _Held(settings, _opened(settings, as_of))
+                if held is not None:
+                    self._replace(held)
+                    # With a new generation the older ones' turn to be removed comes nearer.
+                    if (place, True) in self._held and not pinned:
+                        self._replace(self._held.pop((place, True)))
+                self._held[place, pinned] = held = opened
+            held.users += 1
+            return held
+
+    @staticmethod
+    def _outdated(session: Session, as_of: int | None) -> bool:
+        if as_of is not None:
+            return session.number != as_of or as_of in session.runtime.workspace.retired()
+        return session.runtime.workspace.changed(session.generation)
+
+    def _give_back(self, held: _Held) -> None:
+        with self._lock:
+            held.users -= 1
+            if held.replaced and held.users == 0:
+                held.session.close()
+
+    def _replace(self, held: _Held) -> None:
+        held.replaced = True
+        if held.users == 0:
+            held.session.close()
+
+
+def _opened(settings: Settings, as_of: int | None) -> Session:
+    """A session with everything loaded; given back at once where that fails."""
+    session = open_session(open_runtime(settings, reading=True), as_of)
+    try:
+        session.warm()
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+# One for the process: opened at the first question, never at import.
+SESSIONS = Sessions()

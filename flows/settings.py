@@ -1,4 +1,4 @@
-"""Which settings hold? Parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else."""
+"""The settings: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""What did the models cost, in words and as a table? A cost that is not known is said to be unknown, never zero."""
+"""What the models cost, in words and as a table. A cost that is not known is said to be unknown, never zero."""
 
 from collections.abc import Iterable, Mapping
 

@@ -12,10 +12,7 @@ QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
 Effort = Literal["low", "medium", "high"]
 AnsweredBy = Literal["model", "excerpts", "traversal", "table"]
-Mode = Literal[
-    "auto", "direct", "naive", "ts", "hyde", "rq", "local", "global", "drift", "low", "high", "hybrid", "mix",
-    "traverse", "struct",
-]  # fmt: skip
+Mode = str  # `auto`, or the name of a mode of `flows/modes`
 
 
 class Passage(Record):

@@ -1,6 +1,6 @@
 """What has been answered before, from which evidence (ERM4's memory: titles and their contents)?
 
-An entry is looked up by keys (`tasks.alike.keys`), never by reading all of them: a question's cost does not grow with
+An entry is looked up by keys (`tasks.question_similarity.keys`), never by reading all of them: a question's cost does not grow with
 what is remembered.
 """
 
@@ -26,7 +26,7 @@ _SELECT = """
 class MemoryEntry(Record):
     """A title and its content. `evidence` are the hashes of what it was made from, `documents` where that stands;
     both are sets and come back sorted; `ranked` is the evidence in the order in which it was read, `shares` what each
-    had, beside the others, by the graph (`tasks.filter_signs`; 0: not told). `support` is how well the answer was
+    had, beside the others, by the graph (`tasks.filter`; 0: not told). `support` is how well the answer was
     supported that it comes from.
 
     `surroundings` stands for all passages about what the title names when it was stored: where they are others, newer

@@ -1,4 +1,4 @@
-"""Which words of a question mean several things, and which reading was answered?
+"""Ambiguity: the words of a question that mean several things, and the reading that was answered.
 
 A name that several things bear, each as its own, is what the index tells; pronouns and dates are what the rewriting
 tells. The readings are reported; the answer follows the evidence (RQ-RAG and ERM4: disambiguation).

@@ -1,4 +1,4 @@
-"""When do likenesses of two kinds mean the same? One scale for τ: the cosine of the default embedder.
+"""Calibration: one scale for likenesses of two kinds and for τ, the cosine of the default embedder.
 
 Each kind (an embedder, likeness of words, of Chinese characters) has a monotone map onto that scale, straight between
 knots (likeness, on the scale): at each knot as many pairs of different questions lie above the one as above the other.

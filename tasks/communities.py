@@ -1,4 +1,4 @@
-"""Which entities belong together, at every level? Hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4).
+"""Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4).
 
 Level 0 is the coarsest. A community larger than the limit is split at the next level; one that is not goes down
 unchanged, so that each level is a partition of all entities: exclusive and exhaustive, single nodes included. Where

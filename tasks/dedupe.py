@@ -1,4 +1,4 @@
-"""What is one thing, and what one statement? From raw mentions to entities and relations (LightRAG `Dedupe`).
+"""Dedupe: from raw mentions to entities and relations, each thing and each statement once (LightRAG `Dedupe`).
 
 A pure function of the mentions, of the decisions on similar names and of what people edited: no order, no history, so
 that an incremental run and a full one agree. Which names mean the same is decided in `tasks.resolve`, always for all of
@@ -15,12 +15,12 @@ from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
 from storage.edits import Edit
 from storage.records import Alias, Chunk, Claim, DeadLetter, Entity, Found, Occurrence, Record, Relation, content_id
 from storage.resolutions import Place, Verdict, Went
+from tasks.batching import gather_or_cancel
 from tasks.resolve.assemble import assemble, entity_id, predicate_key
 from tasks.resolve.edits import Given, edited
 from tasks.resolve.keys import Resolved, name_key
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, step
-from tasks.together import together
 
 __all__ = ["Before", "Graph", "build_graph", "dedupe", "name_key", "predicate_key"]
 
@@ -174,7 +174,7 @@ async def dedupe(
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
     open_ones = [pair for pair in pairs if pair not in decided]
     asked = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
-    answers = await together([_decide(batch, resolver) for batch in asked])
+    answers = await gather_or_cancel([_decide(batch, resolver) for batch in asked])
     decided |= {pair: said for batch, _ in answers for pair, said in batch.items()}
     with _no_collection():
         graph = _graph(found, prepared, decided, edits, before)

@@ -1,4 +1,4 @@
-"""Which vectors do the chunks need? One for each window of text that the embedder can read, once per (model, text)."""
+"""Embedding: one vector for each window of text that the embedder can read, once per (model, text)."""
 
 import asyncio
 from collections.abc import Collection, Sequence

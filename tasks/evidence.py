@@ -1,4 +1,4 @@
-"""Which quotable units do passages hold? Sentences, table rows, list steps and triples, with their exact places."""
+"""The quotable units of passages: sentences, table rows, list steps and triples, with their exact places."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What does each chunk say? Entities, relations and claims with their places (GraphRAG 2.2, LightRAG `Recog`)."""
+"""Extraction: the entities, relations and claims of each chunk, with their places (GraphRAG 2.2, LightRAG `Recog`)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ from storage.records import (
     Triple,
     content_id,
 )
+from tasks.batching import gather_or_cancel
 from tasks.step import step
-from tasks.together import together
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "3"
@@ -283,7 +283,9 @@ async def extract(chunks: Sequence[Chunk], extractor: Extract, weights: Mapping[
         except EngineError as error:
             return DeadLetter(item=chunk.id, step="extract", error=error.message, remedy=error.remedy)
 
-    results = [await one(chunk) for chunk in chunks] if extractor.is_offline else await together(map(one, chunks))
+    results = (
+        [await one(chunk) for chunk in chunks] if extractor.is_offline else await gather_or_cancel(map(one, chunks))
+    )
     return Extracts(
         extractions=tuple(result for result in results if isinstance(result, Extraction)),
         dead_letters=tuple(result for result in results if isinstance(result, DeadLetter)),

@@ -4,15 +4,19 @@ A model's labels stand: what it calls entailment is kept, what is neutral only w
 judges, a label is a hint for memory and for the reader of the trace, and every passage goes on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from prompts.engine.calls import rough_tokens
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, Verdict
+from prompts.language.words import is_han
 from storage.records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
-from tasks.portions import portions
+from tasks.batching import gather_or_cancel, portions
+from tasks.retrieve.passage_sets import pair_scores
+from tasks.retrieve.search import SearchIndex
 from tasks.step import step
-from tasks.together import together
 
 MOST_SHOWN = 12
 NUMBER_TOKENS = 4
@@ -53,7 +57,9 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
 async def _by_model(request: FilterRequest, judge: Filter) -> list[Verdict]:
     sizes = [rough_tokens(one.text) + rough_tokens(one.title) + NUMBER_TOKENS for one in request.passages]
     batches = portions(sizes, judge.policy.limits.filter)
-    answers = await together(judge.run(request, [request.passages[place] for place in batch]) for batch in batches)
+    answers = await gather_or_cancel(
+        judge.run(request, [request.passages[place] for place in batch]) for batch in batches
+    )
     found = {number: verdict for answer in answers for number, verdict in answer.items()}
     return [found.get(passage.number, NOT_JUDGED) for passage in request.passages]
 
@@ -82,3 +88,18 @@ def disagreements(passages: Sequence[Passage], verdicts: Sequence[Verdict]) -> t
         for passage, verdict in zip(passages, verdicts, strict=True)
         if verdict.label == "contradiction" and verdict.against is not None
     )  # fmt: skip
+
+
+def shares(index: SearchIndex, question: str, dense: Mapping[str, float], chunks: Sequence[str]) -> dict[str, float]:
+    """For each chunk of the index its share of being evidence with another, the sum 1; `dense` as the search had it.
+
+    Empty where the search does not rank by pairs: for Chinese, without the graph, for a single chunk.
+    """
+    known = [chunk for chunk in dict.fromkeys(chunks) if chunk in index.position]
+    if len(known) < 2 or is_han(question) or not index.switches.sets:
+        return {}
+    places = [index.position[chunk] for chunk in known]
+    pairs = pair_scores(index.gatherer.signs(index.asked(question, dense), places, index.switches))
+    np.fill_diagonal(pairs, -np.inf)
+    likely = np.exp(pairs - pairs.max()).sum(axis=1)
+    return dict(zip(known, (likely / likely.sum()).tolist(), strict=True))

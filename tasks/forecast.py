@@ -1,4 +1,4 @@
-"""How long will a model's answers be? As long as they were, where there were enough; else by rule."""
+"""Forecast: how long a model's answers will be (as long as they were, where there were enough; else by rule)."""
 
 from collections.abc import Mapping
 

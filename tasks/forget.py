@@ -1,4 +1,4 @@
-"""Which texts still show that a document was there? What a model wrote from it is found by its words."""
+"""Traces of a document in texts that models wrote from it, found by its words."""
 
 import re
 from collections.abc import Iterable, Sequence

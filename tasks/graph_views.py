@@ -1,4 +1,4 @@
-"""As which graphs can a generation's entities and relations be worked on, and how do they leave as GraphML?
+"""Graph views: a generation's entities and relations as graphs to work on, and as GraphML.
 
 Two views for NetworkX: directed and typed, an edge for each relation; and undirected and weighted, an edge for each
 pair of entities, which is what communities are detected on (GraphRAG, section 2.3).

@@ -1,4 +1,4 @@
-"""What do the reports say to the question? Portions in parallel, their points scored, the best ones for the answer."""
+"""Partial answers from reports: portions in parallel, their points scored, the best ones for the answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +9,11 @@ from prompts.partial import Offered, Partial
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
 from storage.records import Chunk, Document, Finding, Report
+from tasks.batching import gather_or_cancel
 from tasks.evidence import Place, Pool, pool_of
-from tasks.reports.near import Grounds, Sentence
+from tasks.reports.near import CommunityChunkIndex, Sentence
 from tasks.reports.pack import Point, filled, packed, shuffled
 from tasks.step import step
-from tasks.together import together
 
 ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
 
@@ -86,7 +86,7 @@ def read_tokens(report: Report) -> int:
     return rough_tokens(f"{report.title} {report.summary} {said}")
 
 
-def joined(shown: Shown, sentences: Sequence[Sentence], grounds: Grounds) -> Shown:
+def joined(shown: Shown, sentences: Sequence[Sentence], grounds: CommunityChunkIndex) -> Shown:
     """With the sentences near to the question among the findings of the report whose community they speak of; those of
     no such report, and those that stand there already, are left out."""
     known = {(place.document, place.start, place.end) for place in shown.pool.places}
@@ -131,7 +131,9 @@ async def partial_answers(shown: Shown, seed: str, gist: Gist, answerer: Partial
     names = shuffled(sorted(shown.offered), seed)
     portions = packed([shown.offered[name].written() for name in names], answerer.policy.limits.map)
     of_portions = [[names[place] for place in portion] for portion in portions]
-    written = await together(answerer.run([shown.offered[name] for name in portion], gist) for portion in of_portions)
+    written = await gather_or_cancel(
+        answerer.run([shown.offered[name] for name in portion], gist) for portion in of_portions
+    )
     report_of = {piece.number: name for name, offered in sorted(shown.offered.items()) for _, piece in offered.findings}
     source_of = {piece.number: piece.title or piece.document for piece in shown.pool.evidence}
     points = [

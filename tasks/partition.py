@@ -1,4 +1,4 @@
-"""How does a hierarchy of communities follow a small change, so that what nobody touched stays as it was?
+"""A hierarchy of communities that follows a small change, so that what nobody touched stays as it was.
 
 A new entity goes, level by level, where its relations weigh most; entities that only know each other found a community
 of their own; what has grown above the limit is split as a full detection would split it. Whoever is gone leaves. All

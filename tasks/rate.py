@@ -9,18 +9,17 @@ from prompts.rate import Rate, rate_offline
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
 from storage.records import Report
-from tasks.portions import portions
-from tasks.reports.near import Grounds, Near
+from tasks.batching import gather_or_cancel, portions
+from tasks.reports.near import CommunityChunkIndex, Near
 from tasks.reports.tree import Tree
 from tasks.step import step
-from tasks.together import together
 
 # So many openings fit into one call: the larger the call, the more of each summary is shown.
 REPORTS_A_CALL = 60
 PER_REPORT = 30  # its number, and its reason and rating in the answer
 
 
-def rated_free(tree: Tree, near: Near, grounds: Grounds) -> dict[str, float]:
+def rated_free(tree: Tree, near: Near, grounds: CommunityChunkIndex) -> dict[str, float]:
     """A rating (0-1) of every report, by community, without a model: what lies near to the question in its community,
     and its words; where the question asks about everything, how much it counts in the collection."""
     if not near.gist.asked:
@@ -42,7 +41,7 @@ async def rate_reports(reports: Sequence[Report], free: Mapping[str, float], gis
     ]
     sizes = [rating_tokens(report, limits) for report in reports]
     calls = [[shown[place] for place in portion] for portion in portions(sizes, limits.rate)]
-    rated = await together(rater.run(call, gist) for call in calls)
+    rated = await gather_or_cancel(rater.run(call, gist) for call in calls)
     return [rating for call in rated for rating in call]
 
 

@@ -1,4 +1,4 @@
-"""What should be remembered of an answered question? (ERM4, Memory Knowledge Reservoir)
+"""Remember: what memory keeps of an answered question (ERM4, Memory Knowledge Reservoir).
 
 For each document whose passages are kept: the question as title, the passages as content. Entries carry the chunk ids
 that the whole answer rests on, which are content hashes: what has changed in the documents is never served again, and

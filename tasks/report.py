@@ -1,18 +1,23 @@
-"""What does each community say? One cited report a community (GraphRAG 2.5).
+"""Community reports: one cited report a community (GraphRAG 2.5), and which of them a small change leaves valid.
 
 A community that a level took over unchanged from the one above has that one's report; single entities have none. A
 report whose inputs did not change is taken over from the last generation.
+
+Where anything that a community knew has gone or changed, its report is written anew. Where something was only added, it
+stands until what was added is more than a set share of the community: else one new document would rewrite the reports
+of all the levels above it.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from prompts.engine.errors import ModelRefused
 from prompts.report import ReportWritten, WriteReports, report_offline
 from storage.records import Community, DeadLetter, Finding, Record, Report
+from tasks.batching import gather_or_cancel
+from tasks.partition import Followed
 from tasks.report_context import Context, Desk, Evidence, Source
 from tasks.step import PATIENT, step
-from tasks.together import together
 
 __all__ = ["Evidence", "report"]
 
@@ -137,7 +142,7 @@ class _Writing:
             else:
                 asked.append((community, context))
         # A task for each call, not for each community: a graph has ten times as many.
-        for made, letter in await together(self._ask(community, context) for community, context in asked):
+        for made, letter in await gather_or_cancel(self._ask(community, context) for community, context in asked):
             self.desk.reports[made.community] = made
             if letter is not None:
                 self.dead_letters.append(letter)
@@ -150,3 +155,34 @@ class _Writing:
             letter = DeadLetter(item=community.id, step="report", error=error.message, remedy=error.remedy)
             return _finish(community, quoted, context.sources, _NOT_AS_ASKED), letter
         return _finish(community, written, context.sources, context.inputs), None
+
+
+def still_valid_reports(
+    communities: Sequence[Community],
+    reports: Mapping[str, Report],
+    followed: Followed,
+    lost: Collection[str],
+    gained: Collection[str],
+    limit: float,
+) -> list[Report]:
+    """The reports that stand, as reports of the communities that these have become.
+
+    `reports`: the earlier ones, by the community that each had; `followed` tells which one a new community
+    was.
+    `lost` are entities of which something has gone or changed, `gained` those that something was added to; `limit` is
+    the share of a community's members that may have gained something before its report is written anew.
+    """
+    found = []
+    for one in of_their_own(communities):
+        report = reports.get(followed.was.get(one.id, one.id))
+        if (
+            report is None
+            or not report.inputs
+            or one.id in followed.left
+            or any(member in lost for member in one.members)
+        ):
+            continue
+        stale = report.stale + sum(member in gained for member in one.members) / len(one.members)
+        if stale <= limit:
+            found.append(report.model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
+    return found

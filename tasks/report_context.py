@@ -1,4 +1,4 @@
-"""What is a community's report written from, within a limit of tokens? (GraphRAG, section 2.5)
+"""The context of a community report, within a limit of tokens (GraphRAG, section 2.5).
 
 All of its edges where they fit: by the combined degree of their ends, each with the two entities that it ties, and what
 is claimed of these. Where they do not fit, sub-communities give way to their own reports, the one with the longest

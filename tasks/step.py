@@ -1,4 +1,4 @@
-"""How does an async function become a step: a Prefect task inside a flow run, a plain coroutine anywhere else?
+"""The decorator of a step: a Prefect task inside a flow run, a plain coroutine anywhere else.
 
 Outside a flow run nothing is paid: Prefect is not even imported.
 """

@@ -11,9 +11,9 @@ from prompts.engine.errors import ModelRefused
 from prompts.language.tokens import count_tokens
 from prompts.summarize import DescribeRelations, RelationDescribed, Stated, Summarize, is_short, summarize_offline
 from storage.records import DeadLetter, Entity, Record, Relation, content_id
+from tasks.batching import gather_or_cancel
 from tasks.dedupe import Graph
 from tasks.step import PATIENT, step
-from tasks.together import together
 
 STATEMENTS_TOKENS = 3_000  # in one request, unless the settings say otherwise
 RELATIONS_IN_ONE_CALL = 10
@@ -50,7 +50,7 @@ async def summarize(
     `limit`: tokens of statements in one request. Where a model gives no usable answer the statements are quoted.
     """
     known = known or {}
-    entities, relations = await together(
+    entities, relations = await gather_or_cancel(
         [_entities(graph, summarizer, known, limit), _relations(graph, relater, known, limit)]
     )
     return Described(
@@ -103,7 +103,7 @@ async def _entities(graph: Graph, summarizer: Summarize, known: Mapping[str, Kno
         else:
             asked.append(entity)
     # A task for each call, not for each entity: a graph has a hundred times as many.
-    answers = await together(map(described, asked))
+    answers = await gather_or_cancel(map(described, asked))
     texts |= {entity.id: text for entity, (text, _) in zip(asked, answers, strict=True)}
     return _Texts(texts=texts, letters=tuple(letter for _, letter in answers if letter))
 
@@ -127,7 +127,7 @@ async def _relations(graph: Graph, relater: DescribeRelations | None, known: Map
             texts[one.id] = earlier
         else:
             asked.append((one, stated))
-    answers = await together(_described(batch, relater, limit) for batch in _batches(asked, limit))
+    answers = await gather_or_cancel(_described(batch, relater, limit) for batch in _batches(asked, limit))
     for part in answers:
         texts |= part.texts
     return _Texts(texts=texts, letters=tuple(letter for part in answers for letter in part.letters))
@@ -161,7 +161,7 @@ async def _relation(stated: Stated, relater: DescribeRelations, limit: int) -> R
     """One relation, however much is stated of it."""
     groups = packs(stated.statements, limit)
     while len(groups) > 1:
-        parts = await together(relater.run([_with(stated, group)]) for group in groups)
+        parts = await gather_or_cancel(relater.run([_with(stated, group)]) for group in groups)
         fewer = packs([part.description for (part,) in parts if part], limit)
         groups = fewer if len(fewer) < len(groups) else [tuple(text for group in fewer for text in group)]
     (made,) = await relater.run([_with(stated, groups[0])])
@@ -196,7 +196,7 @@ def _letter(item: str, error: ModelRefused) -> DeadLetter:
 async def _summary(name: str, said: tuple[str, ...], summarizer: Summarize, limit: int) -> str:
     groups = packs(said, limit)
     while len(groups) > 1:
-        parts = await together(summarizer.run(name, group) for group in groups)
+        parts = await gather_or_cancel(summarizer.run(name, group) for group in groups)
         fewer = packs(parts, limit)
         # Summaries that are no shorter than what they sum up will not get shorter: the model has to take them at once.
         groups = fewer if len(fewer) < len(groups) else [tuple(parts)]

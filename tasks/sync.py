@@ -1,4 +1,4 @@
-"""What has changed since the last run? A sync by content, within the named sources only.
+"""Sync by content, within the named sources only: what has changed since the last run.
 
 Documents are made of parts, and each part belongs to the source that it was read from. A run replaces the parts of the
 sources that it names and leaves all others alone; a document goes when none of its parts is left.
@@ -83,7 +83,9 @@ def with_unchanged(plan: SyncPlan, more: int) -> SyncPlan:
     return plan.model_copy(update={"counts": counts})
 
 
-def keep_out(loaded: Loaded, forgotten: Collection[str], texts: Mapping[str, str], known: Collection[str]) -> Loaded:
+def exclude_forgotten(
+    loaded: Loaded, forgotten: Collection[str], texts: Mapping[str, str], known: Collection[str]
+) -> Loaded:
     """What was read without what was forgotten, which is reported as skipped.
 
     Kept out are the ids in `forgotten`, and new ids (not in `known`) with one of the `texts`: a document that was

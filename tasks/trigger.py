@@ -1,8 +1,8 @@
-"""Does memory already know enough, or must the documents be searched? (ERM4, Retrieval Trigger)
+"""The trigger check: whether memory knows enough, or the documents must be searched (ERM4, Retrieval Trigger).
 
 Pop(q) counts the distinct sources whose remembered title is close to the query; at θ or more memory is used. A
-remembered title counts only if it asks the same of the same things (`tasks.alike`): questions that differ in one name,
-year or relation are close in meaning and need different evidence.
+remembered title counts only if it asks the same of the same things (`tasks.question_similarity`): questions that differ
+in one name, year or relation are close in meaning and need different evidence.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from storage.answer_records import Fallback
 from storage.memory import MemoryEntry
 from storage.records import Record, TriggerDecision
-from tasks.alike import Question, alike, differs
+from tasks.question_similarity import Question, alike, differs
 from tasks.step import step
 
 # The better supported comes first.

@@ -1,4 +1,4 @@
-"""Which passages stand for all documents, and what of the findings on them may enter a prompt?
+"""Tuning: the passages that stand for all documents, and what of the findings on them may enter a prompt.
 
 What a model writes is looked up: an example's passage must stand in the sample, and its names in the passage.
 """

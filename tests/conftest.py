@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No verdict depends on how busy the machine is.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 LOOPBACK = {"localhost", "::1", "0.0.0.0", "::", ""}  # noqa: S104 -- recognised as local here, never bound
 ISOLATED = {

@@ -5,17 +5,18 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pytest
 
-from flows.asking import AskOptions, answer_question, retrieve_passages
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from storage.errors import SettingsError
-from storage.records import Answer, Mode, StructureType
+from storage.records import Answer, StructureType
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NO_MEMORY = 1_000  # a θ that no memory reaches
@@ -160,7 +161,7 @@ async def test_a_mode_decides_search_and_structure(session: Session) -> None:
 
 def test_a_mode_that_is_not_there_is_refused() -> None:
     with pytest.raises(SettingsError, match="oracle"):
-        AskOptions(mode=cast("Mode", "oracle"))
+        AskOptions(mode="oracle")
 
 
 @pytest.mark.parametrize(

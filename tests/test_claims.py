@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from dspy import Signature
 
-from flows.cli.entity import look_up
-from flows.indexing import IndexOptions, build_index
+from flows.cli.graph import look_up
+from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from prompts.engine.budget import LocalBudget

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
@@ -18,7 +19,7 @@ from prompts.engine.embedder import Floats
 from prompts.engine.meter import Meter
 from storage.memory import MemoryEntry
 from storage.records import Answer
-from tasks.alike import Question, keys, taken_apart
+from tasks.question_similarity import Question, keys, taken_apart
 from tasks.trigger import Likeness, check_trigger, overlap
 
 TELLERS = ("almanac", "gazette", "ledger")
@@ -143,7 +144,7 @@ def planted(runtime: Runtime, documents: Sequence[str], title: str = ORLA) -> No
             source=documents[0], title=title, content="", evidence=chunks, documents=tuple(documents), generation=1,
             ranked=chunks,
         )  # fmt: skip
-        runtime.workspace.side.memory.put(entry, keys(session.notes.asked(title)))
+        runtime.workspace.side.memory.put(entry, keys(session.question_features.asked(title)))
 
 
 async def test_cached_knowledge_is_filtered_too(runtime: Runtime) -> None:
@@ -217,10 +218,12 @@ async def test_an_unknown_embedder_is_measured_by_the_passages(
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     runtime = dataclasses.replace(opened(tmp_path), embedder=Leaning())
     await build_index([tmp_path / "rows.jsonl"], IndexOptions(), runtime)
-    with open_session(runtime) as session, caplog.at_level("INFO", "flows.notes"):
-        scale = session.notes.scale("leaning")
+    with open_session(runtime) as session, caplog.at_level("INFO", "flows.memory"):
+        scale = session.question_features.scale("leaning")
         raw = [float(one @ two) for one, two in itertools.pairwise(Leaning().embed([row["text"] for row in rows]))]
-        assert session.notes.scale("never used here").name.startswith("cosines of never used here, not calibrated")
+        assert session.question_features.scale("never used here").name.startswith(
+            "cosines of never used here, not calibrated"
+        )
     assert min(raw) > 0.9
     assert max(sorted(map(scale.common, raw))[:-3]) < 0.6
     assert caplog.messages == ["Memory compares questions by cosines of leaning, by 65 passages."]

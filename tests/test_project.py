@@ -19,9 +19,9 @@ FOLDERS = {*PACKAGES, "tests", "benchmarks", "docs", "examples"}
 TARGETS = {"setup", "demo", "check", "test", "bench", "clean"}
 # Packages that may be missing, each imported in one place.
 EXTRAS = {
-    "dask": "flows/runners/dask_channel.py",
-    "distributed": "flows/runners/dask_channel.py",
-    "ray": "flows/runners/ray_channel.py",
+    "dask": "flows/runners/channels.py",
+    "distributed": "flows/runners/channels.py",
+    "ray": "flows/runners/channels.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
 SLOW_TO_IMPORT = {"torch", "sentence_transformers", "transformers", "cdlib", "litellm", "sklearn", "markitdown"}
@@ -112,8 +112,9 @@ def test_a_prompt_and_its_task_have_the_same_stem() -> None:
 
 
 def test_no_flow_file_shadows_a_module() -> None:
-    """Prefect loads `flows/index.py:index` with `flows/` first on sys.path: an equal name would be found there."""
-    stems = {path.stem for path in (ROOT / "flows").glob("*.py")} - {"__init__", "__main__"}
+    """Prefect loads a flow's file with its folder first on sys.path: an equal name would be found there."""
+    homes = (ROOT / "flows", ROOT / "flows" / "orchestration")
+    stems = {path.stem for home in homes for path in home.glob("*.py")} - {"__init__", "__main__"}
     folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
     assert stems & (folders | set(packages_distributions()) | sys.stdlib_module_names) == set()
 

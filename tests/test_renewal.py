@@ -4,7 +4,7 @@ import pytest
 
 from storage.records import Community, Report
 from tasks.partition import Followed
-from tasks.renewal import standing
+from tasks.report import still_valid_reports
 
 PEOPLE = tuple(f"e{number:02}" for number in range(20))
 BEFORE = Community(id="was", level=0, parent=None, members=PEOPLE)
@@ -22,7 +22,7 @@ def kept(
     limit: float = 0.1,
 ) -> list[Report]:
     followed = Followed(communities=(AFTER,), outdated=("was",), was={"is": "was"}, left=left, parents={"was": "is"})
-    return standing([AFTER], {"was": report}, followed, lost or set(), gained or {"new"}, limit)
+    return still_valid_reports([AFTER], {"was": report}, followed, lost or set(), gained or {"new"}, limit)
 
 
 def test_a_report_stands_where_little_was_added_and_says_how_much() -> None:

@@ -11,8 +11,7 @@ from storage.records import Alias, Chunk, Entity, Occurrence, Relation, content_
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import K1, B, Lexicon, chunk_terms
 from tasks.retrieve.link import Names
-from tasks.retrieve.search import SearchIndex, retrieve
-from tasks.retrieve.walk import Walker
+from tasks.retrieve.search import SearchIndex, Walker, retrieve
 from tasks.traverse.paths import shortest_paths
 
 TEXTS = {

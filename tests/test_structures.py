@@ -20,7 +20,7 @@ from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize, built_of, structurize_offline
 from storage.records import Chunk, StructureType
 from tasks.evidence import Pool, pool_of
-from tasks.structurize.step import Structured, shown_of, structurize
+from tasks.structurize import Structured, shown_of, structurize
 
 SALE = Evidence(0, "sales", "Sales of Orla", "Orla sold paper for $1,308,463 in 2023.")
 STEP = Evidence(0, "manual", "Manual", "If the alarm sounds, close valve V-14 and call the shift lead.")

@@ -9,7 +9,7 @@ from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
 from tasks.load.compose import compose
 from tasks.load.sources import Loaded
-from tasks.sync import SyncPlan, holds, keep_out, plan_sync, touched, with_gone_inside
+from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, touched, with_gone_inside
 
 
 def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
@@ -168,7 +168,7 @@ def test_what_was_forgotten_stays_out_wherever_it_is() -> None:
     texts = {gone.text_hash: "d0"}
 
     def kept(*parts: Part, known: tuple[str, ...] = ("d1",), sources: tuple[str, ...] = ("/s",)) -> list[str]:
-        return [p.document for p in keep_out(loaded(*parts, sources=sources), ["d0"], texts, known).parts]
+        return [p.document for p in exclude_forgotten(loaded(*parts, sources=sources), ["d0"], texts, known).parts]
 
     assert kept(gone, moved, other) == ["d1"]
     assert kept(gone.model_copy(update={"text": "edited"}), other) == ["d1"]
@@ -182,8 +182,8 @@ def test_rows_that_are_called_by_their_line_are_known_by_their_text() -> None:
     secret, next_one = part("f#3", "secret", path="/f:3"), part("f#4", "other", path="/f:4")
     shifted = [part("f#2", "secret", path="/f:2"), part("f#3", "other", path="/f:3")]
     texts = {secret.text_hash: "f#3"}
-    first = keep_out(loaded(secret, next_one), ["f#3"], texts, ["f#2", "f#4"])
+    first = exclude_forgotten(loaded(secret, next_one), ["f#3"], texts, ["f#2", "f#4"])
     assert [p.document for p in first.parts] == ["f#4"]
-    after = keep_out(loaded(*shifted), ["f#3"], texts, ["f#2", "f#4"])
+    after = exclude_forgotten(loaded(*shifted), ["f#3"], texts, ["f#2", "f#4"])
     assert [(p.document, p.text) for p in after.parts] == [("f#3", "other")]
     assert [skipped.reason for skipped in after.skipped] == ["forgotten: f#3"]

@@ -13,7 +13,7 @@ from dspy.utils import DummyLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import TAILORING_FILE, load_settings
 from prompts.answer import AnswerStep

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.triples import rows_of, stored, well_formed
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.records import IndexReport

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flows.operations.tune import TuneOptions, TuneReport, is_as_written, tune_workspace
 from flows.settings import TAILORING_FILE, load_settings
-from flows.tuning import TuneOptions, TuneReport, is_as_written, tune_workspace
 from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
 from prompts.tailoring.values import MOST_EXAMPLE_TOKENS

@@ -1,20 +1,26 @@
-"""`trellis ask` and `trellis retrieve`: one question, or a file of them."""
+"""`trellis ask` and `trellis retrieve`: one question, or a file of them, each row by itself and in order."""
 
 import asyncio
+import json
+import logging
+import sys
 from argparse import Namespace
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from flows.cli.opening import session_of
-from flows.cli.screen import Screen
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+
+from flows.cli.screen import Screen, error_of, session_of, shorten_errors
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions
+from flows.session import Session
 from flows.usage import in_short
-from storage.errors import UsageError
+from prompts.engine.errors import EngineError
+from storage.errors import TrellisError, UsageError
 from storage.filter_syntax import parse
 from storage.records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
-
-if TYPE_CHECKING:
-    from flows.asking import AskOptions
-    from tasks.retrieve.pages import Retriever
+from tasks.retrieve.pages import FolderRetriever, Retriever
 
 FALLBACKS = {
     "none": "supported by the sources above",
@@ -32,9 +38,6 @@ MOST_FLAGGED = 3
 
 def ask(options: Namespace, screen: Screen) -> int:
     """Answer; 1 where rows of a batch failed."""
-    from flows.asking import answer_question
-    from flows.cli.batch import run_batch
-
     _check(options)
     if options.record:
         return _recorded(options, screen)
@@ -44,29 +47,25 @@ def ask(options: Namespace, screen: Screen) -> int:
         with screen.draft() as on_text:
             wanted = replace(_wanted(options), on_text=on_text)
             answer = asyncio.run(answer_question(options.question, wanted, session))
-    show(answer, screen, with_structure=options.structure is not None)
+    show_answer(answer, screen, with_structure=options.structure is not None)
     return 0
 
 
 def retrieve(options: Namespace, screen: Screen) -> int:
     """List passages; 1 where rows of a batch failed."""
-    from flows.asking import AskOptions, retrieve_passages
-    from flows.cli.batch import run_batch
-
     _check(options)
     wanted = AskOptions(mode=options.mode, k=options.k, where=_where(options), retriever=_pages(options))
     with session_of(options) as session:
         if options.questions:
             return run_batch(options.questions, wanted, retrieve_passages, session, screen)
         found = asyncio.run(retrieve_passages(options.question, wanted, session))
-    if screen.as_json:
-        screen.json(found)
-    else:
-        _show_passages(found, screen)
+    screen.result(found, lambda: _show_passages(found, screen))
     return 0
 
 
-def show(answer: Answer, screen: Screen, *, with_structure: bool = False, most_sources: int | None = None) -> None:
+def show_answer(
+    answer: Answer, screen: Screen, *, with_structure: bool = False, most_sources: int | None = None
+) -> None:
     """The answer, its sources (or the first of them), the structure where it was asked for, and how it was found."""
     if screen.as_json:
         screen.json(answer)
@@ -154,7 +153,6 @@ def _show_passages(found: Retrieval, screen: Screen) -> None:
 
 
 def _recorded(options: Namespace, screen: Screen) -> int:
-    from flows.cli.recorded import shorten_errors
     from flows.query import query
 
     shorten_errors()
@@ -164,7 +162,7 @@ def _recorded(options: Namespace, screen: Screen) -> int:
         options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
         where=options.where, as_of=options.as_of, pages=options.pages, effort=options.effort, response=options.response,
     )  # fmt: skip
-    show(asyncio.run(run), screen, with_structure=options.structure is not None)
+    show_answer(asyncio.run(run), screen, with_structure=options.structure is not None)
     return 0
 
 
@@ -173,9 +171,7 @@ def _check(options: Namespace) -> None:
         raise UsageError("The question is empty.", "Write it in quotes after the command.")
 
 
-def _wanted(options: Namespace) -> "AskOptions":
-    from flows.asking import AskOptions
-
+def _wanted(options: Namespace) -> AskOptions:
     return AskOptions(
         mode=options.mode, structure=options.structure, k=options.k, where=_where(options), retriever=_pages(options),
         level=options.level, effort=options.effort, response=options.response,
@@ -190,7 +186,114 @@ def _where(options: Namespace) -> tuple[str, ...]:
     return (options.where,)
 
 
-def _pages(options: Namespace) -> "Retriever | None":
-    from tasks.retrieve.pages import FolderRetriever
-
+def _pages(options: Namespace) -> Retriever | None:
     return FolderRetriever(options.pages) if options.pages else None
+
+
+AHEAD = 16
+
+Answering = Callable[[str, AskOptions, Session], Awaitable[Answer | Retrieval]]
+log = logging.getLogger(__name__)
+
+
+class Asked(BaseModel):
+    """A row of the file; other fields than these are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: StrictStr | StrictInt | None = None
+    question: StrictStr = Field(pattern=r"\S")
+    documents: tuple[StrictStr, ...] | None = None
+    where: StrictStr | None = None
+    history: tuple[StrictStr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the file: what it asks, or what is wrong with it."""
+
+    id: object
+    asked: Asked | None = None
+    problem: UsageError | None = None
+
+
+def run_batch(path: str, options: AskOptions, answering: Answering, session: Session, screen: Screen) -> int:
+    """Write one JSON line for each row: `id` and the fields of the result, or `id` and `error`; 1 where any failed.
+
+    Raises UsageError where the file cannot be read.
+    """
+    rows = list(read_rows(path))
+    return asyncio.run(_answer_all(rows, options, answering, session, screen))
+
+
+def read_rows(path: str) -> Iterator[Row]:
+    """The rows of a JSON Lines file ("-" for standard input); blank lines are passed over."""
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        message = f"The questions in {path} cannot be read: {reason}."
+        raise UsageError(message, "Check the path of --questions.") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield _row(line, number)
+
+
+def _row(line: str, number: int) -> Row:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        return Row(None, problem=UsageError(f"Line {number} is not JSON: {error}.", "Write one JSON object a line."))
+    if not isinstance(value, dict):
+        return Row(None, problem=UsageError(f"Line {number} is not a JSON object.", "Write one JSON object a line."))
+    try:
+        asked = Asked.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        problem = UsageError(
+            f"Line {number}: {name}: {first['msg']}.", "A row is {id, question, documents?, where?, history?}."
+        )
+        return Row(value.get("id"), problem=problem)
+    return Row(asked.id, asked=asked)
+
+
+async def _answer_all(
+    rows: Sequence[Row], options: AskOptions, answering: Answering, session: Session, screen: Screen
+) -> int:
+    """Answer up to AHEAD rows at once, and write each as soon as all before it are written."""
+    slots = asyncio.Semaphore(AHEAD)
+
+    async def answered(row: Row) -> dict[str, object]:
+        async with slots:
+            return await _row_answered(row, options, answering, session)
+
+    tasks = [asyncio.create_task(answered(row)) for row in rows]
+    failed = 0
+    try:
+        for task in tasks:
+            result = await task
+            failed += "error" in result
+            screen.json(result)
+    finally:
+        for task in tasks:
+            task.cancel()
+    if failed:
+        screen.note(f"{failed} of {len(rows)} questions failed.")
+    return 1 if failed else 0
+
+
+async def _row_answered(row: Row, options: AskOptions, answering: Answering, session: Session) -> dict[str, object]:
+    if row.asked is None:
+        return {"id": row.id, "error": error_of(row.problem or UsageError("The row is empty."))}
+    asked = row.asked
+    where = (*options.where, asked.where) if asked.where else options.where
+    wanted = replace(options, documents=asked.documents, where=where, history=asked.history)
+    try:
+        result = await answering(asked.question, wanted, session)
+    except (TrellisError, EngineError) as error:
+        return {"id": row.id, "error": error_of(error)}
+    except Exception as error:  # a fault in one question must not cost the answers to the others
+        log.warning("question %r failed", row.id, exc_info=True)
+        return {"id": row.id, "error": error_of(error)}
+    return {"id": row.id, **result.model_dump()}

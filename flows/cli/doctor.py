@@ -1,16 +1,24 @@
-"""`trellis doctor`: what works, what does not, and what to change."""
+"""`trellis doctor` and `trellis prompt`: what works and what to change, and what a model is told for a step."""
 
 import asyncio
+import difflib
 import re
 from argparse import Namespace
+from collections.abc import Sequence
 from itertools import groupby
 
 from flows.cli.screen import Screen
-from flows.doctor import EmbeddingCheck, Examination, ModelCheck, PrefectCheck, WorkspaceCheck, examination
-from flows.runtime import open_runtime
+from flows.operations.doctor import EmbeddingCheck, Examination, PrefectCheck, WorkspaceCheck, examination
+from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
+from prompts.engine.doctor import Examined
 from prompts.engine.models import OFFLINE
 from prompts.engine.redact import MASK, redacted
+from prompts.engine.step import Step
+from prompts.engine.wire import unwrapped
+from prompts.registry import build, steps
+from storage.errors import UsageError
+from storage.records import Record
 
 # An examination is looked at by a person: a server that is down is reported after one more try.
 ATTEMPTS = 2
@@ -22,10 +30,7 @@ def doctor(options: Namespace, screen: Screen) -> int:
     settings = load_settings({"workspace": options.workspace})
     brisk = settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)})
     found = without_keys(asyncio.run(examination(open_runtime(brisk))))
-    if screen.as_json:
-        screen.json(found)
-    else:
-        show(found, screen)
+    screen.result(found, lambda: show(found, screen))
     return 0 if found.ok else 1
 
 
@@ -51,7 +56,7 @@ def show(found: Examination, screen: Screen) -> None:
     screen.line("Everything works." if found.ok else "Something does not work: see above.", style="bold")
 
 
-def _show_models(rows: tuple[ModelCheck, ...], screen: Screen) -> None:
+def _show_models(rows: tuple[Examined, ...], screen: Screen) -> None:
     """A line for each answer that was asked for: roles with one model and one form share it."""
     for _, group in groupby(sorted(rows, key=_answer_of), key=_answer_of):
         same = list(group)
@@ -65,11 +70,11 @@ def _show_models(rows: tuple[ModelCheck, ...], screen: Screen) -> None:
         _tell(row.problem, row.advice, screen)
 
 
-def _answer_of(row: ModelCheck) -> tuple[object, ...]:
+def _answer_of(row: Examined) -> tuple[object, ...]:
     return row.model == OFFLINE, row.model, row.address, row.role == "extract" and row.model != OFFLINE
 
 
-def _form(row: ModelCheck) -> str:
+def _form(row: Examined) -> str:
     if not row.ok and row.structured == "unknown":
         return "structured output unknown"
     if row.role == "extract":
@@ -105,3 +110,84 @@ def _tell(problem: str, advice: tuple[str, ...], screen: Screen) -> None:
 
 def _mark(ok: bool) -> str:
     return "ok  " if ok else "FAIL"
+
+
+class Turn(Record):
+    """One message of a prompt."""
+
+    role: str
+    content: str
+
+
+class PromptView(Record):
+    """A step's prompt: its role and model, its instruction, and all messages; `replaced`: the instruction is a user's.
+
+    Inputs that differ from call to call stand as their names in angle brackets. Where a step writes in several forms,
+    there is a view of each, by `signature`.
+    """
+
+    step: str
+    signature: str
+    role: str
+    model: str
+    replaced: bool
+    hash: str
+    instruction: str
+    messages: tuple[Turn, ...]
+
+
+def prompt(options: Namespace, screen: Screen) -> int:
+    """Print the prompt of a step, or the names of all steps."""
+    runtime = open_runtime(load_settings({"workspace": options.workspace}))
+    known = steps()
+    if options.step is None:
+        _list(runtime, screen)
+        return 0
+    if options.step not in known:
+        near = difflib.get_close_matches(options.step, known, n=3)
+        meant = f"Nearest: {', '.join(near)}. " if near else ""
+        raise UsageError(f"There is no step {options.step!r}.", f"{meant}The steps are: {', '.join(known)}.")
+    views = [_view(made) for made in built(options.step, runtime)]
+    if screen.as_json:
+        screen.json(views)
+    elif options.own:
+        screen.exactly(f"{views[0].instruction}\n")
+    else:
+        for view in views:
+            screen.exactly("".join(f"--- {turn.role}\n{turn.content}\n" for turn in view.messages))
+    return 0
+
+
+def built(name: str, runtime: Runtime) -> list[Step]:
+    """The step as the settings make it; one for each form that it writes in."""
+    settings = runtime.settings
+    tailoring = settings.tailoring
+    found = [
+        build(
+            one, models=runtime.models, tailoring=tailoring, language=tailoring.language, gleanings=settings.gleanings
+        )
+        for one in steps()[name]
+    ]
+    with_claims = [one for one in found if type(one).__name__.endswith("WithClaims")]
+    if with_claims:
+        return with_claims if settings.claims else [one for one in found if one not in with_claims]
+    return found
+
+
+def _view(step: Step) -> PromptView:
+    messages: Sequence[Turn] = [Turn(role=one.role, content=one.content) for one in step.prompt]
+    return PromptView(
+        step=step.step, signature=step.task.__name__, role=step.role, model=step.models.name(step.role),
+        replaced=step.step in step.models.instructions, hash=step.prompt_hash,
+        instruction=unwrapped(str(step.signature.instructions)), messages=tuple(messages),
+    )  # fmt: skip
+
+
+def _list(runtime: Runtime, screen: Screen) -> None:
+    views = [_view(made) for name in steps() for made in built(name, runtime)[:1]]
+    if screen.as_json:
+        screen.json(views)
+        return
+    for view in views:
+        mine = ", your instruction" if view.replaced else ""
+        screen.line(f"{view.step:12} role {view.role} ({view.model}){mine}")

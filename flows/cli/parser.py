@@ -1,10 +1,11 @@
-"""What can be typed after `trellis`? Only argparse is loaded here, so that help and typing errors come at once."""
+"""The parser of all that can be typed after `trellis`. It loads argparse alone: help and typing errors come at once."""
 
 import argparse
 import re
 from typing import Protocol
 
-MODES = "auto (default), direct, naive, ts, hyde, rq, local, global, drift, low, high, hybrid, mix, struct, traverse"
+from flows.modes.registry import AUTO, mode_names
+
 STRUCTURES = "table, graph, algorithm, catalogue, chunk"
 FORMATS = "json, graphml, parquet"
 
@@ -61,7 +62,7 @@ def _command(commands: Commands, name: str, run: str, text: str, examples: str) 
 
 def _index(commands: Commands) -> None:
     command = _command(
-        commands, "index", "build:index", "bring the workspace up to date with its sources",
+        commands, "index", "index:index", "bring the workspace up to date with its sources",
         '  trellis index docs/\n  trellis index "notes/**/*.md" facts.csv --workspace kb',
     )  # fmt: skip
     command.add_argument("sources", nargs="+", metavar="SOURCE", help="a file, a folder or a glob pattern")
@@ -80,7 +81,7 @@ def _index(commands: Commands) -> None:
 
 def _tune(commands: Commands) -> None:
     command = _command(
-        commands, "tune", "tune:tune", "fit the prompts to a domain, from a sample of its documents",
+        commands, "tune", "index:tune", "fit the prompts to a domain, from a sample of its documents",
         "  trellis tune docs/\n  trellis index docs/       uses what was found",
     )  # fmt: skip
     command.add_argument("sources", nargs="+", metavar="SOURCE", help="a file, a folder or a glob pattern")
@@ -93,7 +94,7 @@ def _tune(commands: Commands) -> None:
 
 def _prompt(commands: Commands) -> None:
     command = _command(
-        commands, "prompt", "prompt:prompt", "the whole prompt of a step, as the model reads it with these settings",
+        commands, "prompt", "doctor:prompt", "the whole prompt of a step, as the model reads it with these settings",
         "  trellis prompt                    the names of the steps\n  trellis prompt extract\n"
         "  trellis prompt report --own > prompts/report.md     the instruction alone, to change it (TRELLIS_PROMPTS)",
     )  # fmt: skip
@@ -129,7 +130,7 @@ def _look(commands: Commands) -> None:
     reports.add_argument("report", nargs="?", metavar="ID", help="the community of a report, as the list shows it")
     reports.add_argument("--level", type=_whole, metavar="N", help="only this level; 0 is the broadest")
     graph = _command(
-        commands, "graph", "edit:graph", "what the graph knows of an entity, or a correction of it by hand",
+        commands, "graph", "graph:graph", "what the graph knows of an entity, or a correction of it by hand",
         '  trellis graph "Ilse Marrand"\n  trellis graph 海岸水文研究所 --json\n'
         '  trellis graph merge "Ilse Marrand" "I. Marrand"      both names mean one thing\n'
         '  trellis graph split "Mercury" --documents rocks.md   there it is another thing\n'
@@ -146,7 +147,7 @@ def _look(commands: Commands) -> None:
     for given in ("kind", "name", "description"):
         graph.add_argument(f"--{given}", metavar=given.upper(), help=f"edit: the {given} that it should have")
     show = _command(
-        commands, "show", "look:show", "a document's stored text, exactly as offsets count it",
+        commands, "show", "graph:show", "a document's stored text, exactly as offsets count it",
         "  trellis show people/ilse-marrand.md\n  trellis show people/ilse-marrand.md --json",
     )  # fmt: skip
     show.add_argument("document", metavar="DOCUMENT", help="its id: the path in its source, or the row's id")
@@ -156,22 +157,22 @@ def _look(commands: Commands) -> None:
 
 def _state(commands: Commands) -> None:
     _command(
-        commands, "status", "state:status", "what is indexed, from where, with which settings",
+        commands, "status", "workspace:status", "what is indexed, from where, with which settings",
         "  trellis status\n  trellis status --workspace kb --json",
     )  # fmt: skip
-    _command(commands, "generations", "state:generations", "the generations that are kept", "  trellis generations")
+    _command(commands, "generations", "workspace:generations", "the generations that are kept", "  trellis generations")
     rollback = _command(
-        commands, "rollback", "state:rollback", "make an earlier generation the current one", "  trellis rollback 3"
+        commands, "rollback", "workspace:rollback", "make an earlier generation the current one", "  trellis rollback 3"
     )
     rollback.add_argument("generation", type=_positive, metavar="N", help="a number that `trellis generations` lists")
     letters = _command(
-        commands, "dead-letter", "letters:letters", "what failed and is kept, or another try of exactly that",
+        commands, "dead-letter", "changes:letters", "what failed and is kept, or another try of exactly that",
         "  trellis dead-letter\n  trellis dead-letter --retry",
     )  # fmt: skip
     letters.add_argument("--retry", action="store_true", help="try it again and publish what succeeds; needs no source")
     _as_of(letters)
     export = _command(
-        commands, "export", "export:export", "write what is indexed as files for other programs",
+        commands, "export", "workspace:export", "write what is indexed as files for other programs",
         "  trellis export backup/\n  trellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
         "  trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
     )  # fmt: skip
@@ -179,17 +180,17 @@ def _state(commands: Commands) -> None:
     export.add_argument("--format", type=_format, default="json", metavar="FORMAT", help=f"{FORMATS}; default json")
     _as_of(export)
     archive = _command(
-        commands, "archive", "archive:archive", "write the whole workspace into one file",
+        commands, "archive", "workspace:archive", "write the whole workspace into one file",
         "  trellis archive backup-2026-01-31.tar.gz     also while an index runs",
     )  # fmt: skip
     archive.add_argument("file", metavar="FILE", help="a new file: .tar.gz or .tar")
     restore = _command(
-        commands, "restore", "archive:restore", "make a workspace of an archive",
+        commands, "restore", "workspace:restore", "make a workspace of an archive",
         "  trellis restore backup-2026-01-31.tar.gz --workspace kb",
     )  # fmt: skip
     restore.add_argument("file", metavar="FILE", help="what `trellis archive` wrote")
     clean = _command(
-        commands, "clean", "clean:clean", "free the room of what is no longer needed",
+        commands, "clean", "workspace:clean", "free the room of what is no longer needed",
         "  trellis clean                old generations, leftovers, holes in the side store\n"
         "  trellis clean --keep 1       of the generations only the current one\n"
         "  trellis clean --caches       what models and the embedder would have to do again\n"
@@ -203,14 +204,14 @@ def _state(commands: Commands) -> None:
         "  trellis doctor\n  TRELLIS_LM=ollama/qwen3 trellis doctor --json",
     )  # fmt: skip
     _command(
-        commands, "demo", "demo:demo", "index the sample corpus and ask it a question of each family",
+        commands, "demo", "index:demo", "index the sample corpus and ask it a question of each family",
         "  trellis demo\n  trellis demo --workspace kb",
     )  # fmt: skip
 
 
 def _forget(commands: Commands) -> None:
     command = _command(
-        commands, "forget", "forget:forget", "remove a document from everything, and keep it out",
+        commands, "forget", "changes:forget", "remove a document from everything, and keep it out",
         "  trellis forget people/ilse-marrand.md\n"
         "  trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
         "  trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
@@ -222,7 +223,7 @@ def _forget(commands: Commands) -> None:
 
 def _diff(commands: Commands) -> None:
     diff = _command(
-        commands, "diff", "diff:diff", "what came, went and changed from one generation to another",
+        commands, "diff", "changes:diff", "what came, went and changed from one generation to another",
         "  trellis diff 3         from generation 3 to the current one\n  trellis diff 3 5 --json",
     )  # fmt: skip
     diff.add_argument("before", type=_positive, metavar="N", help="a number that `trellis generations` lists")
@@ -253,7 +254,7 @@ def _question(command: argparse.ArgumentParser) -> None:
         "--questions", metavar="FILE",
         help="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each comes out, in order",
     )  # fmt: skip
-    command.add_argument("--mode", type=_mode, default="auto", metavar="MODE", help=MODES)
+    command.add_argument("--mode", type=_mode, default=AUTO, metavar="MODE", help=_modes(" (default)"))
     command.add_argument("--level", type=_whole, metavar="N", help="of the reports that mode global reads; 0: broadest")
     command.add_argument(
         "--effort",
@@ -296,7 +297,11 @@ def _whole(text: str) -> int:
 
 
 def _mode(text: str) -> str:
-    return _one_of(text, MODES.replace(" (default)", ""))
+    return _one_of(text, _modes())
+
+
+def _modes(mark: str = "") -> str:
+    return ", ".join(f"{name}{mark if name == AUTO else ''}" for name in mode_names())
 
 
 def _structure(text: str) -> str:

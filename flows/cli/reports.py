@@ -1,11 +1,10 @@
-"""`trellis reports`: what are the documents about, from the broadest groups of entities down to single statements?"""
+"""`trellis reports`: what the documents are about, from the broadest groups of entities down to single statements."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from flows.cli.opening import runtime_of
-from flows.cli.screen import Screen
+from flows.cli.screen import Screen, runtime_of
 from storage.errors import UsageError
 from storage.records import Community, Document, Entity, Finding, Record, Report, TextSpan
 from storage.rooms import Generation

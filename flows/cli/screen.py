@@ -1,21 +1,29 @@
-"""Where does output go? Results to standard output, for people or for programs; everything else to standard error."""
+"""The screen of a command: results go to standard output, all else to standard error; and how it opens a workspace."""
 
 import io
 import json
+import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from flows.runtime import Progress, Runtime, open_runtime, silent
+from flows.settings import load_settings
 from prompts.engine.drafts import Show, Withdrawn
+from prompts.engine.errors import EngineError
 from prompts.engine.redact import redacted
+from storage.errors import TrellisError
 
-if TYPE_CHECKING:  # rich loads only where something is shown to a person
+if TYPE_CHECKING:
     from rich.console import Console
 
-    from flows.runtime import Progress
+    from flows.session import Session
+
+Result = BaseModel | Mapping[str, object] | Sequence[BaseModel]
 
 
 class Screen:
@@ -28,7 +36,7 @@ class Screen:
             # A lone surrogate of a broken file name must not stop the output; in JSON its escape is right as it is.
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 
-    def json(self, result: BaseModel | Mapping[str, object] | Sequence[BaseModel]) -> None:
+    def json(self, result: Result) -> None:
         """One result as one line of JSON."""
         if isinstance(result, BaseModel):
             value: object = result.model_dump()
@@ -38,6 +46,13 @@ class Screen:
             value = [one.model_dump() for one in result]
         sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
         sys.stdout.flush()
+
+    def result(self, result: Result, show: Callable[[], object]) -> None:
+        """The result for programs, or for people as `show` writes it."""
+        if self.as_json:
+            self.json(result)
+        else:
+            show()
 
     def exactly(self, text: str) -> None:
         """Text as it is; where a terminal would put its prompt behind it, a line ends it."""
@@ -69,18 +84,17 @@ class Screen:
             self.json({"error": told})
 
     @contextmanager
-    def progress(self) -> Iterator["Progress"]:
+    def progress(self) -> Iterator[Progress]:
         """Progress bars on standard error while the block runs, where that is a terminal; nothing elsewhere."""
-        from flows.runtime import silent
-
         if not sys.stderr.isatty():
             yield silent
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
 
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
             steps = {"working": bars.add_task("working", total=None)}
 
             def report(step: str, done: int, total: int) -> None:
@@ -134,3 +148,32 @@ def error_of(error: Exception) -> dict[str, str]:
     return {
         "type": type(error).__name__, "message": redacted(message), "remedy": redacted(getattr(error, "remedy", "")),
     }  # fmt: skip
+
+
+def runtime_of(options: Namespace, progress: Progress = silent, reading: bool = False) -> Runtime:
+    """The runtime of the settings in force, in the workspace that the command names."""
+    return open_runtime(load_settings({"workspace": options.workspace}), progress, reading)
+
+
+def session_of(options: Namespace) -> "Session":
+    """The generation that the command names with --as-of, else the current one. NoGeneration, UnknownGeneration."""
+    from flows.session import open_session
+
+    return open_session(runtime_of(options, reading=True), options.as_of)
+
+
+class _Short(logging.Filter):
+    """Takes the traceback off errors that are raised on purpose: their message says what to do."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], TrellisError | EngineError):
+            record.exc_info = record.exc_text = None
+        return True
+
+
+def shorten_errors() -> None:
+    """Let Prefect log such errors in one line. Call it before the flow runs; twice does no harm."""
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(known, _Short) for known in logger.filters):
+            logger.addFilter(_Short())

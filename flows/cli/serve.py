@@ -1,4 +1,4 @@
-"""`trellis serve`: which deployments are served, where are they seen, and how does all of it end?"""
+"""`trellis serve`: the deployments, served until somebody ends it, or registered for the workers of a pool."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.screen import Screen
-from flows.serving.server import own_server
+from flows.orchestration.local_server import HEARTBEAT, own_server
 from flows.settings import load_settings
 from storage.errors import UsageError
 from storage.records import Record
@@ -19,7 +19,7 @@ from tasks.load.discover import resolve
 if TYPE_CHECKING:  # Prefect takes a second to load: what was typed is checked first
     from prefect.deployments.runner import RunnerDeployment
 
-    from flows.serve import Plan
+    from flows.orchestration.deployments import Plan
 
 
 class Served(Record):
@@ -49,7 +49,7 @@ def serve(options: Namespace, screen: Screen) -> int:
     workspace = load_settings({"workspace": options.workspace}).workspace.absolute()
     sources = tuple(source.key for source in resolve(options.sources))
     _settle()
-    from flows.serve import Plan, deployments
+    from flows.orchestration.deployments import Plan, deployments
 
     plan = Plan(sources=sources, workspace=str(workspace), cron=options.cron, timezone=options.timezone)
     made = asyncio.run(deployments(plan))
@@ -63,15 +63,13 @@ def serve(options: Namespace, screen: Screen) -> int:
 
 def _settle() -> None:
     """What Prefect, and the runs that it starts, take from the environment; to be called before Prefect is imported."""
-    from flows.serving.heartbeat import HEARTBEAT
-
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT))
     # A run is a process in this folder: packages that lie here must not take the names of ours.
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def _serve(plan: "Plan", made: "list[RunnerDeployment]", port: int | None, screen: Screen) -> None:
-    from flows.serve import serve as serve_deployments
+    from flows.orchestration.deployments import serve as serve_deployments
 
     with _server(port) as (address, own):
         served = Served(
@@ -105,7 +103,7 @@ def _register(options: Namespace, screen: Screen) -> int:
         raise UsageError(
             f"A worker runs in a folder of its own: {foreign[0]!r} means nothing there.", "Give absolute paths."
         )
-    from flows.serve import Plan, deployments, register
+    from flows.orchestration.deployments import Plan, deployments, register
 
     plan = Plan(
         sources=tuple(options.sources), workspace=options.workspace, cron=options.cron, timezone=options.timezone

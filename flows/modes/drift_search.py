@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flows.modes.global_search import near_to, result_of, selected_for, shown_for
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.engine.calls import rough_tokens
 from prompts.explore import Explore
 from prompts.partial import Offered
@@ -21,6 +22,7 @@ PRIMER_REPORTS = 5
 LOOK_UP_PASSAGES = 6
 
 
+@mode("drift", structure="catalogue")
 async def drift_search(question: QuestionContext) -> ModeResult:
     """Points of the best reports, then of what they lead to; the same question gives the same way."""
     near = near_to(question)

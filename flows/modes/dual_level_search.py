@@ -6,9 +6,10 @@ keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `h
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.modes.structured_search import structured_search
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.filter import Filter
 from prompts.keywords import Keywords
 from prompts.language.words import fold_name
@@ -35,6 +36,7 @@ class GraphSearch:
     passages: list[Passage]
 
 
+@mode("low", "high", "hybrid", "mix", structure="graph")
 async def dual_level_search(question: QuestionContext) -> ModeResult:
     """A table of entities, one of relations, and passages; a structure that the caller asks for replaces the tables.
 

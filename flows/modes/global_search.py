@@ -6,8 +6,9 @@ select ─ shuffle and pack ─ partial answers ─ the most helpful ─ answer
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.answer import ReduceStep
 from prompts.partial import Partial
 from prompts.rate import Rate
@@ -33,6 +34,7 @@ CHEAP = "reading the reports costs less than rating them"
 LOW = "low effort: what lies near to the question chooses the reports"
 
 
+@mode("global", structure="catalogue")
 async def global_search(question: QuestionContext) -> ModeResult:
     """Points from the reports of a level, or of the branches that are relevant, and from the sentences under them that
     are nearest to the question."""
@@ -94,7 +96,7 @@ async def selected_for(question: QuestionContext, near: Near) -> Selected:
     tree = question.session.reports
     if question.options.level is not None and question.options.mode == "global":
         return at_level(tree, question.options.level)
-    free = rated_free(tree, near, question.session.grounds)
+    free = rated_free(tree, near, question.session.community_chunks)
     rater = Rate(question.models)
     reach, limits = reach_of(rater.policy), rater.policy.limits
     if not near.gist.asked and (rater.is_offline or rater.spares(EVERYTHING)):
@@ -113,7 +115,9 @@ def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) 
     """The reports as they are read, with the sentences under them that are nearest to the question."""
     library = question.library({finding.document for report in reports for finding in report.findings})
     shown = shown_of(reports, library, near.chunks, quotes_only=question.options.documents is not None)
-    return joined(shown, sentences_near(near, question.session.index, NEAR_SENTENCES), question.session.grounds)
+    return joined(
+        shown, sentences_near(near, question.session.index, NEAR_SENTENCES), question.session.community_chunks
+    )
 
 
 def _reason(selected: Selected, question: QuestionContext) -> str:

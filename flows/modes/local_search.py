@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flows.modes.dual_level_search import dual_level_search
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.engine.calls import rough_tokens
 from prompts.reading.evidence import Evidence
 from storage.records import Claim, Report, ReportRead
@@ -20,6 +21,7 @@ from tasks.sources import Source, number_of, piece_source, span_of
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
 
 
+@mode("local", structure="graph")
 async def local_search(question: QuestionContext) -> ModeResult:
     """What the lower level of the graph gives, with the claims on the things named and findings of their reports.
 

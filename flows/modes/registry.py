@@ -1,31 +1,60 @@
-"""Modes by name: what each brings that does not search like `auto`. A new mode is a function here and its name."""
+"""The modes by name. A new mode is one new file in this folder, with a function that `@mode` marks with its name."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import importlib
+import pkgutil
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from flows.modes.baselines import direct, hyde, naive, rewritten, source_texts
-from flows.modes.drift_search import drift_search
-from flows.modes.dual_level_search import dual_level_search
-from flows.modes.global_search import global_search
-from flows.modes.local_search import local_search
-from flows.modes.result import ModeResult
-from flows.modes.traversal import traversal
-from flows.question import QuestionContext
-from storage.records import Mode
+if TYPE_CHECKING:  # names alone load nothing: help and typing errors come at once
+    from flows.question import QuestionContext
+    from flows.response import ModeResult
+    from storage.records import StructureType
 
-RunMode = Callable[[QuestionContext], Awaitable[ModeResult]]
+    RunMode = Callable[[QuestionContext], Awaitable[ModeResult]]
 
-RUN_MODE: Mapping[Mode, RunMode] = {
-    "local": local_search,
-    "global": global_search,
-    "drift": drift_search,
-    "low": dual_level_search,
-    "high": dual_level_search,
-    "hybrid": dual_level_search,
-    "mix": dual_level_search,
-    "traverse": traversal,
-    "naive": naive,
-    "ts": source_texts,
-    "hyde": hyde,
-    "rq": rewritten,
-    "direct": direct,
-}
+AUTO = "auto"  # chooses among the others
+
+
+@dataclass(frozen=True)
+class RegisteredMode:
+    """What finds the evidence for an answer; `structure`: what it is brought into, None where the router chooses."""
+
+    run: "RunMode"
+    structure: "StructureType | None"
+
+
+_MODES: dict[str, RegisteredMode] = {}
+
+
+def mode(*names: str, structure: "StructureType | None" = None) -> "Callable[[RunMode], RunMode]":
+    """Register a function from a question to what its answer is written from, under one name or several."""
+
+    def register(run: "RunMode") -> "RunMode":
+        _MODES.update(dict.fromkeys(names, RegisteredMode(run, structure)))
+        return run
+
+    return register
+
+
+@cache
+def mode_names() -> tuple[str, ...]:
+    """`auto`, and every name that a file of this folder registers, read without loading it."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
+    marks = (mark for text in texts for mark in re.findall(r"^@mode\((.*)\)$", text, re.MULTILINE))
+    return AUTO, *(name for mark in marks for name in re.findall(r'(?<!=)"(\w+)"', mark))
+
+
+def find_mode(name: str) -> RegisteredMode:
+    """The mode of this name. Raises SettingsError, which names those that are there."""
+    if name not in mode_names() or name == AUTO:
+        from storage.errors import SettingsError
+
+        raise SettingsError("mode", name, f"one that is there: {', '.join(mode_names())}")
+    if name not in _MODES:
+        for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+            importlib.import_module(f"{__package__}.{module.name}")
+    return _MODES[name]

@@ -6,8 +6,9 @@ retrieve ─ filter ─ route ─ structurize ─ decompose. The mode `struct`, 
 import re
 from collections.abc import Sequence
 
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.decompose import Decompose
 from prompts.filter import Filter
 from prompts.plan_table import PlanTable
@@ -21,15 +22,19 @@ from tasks.decompose import PartAnswer, answer_parts, decompose
 from tasks.filter import FilterResult, filter_passages
 from tasks.route import choose_structure, core_content, is_tabular
 from tasks.sources import Source, merged, number_of, packed
-from tasks.structurize.step import Structured, shown_of, structurize
-from tasks.structurize.told import structure_note
-from tasks.tables.step import answer_from_tables
-from tasks.tables.told import cell_sources, stated_by, table_notes
+from tasks.structurize import Structured, shown_of, structure_note, structurize
+from tasks.tables.step import answer_from_tables, cell_sources, stated_by, table_notes
 
 PART_PASSAGES = 8
 # Documents whose tables an unrestricted question is asked of, and so many that a question may name.
 MOST_DOCUMENTS, MOST_NAMED = 8, 64
 MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
+
+
+@mode("struct")
+async def search(question: QuestionContext) -> ModeResult:
+    """The context of passages that a search finds."""
+    return await structured_search(question, await question.search(question.queries, question.depth))
 
 
 async def structured_search(question: QuestionContext, passages: Sequence[Passage]) -> ModeResult:

@@ -1,7 +1,8 @@
 """Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─ tell"""
 
-from flows.modes.result import ModeResult
+from flows.modes.registry import mode
 from flows.question import QuestionContext
+from flows.response import ModeResult
 from prompts.engine.models import Models
 from storage.records import RouteDecision
 from tasks.answer import AnswerContext, Note
@@ -10,18 +11,20 @@ from tasks.traverse.context import Stated, entity_table, path_list, relation_tab
 from tasks.traverse.names import link
 from tasks.traverse.plan import Graph
 from tasks.traverse.results import Chain, Found, Problem
-from tasks.traverse.run import Ground
+from tasks.traverse.run import TraversalGraph
 from tasks.traverse.steps import plan, planner_of, traverse
 from tasks.traverse.tell import TraversalAnswer, refused, tell
 from tasks.traverse.vocabulary import Vocabulary
 
 
-async def traversal(question: QuestionContext, models: Models | None = None) -> ModeResult:
-    """What a walk over the graph finds: tables and paths for a model to write from, or the answer of the walk itself.
+@mode("traverse", structure="graph")
+async def traversal(question: QuestionContext) -> ModeResult:
+    """What a walk over the graph finds: tables and paths for a model to write from, or its own answer."""
+    return await walk(question, question.models)
 
-    `models` None are the question's own.
-    """
-    models = models or question.models
+
+async def walk(question: QuestionContext, models: Models) -> ModeResult:
+    """The same, planned by these models."""
     ground = ground_of(question)
     stated = Stated(ground.facts, question.chunk)
     linked = await link(question.text, ground.graph.spellings)
@@ -58,21 +61,21 @@ async def traversal(question: QuestionContext, models: Models | None = None) -> 
 
 def is_imported(question: QuestionContext) -> bool:
     """Whether the graph has all that the question names from imported triples alone; all of it, if nothing is named."""
-    alone, graph = question.session.triples_alone, question.session.ground.graph
+    alone, graph = question.session.triples_alone, question.session.traversal_graph.graph
     named = graph.spellings.named(question.text) if alone else []
     if not named:
         return bool(alone) and len(alone) == len(graph.facts.entities)
     return all(alone.issuperset(one.entities) for one in named if not one.doubtful)
 
 
-def ground_of(question: QuestionContext) -> Ground:
+def ground_of(question: QuestionContext) -> TraversalGraph:
     """The session's graph, or what of it the documents state that the question may look into."""
-    ground, only = question.session.ground, question.options.documents
+    ground, only = question.session.traversal_graph, question.options.documents
     if only is None:
         return ground
     kept = frozenset(only)
     facts = ground.facts.stated_in(chunk.id for chunk in question.session.index.chunks if chunk.document in kept)
-    return Ground(Graph(facts, Vocabulary(facts.relations.values()), ground.graph.spellings), ground.tables)
+    return TraversalGraph(Graph(facts, Vocabulary(facts.relations.values()), ground.graph.spellings), ground.tables)
 
 
 def in_formats(chains: tuple[Chain, ...], stated: Stated) -> list[Note]:

@@ -1,4 +1,4 @@
-"""How does code without an event loop (DSPy's optimisers and their threads) await one?
+"""A bridge for callers without an event loop (`ask`, DSPy's optimisers and their threads) to code that needs one.
 
 One loop in one thread of its own serves the process: connections and limits are shared, and each caller's context
 variables (DSPy's trace and settings) hold inside.
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _lock = threading.Lock()
-_loops: list[asyncio.AbstractEventLoop] = []
+_threads: list[tuple[asyncio.AbstractEventLoop, threading.Thread]] = []
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
@@ -26,12 +26,22 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     else:
         work.close()
         raise RuntimeError("A step was called like a function inside an event loop: use `await step.acall(…)`.")
+    return run_anywhere(work)
+
+
+def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the coroutine, from any thread; an event loop that runs in it stands still until then.
+
+    Where the caller is interrupted, the work is cancelled.
+    """
     outcome: Future[T] = Future()
     context = contextvars.copy_context()
     loop = _loop()
+    tasks: list[asyncio.Task[T]] = []
 
     def begin() -> None:
         task = loop.create_task(work, context=context)
+        tasks.append(task)
         task.add_done_callback(finish)
 
     def finish(task: asyncio.Task[T]) -> None:
@@ -42,13 +52,19 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
             outcome.set_result(task.result())
 
     loop.call_soon_threadsafe(begin)
-    return outcome.result()
+    try:
+        return outcome.result()
+    except BaseException:
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        raise
 
 
 def _loop() -> asyncio.AbstractEventLoop:
+    """The running loop. A forked process gets a new one: threads do not survive a fork."""
     with _lock:
-        if not _loops or _loops[0].is_closed():
+        if not _threads or not _threads[0][1].is_alive():
             loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="trellis-models", daemon=True).start()
-            _loops[:] = [loop]
-        return _loops[0]
+            thread = threading.Thread(target=loop.run_forever, name="trellis-loop", daemon=True)
+            thread.start()
+            _threads[:] = [(loop, thread)]
+        return _threads[0][0]

@@ -1,4 +1,4 @@
-"""How do the parts that sources contribute become documents?"""
+"""Documents, composed of the parts that sources contribute."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which files do the named sources hold, under which ids, and what was left out?
+"""Discovery: the files that the named sources hold, their ids, and what was left out.
 
 Hidden files and folders, `__pycache__`, `node_modules` and office lock files (`~$…`) are passed over in silence, unless
 they are named themselves; a symbolic link that leaves its source is not followed.

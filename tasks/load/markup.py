@@ -1,4 +1,4 @@
-"""How does HTML read as text: headings as `# …` lines, lists and tables as Markdown, without scripts and navigation?"""
+"""HTML as text: headings as `# …` lines, lists and tables as Markdown, without scripts and navigation."""
 
 import re
 

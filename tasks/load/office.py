@@ -1,4 +1,4 @@
-"""What do Word, PowerPoint and Excel files say, as text?
+"""Word, PowerPoint and Excel files as text.
 
 All three are zip archives. An encrypted one is an OLE container instead, which is how it is recognised.
 """

@@ -1,4 +1,4 @@
-"""What does a PDF say, page by page?
+"""PDF files, page by page.
 
 PDFium reads the characters (13 times as fast as pdfminer.six on a manual of 36 pages, and in better order). Lines are
 joined into paragraphs by the distance between them; page numbers and running heads are dropped.

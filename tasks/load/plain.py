@@ -1,4 +1,4 @@
-"""How do the bytes of a text file become stored text, and what is its title?
+"""Text files: from their bytes to stored text and its title.
 
 Stored text has `\\n` newlines only (form feeds and the like count as line breaks) and holds no lone surrogates and no
 control characters but newline and tab, so that offsets mean the same for every reader.

@@ -1,4 +1,4 @@
-"""What do the rows of a file say: documents, triples, or something to put aside?
+"""Rows of a file: documents, triples, or something to put aside.
 
 A row with `text` is a document; a row with `s`, `p`, `o` and no `text` is a triple (optional `weight`, `document`);
 anything else is a dead letter, and the rest goes on. Names are kept as written, but for line breaks and outer space.

@@ -1,4 +1,4 @@
-"""What do the named files, folders and globs hold?
+"""The sources: what the named files, folders and globs hold.
 
 One reader per family of formats; a file that cannot be read is skipped with the reason, a row that is neither document
 nor triple is a dead letter, and the rest goes on.

@@ -1,4 +1,4 @@
-"""What do the sources hold? The step that reads them."""
+"""Load: the step that reads the sources."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How is a table stored so that each row can be found and cited by itself?
+"""Tables, stored so that each row can be found and cited by itself.
 
 The header stands on the first line; every further row is one line that repeats the column names:
 `Bridge: Orla | Length (m): 412`. Figures stay as they are written.

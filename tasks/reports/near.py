@@ -1,4 +1,4 @@
-"""Which passages and sentences below the reports are nearest to a question, and to which reports do they belong?
+"""The passages and sentences below the reports that are nearest to a question, and the reports that they belong to.
 
 Free of charge: words, meaning, and the communities of what a passage names. No model is asked.
 """
@@ -52,7 +52,7 @@ class Sentence(NamedTuple):
     place: Place
 
 
-class Grounds:
+class CommunityChunkIndex:
     """Which chunks does each community stand in? The share of what a chunk names, rare names counting more."""
 
     def __init__(self, tree: Tree, pairs: EntityChunkPairs) -> None:

@@ -1,4 +1,4 @@
-"""In which order and portions are reports read, and which partial answers go into the final one?
+"""Packing: the order and portions in which reports are read, and which partial answers go into the final one.
 
 Source: GraphRAG (arXiv 2404.16130), section 2.6: shuffled and packed; scored; descending until the context is full.
 """
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from prompts.engine.calls import rough_tokens
 from prompts.language.concepts import concept_terms
-from tasks.portions import portions
+from tasks.batching import portions
 
 T = TypeVar("T")
 PACK_TOKENS = 3_000  # of reports in one call

@@ -1,4 +1,4 @@
-"""Under which themes do the points of an answer fall? The words and names that several of them share."""
+"""Themes of the points of an answer: the words and names that several of them share."""
 
 import re
 from collections import Counter

@@ -1,10 +1,10 @@
-"""What do the mentions of each thing add up to? Entities, relations and claims from resolved names.
+"""What the mentions of each thing add up to: entities, relations and claims from resolved names.
 
 All of them, or those of the things that a change touches; each is the same either way.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import fsum
@@ -15,6 +15,7 @@ from prompts.language.words import fold, stem
 from storage.records import (
     Alias,
     Claim,
+    ClaimMention,
     Entity,
     Found,
     Mention,
@@ -25,9 +26,38 @@ from storage.records import (
     RelationRow,
     content_id,
 )
-from tasks.claims import claims_of
 from tasks.resolve.edits import Given
 from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
+
+# The entity that a name means in a document.
+EntityOf = Callable[[str, str], str]
+
+
+def claims_of(extractions: Sequence[Found], documents: Mapping[str, str], entity: EntityOf) -> tuple[Claim, ...]:
+    """The claims by id; what two overlapping chunks claim of the same words is one. `documents`: by chunk.
+
+    An object that turns out to be the subject is none.
+    """
+    found: dict[str, Claim] = {}
+    for extraction in extractions:
+        for said in extraction.claims:
+            document = documents[extraction.chunk]
+            subject = entity(document, said.subject)
+            other = entity(document, said.object) if said.object else None
+            claim = _claim(said, document, subject, None if other == subject else other)
+            if claim.id not in found or claim.chunk < found[claim.id].chunk:
+                found[claim.id] = claim
+    return tuple(found[key] for key in sorted(found))
+
+
+def _claim(said: ClaimMention, document: str, subject: str, other: str | None) -> Claim:
+    told = (said.kind, said.status, said.since or "", said.until or "", said.description)
+    return Claim(
+        id=content_id("clm", subject, other or "", *told, document, str(said.start), str(said.end)),
+        subject=subject, object=other, kind=said.kind, status=said.status, since=said.since, until=said.until,
+        description=said.description, chunk=said.chunk, start=said.start, end=said.end,
+    )  # fmt: skip
+
 
 _TITLED = ("Mr ", "Mr. ", "Dr ", "Dr. ", "Prof ", "Prof. ", "Professor ", "Sir ")
 

@@ -1,4 +1,4 @@
-"""How do edits by hand change the groups that the rules have made?
+"""Edits by hand, applied to the groups that the rules have made.
 
 Each edit is applied to what the rules and the edits before it have made. One whose names no text holds any more changes
 nothing, and holds again when they come back.

@@ -1,4 +1,4 @@
-"""Under which key is a name compared, and what is kept of where each mention went?"""
+"""The keys under which names are compared, and where each mention went."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

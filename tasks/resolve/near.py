@@ -1,4 +1,4 @@
-"""Which names lie so near in meaning that they may mean one thing? Found without comparing each with every other.
+"""Names so near in meaning that they may mean one thing, found without comparing each with every other.
 
 Names are sorted into cells around some of them, each into the few cells whose centres are nearest; only names of one
 cell are compared (an inverted file, Jégou, Douze and Schmid 2011).

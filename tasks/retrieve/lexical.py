@@ -1,4 +1,4 @@
-"""Which chunks share the question's words? BM25 (Robertson and Zaragoza 2009) over stored term counts."""
+"""Lexical search: BM25 (Robertson and Zaragoza 2009) over stored term counts."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,5 @@
-"""Which entities does a question name? Longest n-gram, folded; then what is spelt almost alike.
+"""Linking: the entities that a question names. Longest n-gram, folded; then what is spelt almost alike; then what is
+near in meaning.
 
 "Unlinked" is an answer: a question may name nothing that the graph knows. A question in lower case is linked as one
 with capitals: how the documents write a phrase tells whether it is a name.
@@ -6,19 +7,224 @@ with capitals: how the documents write a phrase tells whether it is a name.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz, process
+from rapidfuzz.distance import OSA
 
 from prompts.language.common import usually_lower
 from prompts.language.names import name_spans
 from prompts.language.names_zh import name_spans_zh
-from prompts.language.words import fold_name, is_han
-from storage.records import Record
+from prompts.language.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, terms
+from storage.records import Chunk, Entity, Record
 from tasks.resolve.keys import name_key
-from tasks.retrieve.link_fuzzy import NearNames
-from tasks.retrieve.link_words import Word, is_cased, key_of, words_of
-from tasks.retrieve.link_writing import Writing
-from tasks.retrieve.link_zh import HanNames
+from tasks.retrieve.lexical import Lexicon
+
+_WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.][^\\W_{CJK}]+)*|[{CJK}]+")
+_POSSESSIVE = re.compile(r"['’]s$")
+_BRACKETED = re.compile(r"[(（][^()（）]{1,60}[)）]")
+_ARTICLES = frozenset({"the", "a", "an"})
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a question: its folded form, its place, and the number of the bracket that it stands in (0: none)."""
+
+    folded: str
+    start: int
+    end: int
+    capital: bool
+    bracket: int = 0
+
+    @property
+    def tells(self) -> bool:
+        """Whether it carries meaning."""
+        return self.folded not in STOPWORDS
+
+
+def words_of(question: str) -> list[Word]:
+    """The words in order, possessive endings and full stops dropped (as `fold_name` does for a whole name)."""
+    brackets = [match.span() for match in _BRACKETED.finditer(question)]
+    found = []
+    for match in _WORD.finditer(question):
+        text = match.group()
+        inside = next((n for n, (start, end) in enumerate(brackets, 1) if start <= match.start() < end), 0)
+        folded = _POSSESSIVE.sub("", fold(text)).replace(".", "").replace("’", "'")
+        found.append(Word(folded, match.start(), match.end(), text != text.lower(), inside))
+    return found
+
+
+def key_of(words: list[Word]) -> str:
+    """The key under which a name of these words is known."""
+    while len(words) > 1 and words[0].folded in _ARTICLES:
+        words = words[1:]
+    return " ".join(word.folded for word in words)
+
+
+def is_cased(words: list[Word]) -> bool:
+    """Whether capitals tell names: some word but the first has one, and not every word has."""
+    rest = words[1:]
+    return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
+
+
+# So many passages that hold the rarest word of a phrase tell how it is written.
+SAMPLE = 48
+MOST_CAPITAL = 0.5
+
+
+class Writing:
+    """The documents as a witness of spelling; immutable, so safe to share between threads."""
+
+    def __init__(self, lexicon: Lexicon, chunks: Sequence[Chunk]) -> None:
+        """`chunks` in the order of the lexicon."""
+        self._lexicon = lexicon
+        self._chunks = chunks
+        self._capitals = lru_cache(maxsize=20_000)(self._count)
+
+    def knows(self, word: str) -> bool:
+        """Whether a word occurs in the documents, in any form; what does not may be misspelt."""
+        return any(term in self._lexicon.column for term in terms(word)) or not terms(word)
+
+    def is_name(self, spellings: Iterable[str]) -> bool | None:
+        """Whether a phrase, in one of these spellings, mostly has capitals where the documents hold it; None where they
+        hold it nowhere."""
+        small = capital = 0
+        for spelling in spellings:
+            found = self._capitals(spelling)
+            small, capital = small + found[0], capital + found[1]
+        return capital >= MOST_CAPITAL * (small + capital) if small + capital else None
+
+    def _count(self, spelling: str) -> tuple[int, int]:
+        """How often the phrase stands in lower case, and how often with a capital."""
+        pattern = re.compile(rf"(?<!\w){re.escape(spelling)}(?!\w)", re.I)
+        small = capital = 0
+        for chunk in self._holding(spelling):
+            for match in pattern.finditer(chunk.text):
+                small, capital = (small + 1, capital) if match.group().islower() else (small, capital + 1)
+        return small, capital
+
+    def _holding(self, spelling: str) -> list[Chunk]:
+        columns = [self._lexicon.column.get(term) for term in terms(fold(spelling))]
+        known = [column for column in columns if column is not None]
+        if not known or len(known) < len(columns):
+            return []
+        matrix = self._lexicon.matrix
+        rarest = max(known, key=lambda column: self._lexicon.idf[column])
+        places = matrix.indices[matrix.indptr[rarest] : matrix.indptr[rarest + 1]]
+        spread = places[:: max(1, len(places) // SAMPLE)][:SAMPLE]
+        return [self._chunks[int(place)] for place in spread]
+
+
+# Longer Chinese names are rare, and each length costs a look-up at every place of the question.
+LONGEST = 24
+Found = tuple[int, int, str]
+
+
+class HanNames:
+    """The keys that hold Chinese, for finding them in unspaced text; immutable."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._key_of: dict[str, str] = {}
+        for key in keys:
+            bare = key.replace(" ", "")
+            if len(bare) > 1 and HAN_RUN.search(bare):
+                self._key_of.setdefault(bare, key)
+        self._longest = min(LONGEST, max(map(len, self._key_of), default=0))
+
+    def find(self, question: str) -> list[Found]:
+        """(start, end, key) of the longest names, none overlapping another, in the order of the question."""
+        bare, places = _unspaced(question)
+        found: list[tuple[int, int, str]] = []
+        for start in range(len(bare)):
+            for end in range(start + 2, min(start + self._longest, len(bare)) + 1):
+                key = self._key_of.get(bare[start:end])
+                if key is not None and _whole(bare, start, end):
+                    found.append((start, end, key))
+        found.sort(key=lambda one: (one[0] - one[1], one[0]))
+        taken: list[Found] = []
+        for start, end, key in found:
+            if all(end <= other[0] or start >= other[1] for other in taken):
+                taken.append((start, end, key))
+        return [(places[start], places[end - 1] + 1, key) for start, end, key in sorted(taken)]
+
+
+def _unspaced(question: str) -> tuple[str, list[int]]:
+    """The folded question without white space and hyphens, and for each of its characters the place in the question."""
+    pairs = [
+        (folded, place)
+        for place, character in enumerate(question)
+        if not character.isspace() and character not in "-·_"
+        for folded in fold(character)
+    ]
+    return "".join(folded for folded, _ in pairs), [place for _, place in pairs]
+
+
+def _whole(bare: str, start: int, end: int) -> bool:
+    """Whether a stretch cuts no Latin word or figure in two."""
+    return not (_joined(bare, start) or _joined(bare, end))
+
+
+def _joined(bare: str, place: int) -> bool:
+    """Whether the characters around a place belong to one Latin word or figure."""
+    if not 0 < place < len(bare):
+        return False
+    return all(character.isascii() and character.isalnum() for character in bare[place - 1 : place + 1])
+
+
+ENDS = 2
+SHORTEST = 5
+# A word that more names share tells too little to compare them all.
+COMMON = 400
+FUZZY_CUTOFF = 84.0
+Near = tuple[str, float]
+
+
+class NearNames:
+    """Keys of names, for looking up what is spelt almost alike; immutable once made."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._by_end: dict[tuple[str, int], list[str]] = defaultdict(list)
+        self._by_word: dict[str, list[str]] = defaultdict(list)
+        for key in keys:
+            if len(key) < SHORTEST:
+                continue
+            self._by_end[key[:ENDS], len(key)].append(key)
+            self._by_end["…" + key[-ENDS:], len(key)].append(key)
+            for word in set(key.split()):
+                self._by_word[word].append(key)
+
+    def one_slip(self, key: str) -> list[Near]:
+        """Keys that one letter left out, added, changed, or swapped with the next makes of this one, with likeness."""
+        if len(key) < SHORTEST:
+            return []
+        pool = self._by_ends(key, 1)
+        found = process.extract(key, list(dict.fromkeys(pool)), scorer=OSA.distance, score_cutoff=1, limit=3)
+        return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in found]
+
+    def alike(self, key: str, limit: int = 2) -> list[Near]:
+        """The keys most alike, at least FUZZY_CUTOFF in a hundred, with likeness (rapidfuzz ratio, 0 to 1)."""
+        if len(key) < SHORTEST:
+            return []
+        pool = self._by_ends(key, 2)
+        for word in key.split():
+            sharing = self._by_word.get(word, ())
+            pool += sharing if len(sharing) <= COMMON else ()
+        # By name among equals, whatever the order in which they were found.
+        found = process.extract(key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=limit)
+        return [(near, score / 100) for near, score, _ in found]
+
+    def _by_ends(self, key: str, span: int) -> list[str]:
+        """Names of about this length that begin or end like this one."""
+        pool: list[str] = []
+        for size in range(len(key) - span, len(key) + span + 1):
+            pool += self._by_end.get((key[:ENDS], size), ())
+            pool += self._by_end.get(("…" + key[-ENDS:], size), ())
+        return pool
+
 
 _FIGURE = re.compile(r"\d+|\b[ivxlc]+\b")
 _QUALIFIED = re.compile(r"\s*([(（][^()（）]{1,60}[)）])")
@@ -259,3 +465,33 @@ def _covered(start: int, end: int, links: Sequence[Link]) -> bool:
 def _same_figures(one: str, two: str) -> bool:
     """Whether two names have the same figures, arabic and roman: "Louis XIV" is no slip for "Louis XV"."""
     return _FIGURE.findall(one) == _FIGURE.findall(two)
+
+
+Floats = NDArray[np.float32]
+
+# "U.S. Navy" and "United States Navy" are at .96, "North Harbour" and "South Harbour" at .78.
+LEAST_COSINE = 0.85
+CANDIDATES = 2
+
+
+class NameVectors:
+    """The names of entities with their vectors, of unit length; immutable."""
+
+    def __init__(self, entities: Sequence[Entity], vectors: Mapping[str, Floats]) -> None:
+        """`vectors` by name; an entity whose name has none is not found by meaning."""
+        self._entities = [place for place, entity in enumerate(entities) if entity.name in vectors]
+        rows = [vectors[entities[place].name] for place in self._entities]
+        self._matrix = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+    def __bool__(self) -> bool:
+        return bool(self._entities)
+
+    def nearest(self, names: Sequence[str], vectors: Floats) -> list[Link]:
+        """For each name the entities nearest to it, at least LEAST_COSINE; the score is the cosine."""
+        links = []
+        for name, cosines in zip(names, vectors @ self._matrix.T, strict=True):
+            for place in np.argsort(-cosines, kind="stable")[:CANDIDATES]:
+                if cosines[place] >= LEAST_COSINE:
+                    score = round(float(cosines[place]), 4)
+                    links.append(Link(text=name, entity=self._entities[place], score=score, end=len(name)))
+        return links

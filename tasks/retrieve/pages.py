@@ -1,4 +1,4 @@
-"""What do pages outside the index say to a question? (ERM4: read the whole page, keep its relevant parts by BM25)
+"""Pages outside the index (ERM4): the whole page is read, its relevant parts are kept by BM25.
 
 Anything with `Retriever`'s one method can bring pages: a search engine, an intranet, or, shipped, a folder of files.
 """

@@ -1,30 +1,149 @@
-"""Which passages does a question need? Words, meaning and the entity graph together, ranked the same way every time.
+"""The search: words, meaning and the entity graph together, ranked the same way every time.
 
-The names in the question start a personalised PageRank over passages and entities; the best lexical and dense passages
-join the start with a small weight. The less of the question its linked names cover, the more words and meaning count.
-The first passages are then chosen as a set (`gather`).
+The names in the question start a personalised PageRank over passages and entities (Haveliwala 2002; over a graph of
+both as in HippoRAG, arXiv 2405.14831); the best lexical and dense passages join the start with a small weight. The less
+of the question its linked names cover, the more words and meaning count. The first passages are then chosen as a set
+(`passage_sets`).
 """
 
 import copy
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from prompts.language.words import content_terms, fold_name, is_han, terms
 from storage.graph import EntityChunkPairs
 from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Passage
-from tasks.retrieve.bridges import Bridges
-from tasks.retrieve.gather import Asked, Gatherer
-from tasks.retrieve.imported import texts_of_triples
 from tasks.retrieve.lexical import Lexicon
-from tasks.retrieve.link import Link, Names
-from tasks.retrieve.link_writing import Writing
-from tasks.retrieve.subjects import short_names, subjects
-from tasks.retrieve.switches import Switches
-from tasks.retrieve.walk import Walker
+from tasks.retrieve.link import Link, Names, Writing
+from tasks.retrieve.passage_sets import Asked, Bridges, PassageSetSelector, Switches
 from tasks.step import step
+
+
+def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
+    """For each chunk of triples the chunk that holds the text of its document, by place; where a document has no text,
+    or its text is in several chunks, its triples stand for themselves."""
+    texts: dict[str, list[int]] = defaultdict(list)
+    for place, chunk in enumerate(chunks):
+        if chunk.kind == "text":
+            texts[chunk.document].append(place)
+    return {
+        place: texts[chunk.document][0]
+        for place, chunk in enumerate(chunks)
+        if chunk.kind == "triples" and len(texts[chunk.document]) == 1
+    }
+
+
+OPENING = 200  # characters
+PEOPLE = frozenset({"person", "thing"})
+
+
+def subjects(
+    chunks: Sequence[Chunk],
+    mentioned: Sequence[Collection[int]],
+    spellings: Sequence[Sequence[str]],
+    by_key: Mapping[str, Sequence[int]],
+) -> list[tuple[int, ...]]:
+    """For each chunk the entities that it is about, by index; `mentioned` holds those that it names.
+
+    `spellings` are the names of each entity, `by_key` the entities of each folded name.
+    """
+    found = []
+    for chunk, here in zip(chunks, mentioned, strict=True):
+        titled = by_key.get(fold_name(chunk.title), ())
+        about = {entity for entity in titled if entity in here} or set(titled)
+        if chunk.ordinal == 0:
+            about.update(_opening(chunk.text[:OPENING], here, spellings))
+        found.append(tuple(sorted(about)))
+    return found
+
+
+def _opening(text: str, here: Collection[int], spellings: Sequence[Sequence[str]]) -> list[int]:
+    """The entities with the longest name that the text begins with."""
+    opening = f"{fold_name(text)} "
+    names = [(len(key), entity) for entity in here for key in {fold_name(name) for name in spellings[entity]}
+             if key and opening.startswith(f"{key} ")]  # fmt: skip
+    longest = max((size for size, _ in names), default=0)
+    return [entity for size, entity in names if size == longest]
+
+
+def short_names(about: Sequence[Sequence[int]], entities: Sequence[Entity]) -> list[tuple[int, int]]:
+    """(chunk, entity): the chunk is about a person whose middle names the entity's name leaves out or shortens.
+
+    "Clarence Leon Brown" is "Clarence Brown" and "Clarence L. Brown", unless another such person has a chunk too.
+    """
+    names = [fold_name(entity.name).split() for entity in entities]
+    by_ends: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, words in enumerate(names):
+        if len(words) > 1:
+            by_ends[words[0], words[-1]].append(index)
+    own = {entity for here in about for entity in here}
+    owners: dict[int, set[int]] = defaultdict(set)
+    found: list[tuple[int, int]] = []
+    for chunk, here in enumerate(about):
+        for person in here:
+            if entities[person].kind != "person" or len(names[person]) < 3:
+                continue
+            for other in by_ends[names[person][0], names[person][-1]]:
+                if other not in own and entities[other].kind in PEOPLE and _shortens(names[other], names[person]):
+                    owners[other].add(person)
+                    found.append((chunk, other))
+    return [(chunk, other) for chunk, other in found if len(owners[other]) == 1]
+
+
+def _shortens(short: Sequence[str], whole: Sequence[str]) -> bool:
+    """Whether the words between first and last are left out, or the first letters of the whole name's."""
+    middle, full = short[1:-1], whole[1:-1]
+    return len(middle) <= len(full) and all(
+        len(one) == 1 and name.startswith(one) for one, name in zip(middle, full, strict=False)
+    )
+
+
+DAMPING = 0.85
+STEPS = 24
+
+Scores = NDArray[np.float64]
+
+
+class Walker:
+    """Random walks with restart on the bipartite graph of `chunks` and `entities`; immutable."""
+
+    def __init__(
+        self,
+        chunks: int,
+        entities: int,
+        chunk_index: NDArray[np.int32],
+        entity_index: NDArray[np.int32],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Edge i ties chunk `chunk_index[i]` to entity `entity_index[i]` with `weights[i]` > 0."""
+        self.chunks = chunks
+        self.entities = entities
+        size = chunks + entities
+        rows = np.concatenate([chunk_index, entity_index.astype(np.int64) + chunks])
+        columns = np.concatenate([entity_index.astype(np.int64) + chunks, chunk_index])
+        both = sparse.csr_matrix((np.concatenate([weights, weights]), (rows, columns)), shape=(size, size))
+        out = np.asarray(both.sum(axis=0)).ravel()
+        self.transition = (both @ sparse.diags(1.0 / np.where(out > 0, out, 1.0))).tocsr()
+        self.degree = np.bincount(entity_index, minlength=entities).astype(np.float64)
+
+    def walk(self, entities: dict[int, float], chunks: dict[int, float], damping: float = DAMPING) -> Scores:
+        """Stationary probability of every chunk; restart weights of entities and chunks, at least one positive."""
+        restart = np.zeros(self.chunks + self.entities)
+        for entity, weight in entities.items():
+            restart[self.chunks + entity] = weight
+        for chunk, weight in chunks.items():
+            restart[chunk] = weight
+        restart /= restart.sum()
+        here = restart
+        for _ in range(STEPS):
+            here = damping * (self.transition @ here) + (1 - damping) * restart
+        return np.asarray(here[: self.chunks])
+
 
 START_PASSAGES = 10
 START_DENSE = 0.5
@@ -35,7 +154,6 @@ HAN_WALK = 0.3
 FURTHER_QUERY = 0.45
 RECENT = 4  # questions
 
-Scores = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
@@ -95,7 +213,7 @@ class SearchIndex:
         chunk_index, entity_index = ends.reshape(-1, 2).T
         self.walker = Walker(len(self.chunks), len(self.entities), chunk_index, entity_index, counts)
         bridges = Bridges(named, about, len(self.entities))
-        self.gatherer = Gatherer(self.chunks, self._texts, self.lexicon, bridges, self.spellings)
+        self.gatherer = PassageSetSelector(self.chunks, self._texts, self.lexicon, bridges, self.spellings)
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names."""

@@ -1,4 +1,4 @@
-"""What was found, for readers: entity tables, relation tables, path lists; and where is each relation stated?"""
+"""What a traversal found, for readers: entity and relation tables, path lists, and where each relation is stated."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

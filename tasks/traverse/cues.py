@@ -1,4 +1,4 @@
-"""Which words of a question ask for relations, and in which order do they lead away from a name in it?
+"""Cues: the words of a question that ask for relations, in the order in which they lead away from a name in it.
 
 "The gender of Ada's kid" leads from Ada to her kid, then to the gender: what belongs to the name by 's comes first,
 what stands before it comes last to first.

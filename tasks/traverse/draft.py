@@ -1,22 +1,187 @@
-"""Which plan do a question's own words give, without a model? (PolyG: one kind of plan for each type of question)"""
+"""The plan that a question's own words give, without a model (PolyG: one kind of plan for each type of question)."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
+from prompts.language.asked import DIRECTION
 from prompts.language.openers import REQUEST_WORDS
-from prompts.language.words import fold
+from prompts.language.words import fold, stem
 from prompts.traverse import Hop, PlanStep, TraversalPlan
 from storage.records import QuestionType
-from tasks.traverse.cues import cues_in
-from tasks.traverse.measures import Measure, measure_of
-from tasks.traverse.meta_path import MAX_HOPS, Worded, best_paths, follow, narrowed
+from storage.traversal import Direction
+from tasks.traverse.cues import Cue, cues_around, cues_in
+from tasks.traverse.meta_path import MAX_HOPS, Worded, best_paths, follow, narrowed, step_score
 from tasks.traverse.names import Named
 from tasks.traverse.paths import shortest_paths
 from tasks.traverse.plan import EVERYTHING, Graph, names_of, unknown
 from tasks.traverse.results import Problem
 from tasks.traverse.run import no_such_way
-from tasks.traverse.wording import best_way, blanked, owns, unknown_relation, ways_from
+from tasks.traverse.vocabulary import MOST_NEAR
+
+_MOST = re.compile(
+    r",?\s*\b(?:that |who |which )?(?:has|have|had|with|having)\s+(?:the\s+)?"
+    r"(?P<most>most|more|fewest|fewer|least|less|(?:largest|highest|greatest|smallest|lowest) number of)\s+"
+    r"(?P<what>[\w -]+)",
+    re.I,
+)
+_EVENT = re.compile(
+    r",?\s*\b(?:was |were |is |did )?(?P<event>born|died?|founded|released|published|built|established|opened|formed|"
+    r"created|married)\s+(?:the\s+)?(?P<when>first|earlier|earliest|last|later|latest)\b",
+    re.I,
+)
+_OF_MEASURE = re.compile(
+    r"\b(?:has |have |had |with )?(?:the )?(?P<most>largest|highest|greatest|biggest|smallest|lowest|longest|shortest|"
+    r"larger|higher|greater|bigger|smaller|lower|longer|shorter|earliest|latest|earlier|later|most recent)"
+    r"\s+(?P<what>[a-z][\w -]*)",
+    re.I,
+)
+_ADJECTIVE = re.compile(
+    r"\b(?:is |was |are |were )?(?:the )?(?P<most>old(?:est|er)|young(?:est|er)|tall(?:est|er)|long(?:est|er)|"
+    r"heav(?:iest|ier)|(?:large|bigge|highe|small)(?:st|r)|short(?:est|er)|deep(?:est|er))\b",
+    re.I,
+)
+# What the bare adjective compares, and whether most of it is the highest figure.
+_OF_ADJECTIVE: dict[str, tuple[str, Direction]] = {
+    "old": ("birth date", "min"),
+    "young": ("birth date", "max"),
+    "tall": ("height", "max"),
+    "long": ("length", "max"),
+    "short": ("length", "min"),
+    "heav": ("weight", "max"),
+    "deep": ("depth", "max"),
+    "high": ("height", "max"),
+    "larg": ("size", "max"),
+    "bigg": ("size", "max"),
+    "smal": ("size", "min"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The words that name what is compared, which end of it is asked for, and the question without all that.
+
+    `counts` says that it is compared by how many there are.
+    """
+
+    words: str
+    direction: Direction
+    rest: str
+    counts: bool = False
+
+
+def measure_of(question: str) -> Measure | None:
+    """What a question compares things by; None where it does not compare.
+
+    Names should be blanked out before: what follows a measure is taken for its name.
+    """
+    for pattern, words in ((_MOST, "{what}"), (_EVENT, "{event} date"), (_OF_MEASURE, "{what}"), (_ADJECTIVE, "")):
+        found = pattern.search(question)
+        if found is None:
+            continue
+        rest = question[: found.start()] + " " * (found.end() - found.start()) + question[found.end() :]
+        if words:
+            said = found.groupdict()
+            degree = (said.get("most") or said.get("when") or "").lower().split()[0]
+            return Measure(words.format(**said).strip(), _direction(degree), rest, counts=pattern is _MOST)
+        compared = found["most"].lower()
+        named, direction = next(made for start, made in _OF_ADJECTIVE.items() if compared.startswith(start))
+        return Measure(named, direction, rest)
+    return None
+
+
+def _direction(degree: str) -> Direction:
+    if degree in {"fewer", "fewest", "less"}:
+        return "min"
+    return "min" if DIRECTION.get(degree, "max") == "min" else "max"
+
+
+def blanked(question: str, names: Sequence[Named]) -> str:
+    """The question with spaces for some names, so that places stay."""
+    for name in names:
+        question = question[: name.start] + " " * (name.end - name.start) + question[name.end :]
+    return question
+
+
+def ways_from(question: str, name: Named, graph: Graph, ignored: Collection[str] = ()) -> list[Worded]:
+    """The meta-paths from a name of the question that the words around it describe, best first.
+
+    `ignored` words describe none.
+    """
+    dropped = {stem(word) for word in ignored}
+    found: dict[tuple[str, tuple[Hop, ...]], Worded] = {}
+    for order in cues_around(question, name.start, name.end).orders():
+        cues = tuple(cue for cue in order if cue.key not in dropped)
+        for entity in name.entities:
+            for way in best_paths(graph.facts, entity, cues):
+                known = found.get((entity, way.hops))
+                if known is None or known.score < way.score:
+                    found[entity, way.hops] = way
+    return sorted(found.values(), key=lambda way: (-way.score, len(way.hops), way.hops, way.source))
+
+
+def best_way(question: str, name: Named, graph: Graph, ignored: Collection[str] = ()) -> Worded | Problem:
+    """The way that fits best from a name, or why none does.
+
+    A way that leaves out what the question asks for is none.
+    """
+    ways = ways_from(question, name, graph, ignored)
+    if not ways:
+        return _nothing_worded(question, name, graph, ignored)
+    best = max(ways, key=lambda way: way.score)
+    missing = missing_in(best, graph)
+    if missing is None and best.left and not best.worded:
+        return _nothing_worded(question, name, graph, ignored)
+    return missing or best
+
+
+def missing_in(way: Worded, graph: Graph) -> Problem | None:
+    """What a way leaves out of the question: a relation that does not lead on there, or one that the graph lacks."""
+    for cue in way.left:
+        relation = graph.vocabulary.worded_by(cue)
+        if relation is not None and not _said_already(cue, way.hops):
+            return no_such_way(way.ends, relation, graph)
+        if relation is None and cue.bound:
+            return unknown_relation(cue, way.ends, graph)
+    return None
+
+
+def _said_already(cue: Cue, hops: Sequence[Hop]) -> bool:
+    return any(step_score(hop, (cue,))[1] is not None for hop in hops)
+
+
+def _nothing_worded(question: str, name: Named, graph: Graph, ignored: Collection[str]) -> Problem:
+    dropped = {stem(word) for word in ignored}
+    here = name.entities
+    cues = [cue for cue in cues_around(question, name.start, name.end).orders()[0] if cue.key not in dropped]
+    for cue in cues:
+        relation = graph.vocabulary.worded_by(cue) if not cue.asking else None
+        if relation is not None:
+            return no_such_way(here, relation, graph)
+    if not cues:
+        return Problem("bad plan", "the question names no relation.", tuple(_leaving(here, graph))[:MOST_NEAR])
+    asked = max(cues, key=lambda cue: (cue.bound, not cue.asking))
+    return unknown_relation(asked, here, graph)
+
+
+def unknown_relation(cue: Cue, here: Sequence[str], graph: Graph) -> Problem:
+    """That the graph has no relation of this word, with those that come nearest."""
+    nearest = graph.vocabulary.nearest(cue.word, _leaving(here, graph))
+    return Problem("bad plan", f'the graph has no relation "{cue.word}".', nearest)
+
+
+def _leaving(here: Sequence[str], graph: Graph) -> list[str]:
+    return list(dict.fromkeys(relation for relation, _ in graph.facts.leaving(here)))
+
+
+_OF_BEFORE = re.compile(r"\b(?:of|for|by)\s+(?:the\s+|a\s+|an\s+)?['\"“]?$", re.I)
+_OWNED_AFTER = re.compile(r"['\"”]?\s*['’]\s*s\b")
+
+
+def owns(question: str, name: Named) -> bool:
+    """Whether a relation is said to be this name's ("X's spouse", "the spouse of X")."""
+    return bool(_OF_BEFORE.search(question[: name.start]) or _OWNED_AFTER.match(question, name.end))
+
 
 _COUNTED = re.compile(
     r"\bhow many\b|\b(?:count|number) (?:of )?(?:all )?the\b|\bwhat is the number of\b|多少|几个", re.I

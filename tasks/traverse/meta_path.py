@@ -1,4 +1,4 @@
-"""Which objects stand in the stated relations to a thing? (PolyG: meta-paths over the relations that exist)
+"""Meta-paths: the objects that stand in the stated relations to a thing (PolyG: over relations that exist).
 
 A meta-path is a sequence of (relation, direction). It is followed over sets of entities; and where the question's words
 have to find it, the paths that the graph has around a thing are ranked by how well each step is worded.

@@ -1,4 +1,4 @@
-"""Which entities of the graph does a question name, and where in it do the names stand?"""
+"""The entities of the graph that a question names, and where in it the names stand."""
 
 import re
 from collections import defaultdict

@@ -1,12 +1,11 @@
-"""By which chains of relations are two things tied? The k cheapest: forward, backward, then in either direction."""
+"""Paths: the k cheapest chains of relations between two things, forward, backward, then in either direction."""
 
 from collections.abc import Collection, Sequence
 from itertools import islice, pairwise
 from typing import get_args
 
 from storage.records import Relation
-from tasks.retrieve.facts import GraphFacts
-from tasks.traverse.ways import Direction, Ways
+from tasks.retrieve.facts import Direction, GraphFacts, Ways
 
 K = 3
 

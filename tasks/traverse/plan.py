@@ -1,4 +1,4 @@
-"""Can a plan be run on this graph? Names become entities, relations are those that exist, steps refer back."""
+"""Checking a plan against a graph: names become entities, relations are those that exist, steps refer back."""
 
 import re
 from collections.abc import Sequence

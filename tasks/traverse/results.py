@@ -1,4 +1,4 @@
-"""How does a traversal end? With something found, or for one of three reasons with nothing."""
+"""Results of a traversal: something found, or nothing for one of three reasons."""
 
 from dataclasses import dataclass
 from typing import Literal

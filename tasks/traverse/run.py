@@ -1,26 +1,25 @@
-"""What does a checked plan find? Its steps run in order; those that wait for nothing run side by side."""
+"""Running a checked plan: its steps in order, those that wait for nothing side by side (PolyG's traversals)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Literal
 
+from prompts.traverse import Hop
 from storage.records import Relation
-from storage.traversal import TraversalReader
+from storage.traversal import Direction, Measured, TraversalReader
 from tasks.retrieve.facts import GraphFacts
-from tasks.traverse.aggregate import counted, left_over, ranked, shared
-from tasks.traverse.bfs import MOST, around
-from tasks.traverse.constrained import by_relations, leading
 from tasks.traverse.meta_path import chains_of, follow
 from tasks.traverse.paths import K, shortest_paths
 from tasks.traverse.plan import CheckedStep, Graph, Operand, names_of
-from tasks.traverse.results import Found, Outcome, Problem
+from tasks.traverse.results import Chain, Found, Outcome, Problem
 
 WIDE = 6  # results of a step that are described or connected further
 
 
 @dataclass(frozen=True)
-class Ground:
+class TraversalGraph:
     """What plans run on."""
 
     graph: Graph
@@ -31,7 +30,7 @@ class Ground:
         return self.graph.facts
 
 
-async def run_plan(steps: Sequence[CheckedStep], ground: Ground) -> list[Outcome]:
+async def run_plan(steps: Sequence[CheckedStep], ground: TraversalGraph) -> list[Outcome]:
     """What each step found, in their order; the last one is the answer.
 
     A step that needs one without a result has that one's Problem.
@@ -47,7 +46,7 @@ async def run_plan(steps: Sequence[CheckedStep], ground: Ground) -> list[Outcome
     return [done[number] for number in range(1, len(steps) + 1)]
 
 
-def run_step(step: CheckedStep, done: Mapping[int, Outcome], ground: Ground) -> Outcome:
+def run_step(step: CheckedStep, done: Mapping[int, Outcome], ground: TraversalGraph) -> Outcome:
     """What one step finds."""
     missing = next((done[n] for n in sorted(step.needs) if isinstance(done[n], Problem)), None)
     if missing is not None and not (step.operator == "difference" and step.sources[0].step not in _failed(done)):
@@ -65,7 +64,7 @@ def _of_results(step: CheckedStep, results: Sequence[Found], tables: TraversalRe
     return found if found.entities else Problem("no path", f"the results {none}.")
 
 
-def _walked(step: CheckedStep, done: Mapping[int, Outcome], ground: Ground) -> Outcome:
+def _walked(step: CheckedStep, done: Mapping[int, Outcome], ground: TraversalGraph) -> Outcome:
     facts = ground.facts
     sources = _entities(step.sources, done, step, facts)
     match step.operator:
@@ -113,7 +112,7 @@ def _described(sources: Sequence[str], facts: GraphFacts) -> Outcome:
     return Found(entities=tuple(chosen), chains=tuple((one,) for one in relations.values()))
 
 
-def _followed(step: CheckedStep, sources: Sequence[str], ground: Ground) -> Outcome:
+def _followed(step: CheckedStep, sources: Sequence[str], ground: TraversalGraph) -> Outcome:
     walked = follow(ground.facts, sources, step.hops)
     chains = chains_of(walked, sources, step.hops)
     if chains:
@@ -131,7 +130,7 @@ def no_such_way(here: Sequence[str], relation: str, graph: Graph) -> Problem:
     return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(ways)[:WIDE])
 
 
-def _tied(step: CheckedStep, sources: Sequence[str], done: Mapping[int, Outcome], ground: Ground) -> Outcome:
+def _tied(step: CheckedStep, sources: Sequence[str], done: Mapping[int, Outcome], ground: TraversalGraph) -> Outcome:
     facts = ground.facts
     sources, targets = sources[:WIDE], _entities(step.targets, done, step, facts)[:WIDE]
     if step.operator == "check":
@@ -150,3 +149,107 @@ def _tied(step: CheckedStep, sources: Sequence[str], done: Mapping[int, Outcome]
     one, two = (", ".join(names_of(ends, ground.graph)[:3]) for ends in (sources, targets))
     way = f" by {', '.join(f'`{hop.relation}`' for hop in step.hops)}" if step.hops else ""
     return Problem("no path", f"no chain of relations leads from {one} to {two}{way}.")
+
+
+FEW = 4
+
+
+def counted(tables: TraversalReader, found: Found) -> Found:
+    """How many different things were found."""
+    return Found(values=(str(tables.count(found.entities)),), chains=found.chains)
+
+
+def shared(tables: TraversalReader, results: Sequence[Found]) -> Found:
+    """What all results hold, with the chains that lead there in each; nothing found where they share nothing."""
+    return _picked(tables.shared([one.entities for one in results]), results)
+
+
+def left_over(tables: TraversalReader, results: Sequence[Found]) -> Found:
+    """What the first result holds and no other one."""
+    return _picked(tables.left_over([one.entities for one in results]), results[:1])
+
+
+def _picked(entities: Sequence[str], results: Sequence[Found]) -> Found:
+    kept = set(entities)
+    ending = [chain for one in results for chain in one.chains if kept & ends_of(chain)]
+    return Found(entities=tuple(entities), chains=tuple(ending))
+
+
+def ends_of(chain: Chain) -> frozenset[str]:
+    """The two entities of a chain's last relation."""
+    return frozenset((chain[-1].source, chain[-1].target)) if chain else frozenset()
+
+
+def ranked(
+    tables: TraversalReader,
+    facts: GraphFacts,
+    sources: Sequence[str],
+    hops: Sequence[Hop],
+    operator: Literal["max", "min", "sort"],
+) -> Outcome:
+    """The sources by the number or date that the hops reach from each; where those are none, by how many things it is.
+
+    `max` and `min` give the best and its equals, `sort` all, the highest first. A Problem where hops lead nowhere from
+    any of them.
+    """
+    direction: Direction = "min" if operator == "min" else "max"
+    chains: dict[str, list[Chain]] = {}
+    pairs: list[tuple[str, str]] = []
+    for source in sources:
+        reached = chains_of(follow(facts, [source], hops), [source], hops) if hops else {}
+        chains[source] = list(reached.values())
+        pairs += [(source, facts.entities[end].name) for end in reached]
+    if not pairs:
+        way = ", ".join(hop.relation for hop in hops) or "nothing"
+        return Problem("no path", f"from none of {len(sources)} things does `{way}` lead on.")
+    measured = tables.ranked(pairs, direction)
+    by_value = 2 * len({one.item for one in measured}) > len({item for item, _ in pairs})
+    if not by_value:
+        measured = tables.counted(pairs, direction)
+    return _best(measured, chains, operator == "sort")
+
+
+def _best(measured: Sequence[Measured], chains: Mapping[str, Sequence[Chain]], whole: bool) -> Found:
+    first = measured[0].number
+    kept = [one.item for one in measured if whole or one.number == first]
+    # Of few things all are shown, so that the comparison can be followed.
+    shown = list(dict.fromkeys([*kept, *chains])) if len(chains) <= FEW else kept
+    return Found(entities=tuple(kept), chains=tuple(chain for item in shown for chain in chains[item]))
+
+
+DEPTH = 1
+MOST = 40
+
+
+def around(facts: GraphFacts, sources: Sequence[str], depth: int = DEPTH, most: int = MOST) -> list[Relation]:
+    """At most so many relations within `depth` steps of the sources: the nearest first, then the best connected."""
+    seen = set(sources)
+    edge = list(dict.fromkeys(sources))
+    found: dict[str, Relation] = {}
+    for _ in range(depth):
+        touching = [(one, entity) for entity in edge for one in facts.of(entity) if one.id not in found]
+        touching.sort(key=lambda item: (-_far(facts, *item), -item[0].weight, item[0].id))
+        found.update((one.id, one) for one, _ in touching)
+        reached = dict.fromkeys(end for one, _ in touching for end in (one.source, one.target))
+        edge = [entity for entity in reached if entity not in seen]
+        seen.update(edge)
+        if len(found) >= most or not edge:
+            break
+    return list(found.values())[:most]
+
+
+def _far(facts: GraphFacts, relation: Relation, entity: str) -> int:
+    far = relation.target if relation.source == entity else relation.source
+    return facts.entities[far].degree
+
+
+def leading(facts: GraphFacts, sources: Sequence[str], targets: Sequence[str], hops: Sequence[Hop]) -> list[Chain]:
+    """For each target that the hops reach from the sources, the chain that does so."""
+    chains = chains_of(follow(facts, sources, hops), sources, hops)
+    return [chains[target] for target in targets if target in chains]
+
+
+def by_relations(facts: GraphFacts, sources: Sequence[str], targets: Sequence[str], hops: Sequence[Hop]) -> list[Chain]:
+    """The cheapest chains between the two that walk on the hops' relations alone, in whatever order and direction."""
+    relations = frozenset(hop.relation for hop in hops)
+    return [tuple(path) for path in shortest_paths(facts, sources, targets, K, relations)]

@@ -16,7 +16,7 @@ from tasks.traverse.draft import Draft, draft
 from tasks.traverse.names import Linked
 from tasks.traverse.plan import CheckedStep, Graph, check, names_of
 from tasks.traverse.results import Outcome, Problem
-from tasks.traverse.run import Ground, run_plan
+from tasks.traverse.run import TraversalGraph, run_plan
 
 _ASKS_IF = re.compile(
     r"^\W*(?:did|does|do|was|were|is|are|has|have|had)\b(?!.*\bor\b.*\bor\b)|是不是|是否|吗\W*$", re.I
@@ -102,6 +102,6 @@ def ways_around(entities: Sequence[str], graph: Graph) -> list[str]:
 
 
 @step("traverse")
-async def traverse(steps: Sequence[CheckedStep], ground: Ground) -> list[Outcome]:
+async def traverse(steps: Sequence[CheckedStep], ground: TraversalGraph) -> list[Outcome]:
     """What each step finds; the last is the answer."""
     return await run_plan(steps, ground)

@@ -1,4 +1,4 @@
-"""What is the answer that a traversal gives by itself, and on which statements does it rest?"""
+"""The answer that a traversal gives by itself, with the statements that it rests on."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which relations does a graph have, and which of them was meant by another word?"""
+"""The vocabulary of a graph: the relations that it has, and which of them another word means."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

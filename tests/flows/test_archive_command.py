@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.sizes import in_words
+from flows.cli.workspace import size_in_words
 from storage.generations import Workspace
 from tests.flows.conftest import KEY, ROWS, Command, write_rows
 from tests.server.client import Server
@@ -61,7 +61,7 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
         "runs",
     }
     shown = copied("status").out
-    assert f"generation 3 {in_words(sizes['generations'][2]['size_bytes'])}" in " ".join(shown.split())
+    assert f"generation 3 {size_in_words(sizes['generations'][2]['size_bytes'])}" in " ".join(shown.split())
     assert "`trellis clean`" in shown
     with Workspace(copied.workspace).read(1):
         assert copied("clean", "--keep", "1", "--json").json["removed"] == [2]

@@ -9,7 +9,7 @@ import pytest
 
 from flows.__main__ import main
 from flows.query import aask, ask
-from flows.sessions import SESSIONS, Sessions
+from flows.session import SESSIONS, Sessions
 from storage.errors import NoGeneration
 from storage.generations import Workspace
 from tests.flows.conftest import ROWS, write_rows
@@ -39,7 +39,7 @@ def test_many_threads_may_ask_at_once(indexed: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: ask(QUESTION, workspace=indexed).answer, range(16)))
     assert len(set(answers)) == 1
-    assert sum(thread.name == "trellis-ask" for thread in threading.enumerate()) == 1
+    assert sum(thread.name == "trellis-loop" for thread in threading.enumerate()) == 1
 
 
 def test_documents_restrict_the_evidence(indexed: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SHOW = (
-    "import flows.recording; from prefect.settings import get_current_settings;"
+    "import flows.orchestration.recording; from prefect.settings import get_current_settings;"
     "print(get_current_settings().api.ssl_cert_file)"
 )
 
@@ -29,7 +29,7 @@ def test_certificates_are_spared_over_plain_http_alone(
 ) -> None:
     import flows
 
-    ours = str(Path(flows.__path__[0]) / "no_authority.pem")
+    ours = str(Path(flows.__path__[0]) / "orchestration" / "no_authority.pem")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     given = {name: ours if value == "SPARED" else value for name, value in environment.items()}
     shown = subprocess.run(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.asking import AskOptions, answer_question
-from flows.history import index_run
-from flows.indexing import IndexOptions
+from flows.index import IndexOptions
 from flows.modes.local_search import local_search
-from flows.question import QuestionContext
+from flows.operations.history import index_run
+from flows.query import answer_question
+from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
@@ -177,7 +177,7 @@ async def test_without_reports_nothing_is_said(tmp_path: Path) -> None:
 
 async def test_a_passage_belongs_to_the_reports_whose_members_it_names(offline: Runtime) -> None:
     with open_session(offline) as session:
-        tree, grounds = session.reports, session.grounds
+        tree, grounds = session.reports, session.community_chunks
         names = {entity.id: entity.name for entity in session.index.entities}
         told = 0
         for chunk in session.index.chunks:

@@ -10,9 +10,9 @@ from typing import get_args
 import pytest
 
 from flows.__main__ import main
-from flows.cli.parser import MODES, STRUCTURES
-from flows.question import MODES as KNOWN_MODES
-from storage.records import Answer, IndexReport, Mode, Retrieval, StructureType
+from flows.cli.parser import STRUCTURES
+from flows.modes.registry import AUTO, find_mode, mode_names
+from storage.records import Answer, IndexReport, Retrieval, StructureType
 from tests.flows.conftest import BRIDGE, ROWS, Command, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,9 +66,10 @@ def test_asking_does_not_load_prefect(indexed: Path) -> None:
 
 
 def test_the_parser_knows_the_modes_and_structures_of_the_records() -> None:
-    modes = MODES.replace(" (default)", "").split(", ")
-    assert modes == list(KNOWN_MODES)
-    assert set(modes) <= set(get_args(Mode))
+    told = run("ask", "--help").stdout.partition("--mode MODE ")[2].partition("--level")[0]
+    assert " ".join(told.split()) == ", ".join(mode_names()).replace(AUTO, f"{AUTO} (default)")
+    for name in mode_names():
+        assert name == AUTO or callable(find_mode(name).run)
     assert STRUCTURES.split(", ") == list(get_args(StructureType))
 
 

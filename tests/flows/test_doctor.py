@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli import doctor
-from flows.doctor import Examination
+from flows.operations.doctor import Examination
 from flows.settings import load_settings
 from prompts.engine.redact import MASK
 from storage.database import SCHEMA_VERSION

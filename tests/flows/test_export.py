@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 
 from flows import graph
-from flows.exporting import FORMATS, MANIFEST
+from flows.operations.export import FORMATS, MANIFEST
 from storage.export import export
 from storage.generations import Workspace
 from tests.flows.conftest import Command

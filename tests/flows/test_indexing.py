@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from prompts.engine.embedder import Floats

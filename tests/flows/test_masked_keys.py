@@ -12,12 +12,11 @@ from urllib.parse import quote
 import pytest
 
 from flows.__main__ import _run
-from flows.asking import AskOptions, answer_question
 from flows.cli.screen import Screen
-from flows.history import index_run
-from flows.index import index
-from flows.indexing import IndexOptions
-from flows.query import query
+from flows.index import IndexOptions, index
+from flows.operations.history import index_run
+from flows.query import answer_question, query
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings

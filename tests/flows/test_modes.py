@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.asking import AskOptions, retrieve_passages
-from flows.naming import embed_names
-from flows.query import ask
+from flows.indexing.vectors import embed_graph
+from flows.query import ask, retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
@@ -100,7 +100,7 @@ async def test_a_name_without_its_spelling_is_found_by_its_vector(indexed: Path,
     named = open_runtime(settings, lambda step, _done, _total: counted.append(step))
     for _ in range(2):
         with named.workspace.write() as staging:
-            await embed_names(staging, named)
+            await embed_graph(staging, named)
             staging.publish()
     assert counted == ["embed names"]
     assert await found_low(named) == ["bridge"]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from storage.records import IndexReport
@@ -25,7 +25,7 @@ while not last:
 """
 WRITER = """
 import asyncio, sys
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 def said(step, done, total):

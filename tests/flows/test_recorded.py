@@ -2,15 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from flows.index import index
+from flows.modes.registry import mode_names
 from flows.query import query
-from flows.question import MODES
 from storage.errors import BudgetReached, NoGeneration, SourceNotFound
-from storage.records import Answer, IndexReport, Mode
+from storage.records import Answer, IndexReport
 from tests.flows.recorder import artifact, events, logs, run_of, task_runs
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -107,8 +106,7 @@ def test_the_forms_explain_their_parameters() -> None:
 
 def test_the_forms_offer_what_there_is() -> None:
     asked = query.parameters.properties
-    assert asked["mode"]["enum"] == list(MODES)
-    assert set(MODES) == set(get_args(Mode))
+    assert asked["mode"]["enum"] == list(mode_names())
     assert asked["structure"]["anyOf"][0]["enum"] == ["table", "graph", "algorithm", "catalogue", "chunk"]
     assert (asked["k"]["minimum"], asked["k"]["maximum"], asked["k"]["default"]) == (1, 100, 8)
     assert query.parameters.required == ["question"]

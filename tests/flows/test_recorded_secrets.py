@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from flows.index import index
-from flows.recording import begin, flow
+from flows.orchestration.artifacts import Page, Progress, put
+from flows.orchestration.recording import begin, flow
 from flows.settings import load_settings
-from flows.shown.artifacts import Page, Progress, put
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.redact import MASK, keep_secret, redact, redacted
 from tasks.step import step

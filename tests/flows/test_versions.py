@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.comparing import FieldChange, diff, lists, stretch
+from flows.operations.diff import FieldChange, diff, lists, stretch
 from flows.query import aask, ask
-from flows.sessions import Sessions
+from flows.session import Sessions
 from storage.errors import UnknownGeneration
 from storage.generations import Workspace
 from storage.items import KINDS

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
+from flows.modes.registry import mode_names
 from flows.query import ask
-from flows.question import MODES
 from storage.errors import FilterError, NothingMatches, SettingsError, UnknownDocument
 from storage.records import Mode
 from tests.flows.conftest import Command, write_rows
@@ -96,7 +96,7 @@ def test_filters_from_python(dated: Path) -> None:
         ask(LENGTH, workspace=dated, documents=["old", "oldd"])
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in {"direct", "hyde"}])
+@pytest.mark.parametrize("mode", [mode for mode in mode_names() if mode not in {"direct", "hyde"}])
 @pytest.mark.parametrize("asked", [LENGTH, "How are Ada Korb and Orla Bridge connected?", "What is Orla Bridge about?"])
 def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) -> None:
     answer = ask(asked, workspace=dated, mode=mode, where="document = 'old'")

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from tasks.retrieve.link import OTHER_NAME, Names
-from tasks.retrieve.link_fuzzy import NearNames
+from tasks.retrieve.link import OTHER_NAME, Names, NearNames
 from tasks.retrieve.search import SearchIndex
 from tests.linking.corpus import NAMES, graph
 

@@ -16,7 +16,7 @@ from tests.models.running import Place, write_rows
 ROOT = Path(__file__).parents[2]
 WRITER = """
 import asyncio, sys
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 named = {"workspace": sys.argv[1], "lm": "openai/m", "lm_base_url": sys.argv[3], "lm_api_key": "k", "embedding": "none"}

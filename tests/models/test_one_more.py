@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.records import IndexReport, Report

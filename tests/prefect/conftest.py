@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from flows.serving.server import own_server
+from flows.orchestration.local_server import own_server
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent

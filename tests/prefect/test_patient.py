@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.serving.server import own_server
+from flows.orchestration.local_server import own_server
 from tests.prefect.conftest import BIN, POOL, ROOT, Api, free_port, process, wait_for
 from tests.server.client import serving
 

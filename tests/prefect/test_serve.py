@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from flows.__main__ import main
-from flows.serving.silence import NAME, end_silent_runs
+from flows.orchestration.zombie_automation import NAME, end_silent_runs
 from tests.prefect.conftest import BIN, ROOT, Api, free_port, process, wait_for
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
@@ -141,8 +141,8 @@ def test_the_automation_is_made_once(api: Api) -> None:
 
 
 def test_a_run_ends_with_the_process_that_served_it() -> None:
-    run = "import os, sys, time; from flows.serving.orphans import end_with; end_with(os.getppid()); print('on'); "
-    run += "sys.stdout.flush(); time.sleep(600)"
+    run = "import os, sys, time; from flows.orchestration.zombie_automation import end_with; end_with(os.getppid());"
+    run += "print('on'); sys.stdout.flush(); time.sleep(600)"
     serve = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {run!r}])"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", serve], env=environment, stdout=subprocess.PIPE) as serving:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
@@ -41,12 +41,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def planner(session: Session, *answers: object, effort: Effort = "medium") -> PlanTraversal:
-    graph = session.ground.graph
+    graph = session.traversal_graph.graph
     return scripted(PlanTraversal, *answers, effort=effort, wrong_with=lambda made: wrong_with(made, graph))
 
 
 async def planned(question: str, session: Session, step: PlanTraversal, *, imported: bool = True) -> Planned:
-    graph = session.ground.graph
+    graph = session.traversal_graph.graph
     return await plan(question, await link(question, graph.spellings), graph, step, imported=imported)
 
 

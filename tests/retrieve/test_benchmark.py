@@ -12,7 +12,7 @@ from benchmarks.questions import QuestionSet
 from benchmarks.ranking import by_kind, quality, table
 from benchmarks.retrieval import main
 from benchmarks.stress import lowered, misspelt
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import Settings

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex, retrieve
-from tasks.retrieve.switches import Switches
 from tests.retrieve.passages import index_of
 
 TEXTS = {

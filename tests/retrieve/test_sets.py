@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.retrieve.bridges import Bridges
-from tasks.retrieve.cues import cue
-from tasks.retrieve.sets import Signs, Weights, choose, fused, pair_scores
+from tasks.retrieve.passage_sets import Bridges, Signs, Weights, choose, cue, fused, pair_scores
 
 # Passage 0 is about a and names b; 1 is about b; 2 is about c, and 3 about d; 2 and 3 name the same rare e, and all a.
 BRIDGES = Bridges([{0, 1}, {0, 1}, {0, 2, 4}, {0, 3, 4}], [(0,), (1,), (2,), (3,)], 5)

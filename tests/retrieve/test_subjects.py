@@ -4,7 +4,7 @@ import pytest
 
 from prompts.language.opening import opening_subject
 from storage.records import Entity
-from tasks.retrieve.subjects import short_names, subjects
+from tasks.retrieve.search import short_names, subjects
 from tests.retrieve.passages import chunk_of
 
 SPELLINGS = [("Ada Korb",), ("Velin",), ("7",), ("Ada",)]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.asking import AskOptions, answer_question
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
+from flows.query import answer_question
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings

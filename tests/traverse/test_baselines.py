@@ -7,7 +7,7 @@ import pytest
 from benchmarks.traversal import f1
 from benchmarks.traversal_baselines import start_of, ways_of
 from flows.graph import undirected
-from flows.indexing import IndexOptions, build_index
+from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings

@@ -11,11 +11,10 @@ import pytest
 from storage.database import Database
 from storage.records import Chunk, Entity, Occurrence, Relation, content_id
 from storage.traversal import TraversalReader
-from tasks.retrieve.facts import GraphFacts
-from tasks.traverse.bfs import around
+from tasks.retrieve.facts import MAX_HOPS, Direction, GraphFacts
 from tasks.traverse.context import Stated, entity_table, path_list, relation_table
 from tasks.traverse.paths import shortest_paths
-from tasks.traverse.ways import MAX_HOPS, Direction
+from tasks.traverse.run import around
 
 
 def facts_of(*triples: tuple[str, str, str]) -> tuple[GraphFacts, Chunk]:

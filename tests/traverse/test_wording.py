@@ -6,7 +6,7 @@ from prompts.language.relation_words import SYNONYM, likeness
 from prompts.language.words import stem
 from prompts.traverse import Hop
 from tasks.traverse.cues import Cue, cues_around
-from tasks.traverse.measures import measure_of
+from tasks.traverse.draft import measure_of
 from tasks.traverse.meta_path import step_score
 
 

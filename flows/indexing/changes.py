@@ -1,0 +1,202 @@
+"""Changes: what the sources say against the current generation, and what of it the next one takes over (sync)."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from flows.runtime import Runtime, usage_of
+from storage.errors import NoGeneration
+from storage.records import (
+    Chunk,
+    ClaimMention,
+    DeadLetter,
+    Extraction,
+    IndexReport,
+    KeptPrompts,
+    Mention,
+    RelationMention,
+)
+from storage.rooms import Generation
+from storage.staging import Staging
+from tasks.chunk import chunk
+from tasks.load.sources import Loaded
+from tasks.sync import (
+    SyncPlan,
+    exclude_forgotten,
+    holds,
+    plan_sync,
+    touched,
+    unchanged_documents,
+    with_gone_inside,
+    with_unchanged,
+)
+
+Placed = TypeVar("Placed", Mention, RelationMention, ClaimMention)
+
+
+@dataclass(frozen=True)
+class SourceChanges:
+    """What was read from the sources and from the current generation before anything is written.
+
+    `extractions` are those of documents that go or change, by inputs hash, with the chunk each was made of: the same
+    text under another name needs no new extraction.
+    """
+
+    loaded: Loaded
+    plan: SyncPlan
+    full: bool
+    generation: int | None
+    fingerprint: str
+    extractions: Mapping[str, tuple[Chunk, Extraction]]
+    letters: tuple[DeadLetter, ...] = ()
+
+    @property
+    def outdated_letters(self) -> list[str]:
+        """The items of stored dead letters from the sources that were read again: what still fails is reported anew."""
+        return [
+            letter.item
+            for letter in self.letters
+            if letter.step == "load" and any(holds(source, letter.item) for source in self.loaded.sources)
+        ]
+
+    @property
+    def retry(self) -> bool:
+        """Whether dead letters alone are a reason to run: work to try again, or rows that fail or no longer do."""
+        rows = {letter.item for letter in self.loaded.dead_letters}
+        return any(letter.step != "load" for letter in self.letters) or rows != set(self.outdated_letters)
+
+    @property
+    def weights(self) -> dict[tuple[str, str], float]:
+        """The weight of each triple of the documents that are stored anew, by document and rendered line."""
+        return {(d.id, t.rendered()): t.weight for d in self.plan.put for part in d.parts for t in part.triples}
+
+
+def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> SourceChanges:
+    """Compare the sources with the current generation."""
+    try:
+        generation = runtime.workspace.read()
+    except NoGeneration:
+        plan = plan_sync(loaded, {}, 0, allow_removals)
+        return SourceChanges(loaded, plan, full, None, "", {})
+    with generation:
+        known, forgotten = generation.documents.parts(), generation.documents.forgotten()
+        loaded = with_gone_inside(loaded, known)
+        loaded = exclude_forgotten(
+            loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known}
+        )
+        same = frozenset[str]() if full else unchanged_documents(loaded, known)
+        rest = loaded.model_copy(update={"parts": tuple(part for part in loaded.parts if part.document not in same)})
+        mine = touched(loaded, known) - same
+        stored = {document.id: document for document in generation.documents.documents(mine)}
+        total = len({part.document for part in known if part.source in loaded.sources})
+        plan = with_unchanged(plan_sync(rest, stored, total, allow_removals), len(same))
+        fingerprint = str(generation.meta.get_meta("fingerprint"))
+        if fingerprint != runtime.fingerprint or full:
+            # Another chunk size, model or embedder: everything is made again from the stored texts.
+            everything = {d.id: d for d in generation.documents.documents()} | {d.id: d for d in plan.put}
+            kept = tuple(everything[name] for name in sorted(set(everything) - set(plan.removed)))
+            plan = plan.model_copy(update={"put": kept})
+        leaving = {*plan.removed, *(document.id for document in plan.put)}
+        return SourceChanges(
+            loaded,
+            plan,
+            full,
+            generation.number,
+            fingerprint,
+            {} if full else _extractions(generation, leaving),
+            tuple(generation.extractions.dead_letters()),
+        )
+
+
+def _extractions(generation: Generation, documents: set[str]) -> dict[str, tuple[Chunk, Extraction]]:
+    chunks = {chunk.id: chunk for chunk in generation.documents.chunks(documents=documents)}
+    inputs = generation.extractions.inputs()
+    return {inputs[e.chunk]: (chunks[e.chunk], e) for e in generation.extractions.extractions(list(chunks))}
+
+
+def unchanged(changes: SourceChanges, runtime: Runtime) -> bool:
+    """Whether the current generation already is what this run would publish."""
+    return (
+        changes.generation is not None
+        and changes.plan.nothing_to_do
+        and changes.fingerprint == runtime.fingerprint
+        and not changes.retry
+    )
+
+
+def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime, derived: bool = False) -> bool:
+    """Whether a run that had nothing but failed work to try again ends with the same failures: then nothing is new.
+
+    Before what follows from the passages is `derived`, that is known only where nothing of it failed.
+    """
+    return (
+        changes.generation is not None
+        and changes.plan.nothing_to_do
+        and changes.fingerprint == runtime.fingerprint
+        and (derived or all(letter.step in ("extract", "load") for letter in changes.letters))
+        and {(letter.item, letter.step) for letter in staging.extractions.dead_letters()}
+        == {(letter.item, letter.step) for letter in changes.letters}
+    )
+
+
+def rebind(
+    todo: Sequence[Chunk], inputs: Mapping[str, str], changes: SourceChanges
+) -> tuple[list[Extraction], list[Chunk]]:
+    """Take over extractions of the same text under another id; the rest still has to be extracted.
+
+    Triples never are: their weights stand in the document, not in the text that the inputs hash.
+    """
+    reused, left = [], []
+    for one in todo:
+        if one.kind == "triples" or inputs[one.id] not in changes.extractions:
+            left.append(one)
+            continue
+        old, extraction = changes.extractions[inputs[one.id]]
+        reused.append(_moved(extraction, one.id, one.start - old.start))
+    return reused, left
+
+
+def _moved(extraction: Extraction, chunk: str, shift: int) -> Extraction:
+    def at_its_place(one: Placed) -> Placed:
+        return one.model_copy(update={"chunk": chunk, "start": one.start + shift, "end": one.end + shift})
+
+    return Extraction(
+        chunk=chunk,
+        mentions=tuple(map(at_its_place, extraction.mentions)),
+        relations=tuple(map(at_its_place, extraction.relations)),
+        claims=tuple(map(at_its_place, extraction.claims)),
+    )
+
+
+async def chunk_documents(plan: SyncPlan, staging: Staging, runtime: Runtime) -> tuple[list[Chunk], set[str]]:
+    """Cut what is new and store it; what has gone is removed with all it had.
+
+    Gives the chunks of the whole generation, and the documents that have other chunks than before, or some at another
+    place.
+    """
+    chunks = await chunk(plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
+    owners = {*plan.removed, *(document.id for document in plan.put)}
+    before = {(one.document, one.id, one.start) for one in staging.documents.chunks(documents=owners)}
+    after = {(one.document, one.id, one.start) for one in chunks}
+    with staging.transaction():
+        staging.documents.remove_documents(list(plan.removed))
+        staging.documents.put_documents(list(plan.put))
+        staging.documents.put_chunks(list(chunks), documents=[document.id for document in plan.put])
+    return staging.documents.chunks(), {document for document, _, _ in before ^ after}
+
+
+def report_of(
+    changes: SourceChanges, runtime: Runtime, started: float, published: int | None, kept_prompts: KeptPrompts | None
+) -> IndexReport:
+    """The report of a run that published `published`, or found nothing to do (None)."""
+    with runtime.workspace.read(published) as generation:
+        counts = generation.meta.counts()
+        number = generation.number
+    counted = ("chunks", "entities", "relations", "claims", "communities", "reports", "dead_letters")
+    seconds = time.monotonic() - started
+    return IndexReport(
+        generation=number, published=published is not None, documents=changes.plan.counts,
+        skipped=changes.loaded.skipped, **{name: counts[name] for name in counted},
+        usage=usage_of(runtime.models.meter, seconds), seconds=seconds, kept_prompts=kept_prompts,
+    )  # fmt: skip

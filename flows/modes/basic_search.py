@@ -1,0 +1,99 @@
+"""Baselines: how the methods answer that others are compared with.
+
+- naive: the passages nearest by words and vectors, all of them; SS of GraphRAG's paper.
+- ts: map and reduce over the source texts; TS of the same paper.
+- hyde: the passages nearest to a hypothetical one (arXiv 2212.10496).
+- rq: passages for the rewritten question and its parts (RQ-RAG, arXiv 2404.00610).
+- direct: a model alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flows.modes.global_search import result_of
+from flows.modes.registry import mode
+from flows.modes.structured_search import structured_search
+from flows.question import QuestionContext
+from flows.response import ModeResult
+from prompts.decompose import Decompose
+from prompts.direct import Direct
+from prompts.hypothesize import Hypothesize
+from prompts.links import needs
+from prompts.partial import Offered, Partial
+from prompts.reading.gist import Gist
+from storage.errors import SettingsError
+from storage.records import Mode, Passage
+from tasks.answer import AnswerContext
+from tasks.decompose import decompose
+from tasks.direct import answer_directly
+from tasks.evidence import Pool
+from tasks.hypothesize import hypothesize
+from tasks.partial import Shown, partial_answers, text_of, with_sentences
+from tasks.retrieve.search import retrieve
+
+
+@mode("naive", structure="chunk")
+async def naive(question: QuestionContext) -> ModeResult:
+    """The nearest passages as they are found: no graph, no filter. A structure that the caller asks for is made."""
+    passages = await question.search(question.queries, question.depth, graph=False)
+    if question.options.structure is not None:
+        return await structured_search(question, passages)
+    return _of_passages(question, passages)
+
+
+@mode("hyde", structure="chunk")
+async def hyde(question: QuestionContext) -> ModeResult:
+    """The passages nearest to a hypothetical one. Raises SettingsError where there is no model to write it."""
+    _need_model("hyde", question.models.is_offline("rewrite"))
+    text = await hypothesize(question.text, Hypothesize(question.models))
+    documents = question.options.documents
+    near = question.session.dense([text], documents, question.embedder)[0]
+    best = sorted(near, key=lambda chunk: (-near[chunk], chunk))[: question.depth]
+    passages = [question.passage_of(question.chunk(name), near[name]) for name in best]
+    if not passages:  # an embedder that cannot read the text: by its words
+        index = question.session.index.without_graph()
+        passages = await retrieve(index, [text], [{}], question.depth, documents)
+    return _of_passages(question, passages)
+
+
+@mode("rq", structure="chunk")
+async def rewritten(question: QuestionContext) -> ModeResult:
+    """The passages for the rewritten question, its search queries and its parts, without the graph."""
+    parts = await decompose(question.text, [], question.plain, Decompose(question.models))
+    wanted = list(dict.fromkeys([*question.queries, *(part for part in parts if not needs(part))]))
+    return _of_passages(question, await question.search(wanted, question.depth, graph=False))
+
+
+@mode("ts", structure="catalogue")
+async def source_texts(question: QuestionContext) -> ModeResult:
+    """Map and reduce over all texts that the question may look into: it reads everything, and costs as much."""
+    only = question.options.documents
+    chunks = [chunk for chunk in question.session.index.chunks if only is None or chunk.document in only]
+    pool, sentences = with_sentences(Pool((), ()), chunks)
+    offered: dict[str, Offered] = {}
+    by_chunk: dict[str, list[int]] = {}
+    for place, piece in enumerate(sentences):
+        by_chunk.setdefault(pool.places[piece.number].chunk, []).append(place)
+    for chunk in chunks:
+        told = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
+        if told:
+            offered[chunk.id] = Offered(chunk.title, "", told)
+    shown, gist = Shown(offered, pool), Gist(question.relevance)
+    points = await partial_answers(shown, f"{question.text}\n{question.session.number}", gist, Partial(question.models))
+    return result_of(question, points, shown, gist, f"{len(chunks)} passages read")
+
+
+@mode("direct", structure="chunk")
+async def direct(question: QuestionContext) -> ModeResult:
+    """The model's own answer: `ungrounded`, without any citation. Raises SettingsError where there is no model."""
+    _need_model("direct", question.models.is_offline("answer"))
+    return replace(ModeResult(AnswerContext(())), stated=await answer_directly(question.text, Direct(question.models)))
+
+
+def _of_passages(question: QuestionContext, passages: Sequence[Passage]) -> ModeResult:
+    return ModeResult(AnswerContext(question.sources(passages)), passages)
+
+
+def _need_model(mode: Mode, offline: bool) -> None:
+    if offline:
+        raise SettingsError("mode", mode, "another mode, or set TRELLIS_LM: a model has to write here")

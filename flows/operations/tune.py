@@ -1,0 +1,104 @@
+"""Tuning: the prompts are fitted to a domain from a sample of its documents.
+
+load ─ sample ─ tune ─► tailoring.toml in the workspace, which the next index run uses
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.runtime import Runtime, usage_of
+from flows.settings import TAILORING_FILE
+from prompts.tailoring.toml import to_toml
+from prompts.tailoring.values import Tailoring
+from prompts.tune import Sampled, Tune
+from storage.errors import UsageError
+from storage.records import Chunk, Record, Usage
+from tasks.chunk import chunk
+from tasks.load.compose import compose
+from tasks.load.step import load
+from tasks.tune import some_documents, some_passages, tune
+
+# To cut more of a large collection would only cost time: a sample holds far fewer.
+MOST_DOCUMENTS = 200
+_HEAD = """\
+# Found by `trellis tune`. Change it as you like: a file that was changed is only replaced with --force.
+# As it was written: """
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """How many tokens are read, which sample, and whether a file that was written by hand may be replaced."""
+
+    tokens: int = 6000
+    seed: int = 0
+    force: bool = False
+
+
+class TuneReport(Record):
+    """What was found in how much, and where it is kept. `names`: how many each kind has (offline)."""
+
+    path: str
+    documents: int
+    passages: int
+    tokens: int
+    tailoring: Tailoring
+    names: dict[str, int]
+    left_out: tuple[str, ...]
+    usage: Usage
+
+
+async def tune_workspace(sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime) -> TuneReport:
+    """Find a tailoring and write it into the workspace; nothing else of it changes.
+
+    Raises UsageError where the file was written or changed by hand, or the sources hold no text; SourceNotFound;
+    EngineError where the model gives no usable answer.
+    """
+    started = time.monotonic()
+    path = runtime.settings.workspace / TAILORING_FILE
+    if path.exists() and not options.force and not is_as_written(path.read_text(encoding="utf-8")):
+        raise UsageError(
+            f"{path} was written or changed by hand.", "Move it away, or add --force to replace what it holds."
+        )
+    chosen = await _sample(sources, options, runtime)
+    passages = [Sampled(title=one.title, text=one.text) for one in chosen]
+    fitted = await tune(passages, Tune(runtime.models))
+    _write(path, to_toml(fitted.tailoring))
+    return TuneReport(
+        path=str(path), documents=len({one.document for one in chosen}), passages=len(chosen),
+        tokens=sum(one.tokens for one in chosen), tailoring=fitted.tailoring, names=fitted.names,
+        left_out=fitted.left_out, usage=usage_of(runtime.models.meter, time.monotonic() - started),
+    )  # fmt: skip
+
+
+async def _sample(sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime) -> list[Chunk]:
+    loaded = await load(sources)
+    settings = runtime.settings
+    documents = some_documents(compose(loaded.parts), MOST_DOCUMENTS, options.seed)
+    chunks = await chunk(documents, settings.chunk_tokens, settings.chunk_overlap)
+    chosen = some_passages(chunks, options.tokens, options.seed)
+    if not chosen:
+        raise UsageError(
+            f"There is no text to learn from in {', '.join(map(str, sources))}.", "Name sources that hold documents."
+        )
+    return chosen
+
+
+def is_as_written(text: str) -> bool:
+    """Whether a file of ours still says what we wrote."""
+    head, _, body = text.removeprefix(_HEAD).partition("\n\n")
+    return text.startswith(_HEAD) and head == _digest(body)
+
+
+def _write(path: Path, body: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    aside.write_text(f"{_HEAD}{_digest(body)}\n\n{body}", encoding="utf-8")
+    aside.replace(path)
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:16]

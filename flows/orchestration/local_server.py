@@ -1,0 +1,129 @@
+"""A Prefect server on this machine, for as long as one process needs it."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from storage.errors import StorageError, UsageError
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 4200
+HEARTBEAT = 30  # seconds between two signs of life of a run; the most often that Prefect takes
+# Seconds: the first start makes the database, and the machine may be busy. A server that ends is told at once.
+START_WITHIN = 600.0
+END_WITHIN = 10.0  # seconds
+LOG = "trellis-server.log"
+# Batches halve the server's work and end its refusals under load; the rest keeps it, and its pages, on this machine.
+SETTINGS = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "500",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "1",
+}
+
+
+@contextmanager
+def own_server(port: int | None, home: Path) -> Iterator[str]:
+    """A server of this process's own; gives the address of its API and ends it with the block, or with this process.
+
+    Without a port it is Prefect's usual one, or another where something else listens there. `home` takes its log. What
+    the environment sets already stays as it is. Raises UsageError where the port cannot be had.
+    """
+    chosen = _port(port)
+    address = f"http://{HOST}:{chosen}/api"
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / LOG
+    command = ["server", "start", "--host", HOST, "--port", str(chosen)]
+    with log.open("w") as output:
+        process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
+            [sys.executable, "-P", str(Path(__file__).with_name("watched_server.py")), *command],
+            env={**SETTINGS, **os.environ, "PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address},
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for us: runs that end still need their server
+        )
+    try:
+        _wait(process, address, log)
+        yield address
+    finally:
+        _end(process)
+
+
+def _port(wanted: int | None) -> int:
+    """The port to listen on, free a moment ago."""
+    port = DEFAULT_PORT if wanted is None else wanted
+    if _is_free(port):
+        return port
+    if _is_prefect(port):
+        raise UsageError(
+            f"A Prefect server runs on port {port} already.",
+            f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME of its own.",
+        )
+    if wanted is not None:
+        raise UsageError(f"Port {port} is taken by another program.", "Give another --port, or none for a free one.")
+    with socket.socket() as found:
+        found.bind((HOST, 0))
+        return int(found.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((HOST, port))
+        except (PermissionError, OverflowError) as error:
+            raise UsageError(f"Port {port} cannot be used here.", "Give a --port from 1024 to 65535.") from error
+        except OSError:
+            return False
+        return True
+
+
+def _is_prefect(port: int) -> bool:
+    try:
+        answer = httpx.get(f"http://{HOST}:{port}/api/health", timeout=5, trust_env=False)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+    return answer.status_code == 200 and answer.text == "true"
+
+
+def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
+    until = time.monotonic() + START_WITHIN
+    with httpx.Client(timeout=5, trust_env=False) as client:
+        while time.monotonic() < until:
+            if process.poll() is not None:
+                raise StorageError(log, f"the Prefect server ended at its start: {_last_words(log)}", "See that file.")
+            try:
+                if client.get(f"{address}/health").status_code == 200:
+                    return
+            except httpx.HTTPError:
+                pass  # not yet
+            time.sleep(0.1)
+    raise StorageError(log, f"the Prefect server is not ready after {START_WITHIN:.0f} s", "See that file.")
+
+
+def _last_words(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(timeout=END_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

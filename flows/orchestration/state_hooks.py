@@ -1,0 +1,141 @@
+"""Events and state hooks: a published generation is announced; a run that fails, crashes or is cancelled says so in
+words and leaves the workspace clean.
+"""
+
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+
+# isort: split
+import asyncio
+import re
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypedDict
+
+from prefect import Flow, State
+from prefect.client.schemas.objects import FlowRun
+from prefect.events import emit_event
+from prefect.exceptions import TerminationSignal
+from prefect.flows import FlowStateHook
+from prefect.logging.loggers import flow_run_logger
+
+from flows.orchestration.pages import RunOutcome
+from flows.settings import load_settings
+from prompts.engine.redact import redacted
+from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
+from storage.generations import Workspace
+
+EVENT = "trellis.index.published"
+
+
+def resource_of(workspace: Path) -> dict[str, str]:
+    """A workspace as the resource of an event: its id is `trellis.workspace.` and the path in a-z, 0-9 and dashes."""
+    path = str(workspace.absolute())
+    slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
+    return {"prefect.resource.id": f"trellis.workspace.{slug}", "prefect.resource.name": path}
+
+
+def announce(outcome: RunOutcome, workspace: Path) -> None:
+    """Say that the generation of a run was published, with its counts. Not for runs that found nothing to do."""
+    report = outcome.report
+    emit_event(
+        event=EVENT,
+        resource=resource_of(workspace),
+        payload={
+            "generation": report.generation,
+            "documents": report.documents.model_dump(),
+            "chunks": report.chunks,
+            "entities": report.entities,
+            "relations": report.relations,
+            "reports": report.reports,
+            "dead_letters": report.dead_letters,
+            "seconds": round(report.seconds, 2),
+        },
+    )
+
+
+class Hooks(TypedDict):
+    """The hooks of a flow for the ends that nobody wants."""
+
+    on_failure: list[FlowStateHook[..., Any]]
+    on_crashed: list[FlowStateHook[..., Any]]
+    on_cancellation: list[FlowStateHook[..., Any]]
+
+
+def end_hooks(name: str) -> Hooks:
+    """The hooks of the flow `name`, which emits `trellis.NAME.failed`, `.crashed` or `.cancelled`."""
+
+    def early_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+        """Say how the run ended and discard what it was building; the current generation is as it was."""
+        end = "failed" if state.is_failed() else "crashed" if state.is_crashed() else "cancelled"
+        logger = flow_run_logger(flow_run, flow)
+        try:
+            settings = load_settings({"workspace": flow_run.parameters.get("workspace")})
+        except TrellisError as error:
+            logger.warning("Nothing was looked after: %s", error)
+            return
+        workspace = Workspace(settings.workspace, settings.keep_generations)
+        left, generation = _left(workspace)
+        logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, left)
+        emit_event(
+            event=f"trellis.{name}.{end}",
+            resource=resource_of(settings.workspace),
+            related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
+            payload={"reason": redacted(state.message or ""), "generation": generation},
+        )
+
+    return Hooks(on_failure=[early_end], on_crashed=[early_end], on_cancellation=[early_end])
+
+
+@asynccontextmanager
+async def ended_by_signals() -> AsyncIterator[None]:
+    """Around the work of a flow: SIGTERM ends it wherever it comes.
+
+    Prefect's handler raises where the main thread is just then. In a callback of the event loop asyncio only logs that,
+    and in a task that catches everything it is lost: the run would go on to its end, and what models cost with it. So
+    the event loop hears of the signal too, and cancels the work.
+    """
+    task = asyncio.current_task()
+    if task is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop, raising, heard, over = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM), False, False
+
+    def hear() -> None:
+        nonlocal heard
+        heard = True
+        if not over and not task.cancelling():
+            task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, hear)
+    signal.signal(signal.SIGTERM, raising)  # the loop is told all the same: it listens at the wake-up descriptor
+    try:
+        yield
+    except asyncio.CancelledError:
+        if heard:
+            task.uncancel()
+            raise TerminationSignal(signal=signal.SIGTERM) from None
+        raise
+    finally:
+        over = True
+        loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, raising)
+
+
+def _left(workspace: Workspace) -> tuple[str, int | None]:
+    """What the workspace is like now, after what nobody needs was discarded; its current generation."""
+    try:
+        workspace.clean()
+    except NoGeneration:
+        told = f"Nothing is published in {workspace.root} yet; the next run goes on from what models have answered."
+        return told, None
+    except WorkspaceLocked:
+        return f"Another run writes {workspace.root}: nothing of it was touched.", workspace.current()
+    except StorageError as error:
+        return str(error), None
+    return (
+        f"Generation {workspace.current()} of {workspace.root} stays as it was; the next run goes on from what models "
+        "have answered."
+    ), workspace.current()

@@ -1,0 +1,95 @@
+"""Zombie runs, whose process was killed: a Prefect automation ends them.
+
+Each run says every HEARTBEAT seconds that it is alive. A process that was killed says nothing more, and Prefect would
+show its run as running for ever. A run also ends by itself with the process that served it, so that it holds no lock
+for nobody.
+"""
+
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+
+# isort: split
+import os
+import signal
+import threading
+import time
+from datetime import timedelta
+from typing import Literal
+
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.objects import StateType
+from prefect.events import AutomationCore, ChangeFlowRunState, EventTrigger, Posture, ResourceSpecification
+
+SILENT_AFTER = 75  # seconds: two heartbeats are missing
+TAG = "trellis"  # of our deployments' runs: other runs of a server may say less often that they are alive
+NAME = "Trellis: end runs that fell silent"
+
+Outcome = Literal["made", "changed", "there"]
+
+
+def wanted() -> AutomationCore:
+    """The automation as it must be."""
+    return AutomationCore(
+        name=NAME,
+        description=f"A run with the tag {TAG} that says nothing for {SILENT_AFTER} seconds is marked as crashed.",
+        trigger=EventTrigger(
+            posture=Posture.Proactive,
+            after={"prefect.flow-run.Running", "prefect.flow-run.heartbeat"},
+            expect={"prefect.flow-run.*"},
+            match=ResourceSpecification.model_validate({"prefect.resource.id": "prefect.flow-run.*"}),
+            match_related=ResourceSpecification.model_validate(
+                {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
+            ),
+            for_each={"prefect.resource.id"},
+            threshold=1,
+            within=timedelta(seconds=SILENT_AFTER),
+        ),
+        actions=[
+            ChangeFlowRunState(
+                state=StateType.CRASHED,
+                message=(
+                    f"The process of this run said nothing for {SILENT_AFTER} seconds: it was killed, or its machine "
+                    "went away. The index is as it was before; run it again: answered calls are not repeated."
+                ),
+            )
+        ],
+    )
+
+
+async def end_silent_runs(client: PrefectClient) -> Outcome:
+    """Make the automation on a server, or bring it up to date; as often as one likes."""
+    found = await client.read_automations_by_name(NAME)
+    if not found:
+        await client.create_automation(wanted())
+        return "made"
+    if all(_same(one, wanted()) for one in found):
+        return "there"
+    for one in found:
+        # What a person has switched off stays off.
+        await client.update_automation(one.id, wanted().model_copy(update={"enabled": one.enabled}))
+    return "changed"
+
+
+def _same(found: AutomationCore, other: AutomationCore) -> bool:
+    fields = {"description", "trigger", "actions"}
+    left, right = (one.model_dump(mode="json", include=fields) for one in (found, other))
+    for one in (left, right):
+        one["trigger"].pop("id", None)  # the server gives one
+    return left == right
+
+
+LOOKS_EVERY = 1.0  # seconds
+
+
+def end_with(parent: int) -> dict[str, object]:
+    """A pull step, as Prefect calls what a run's process does before it loads the flow: from now on end with `parent`.
+
+    Killed, not told: whoever served the run is gone, and with it perhaps the server that would hear of an end in words.
+    """
+    threading.Thread(target=_watch, args=(parent,), name="trellis-orphan", daemon=True).start()
+    return {}
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOKS_EVERY)
+    os.kill(os.getpid(), signal.SIGKILL)

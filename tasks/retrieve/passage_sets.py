@@ -1,0 +1,389 @@
+"""Passage sets: a pool of candidate passages, signs of how they fit together, and the best set of them.
+
+The pool holds the best of the walk, the best of words and meaning together, and what the first of these lead to.
+Evidence is a chain: a passage about the question's name mentions a second thing, and what is asked of that stands in
+the passage about it, or beside it in a third. So pairs of passages are ranked, not passages: a pair is good where its
+passages are near the question's names, tell of what the question asks, one what the other does not, and hang together:
+one names what the other is about, or both name the same rare thing.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from prompts.language.concepts import concept_terms, members
+from prompts.language.words import content_terms, fold_name
+from storage.records import Chunk, Record
+from tasks.retrieve.lexical import Lexicon
+from tasks.retrieve.link import Link
+
+
+class Switches(Record):
+    """The parts of a search; a part that is off is left out, the others go on."""
+
+    words: bool = True
+    """Passages with the question's words: in the start of the walk, in the pool and beside the walk."""
+    meaning: bool = True
+    """The same for passages with near vectors."""
+    walk: bool = True
+    """Personalised PageRank from the question's names."""
+    fuzzy: bool = True
+    """Names that the question spells almost as the documents do."""
+    bridges: bool = True
+    """What passages name and are about: those that the first ones lead to, and which of them hang together."""
+    sets: bool = True
+    """Passages ranked as sets; else each by itself."""
+
+
+Scores = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_END = re.compile(r"(?<=[.!?])\s+")
+_SHORTEST = 3
+
+
+@lru_cache(maxsize=4_096)
+def _sentences(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Each sentence folded as names are, with its concepts."""
+    return tuple((fold_name(one), frozenset(concept_terms(one))) for one in _END.split(text))
+
+
+def cue(text: str, names: Collection[str], wanted: Mapping[str, float]) -> float:
+    """The weight of the `wanted` concepts in the sentence that has most of it, among those with one of the names."""
+    keys = [key for key in map(fold_name, names) if len(key) >= _SHORTEST]
+    told = [
+        sum(weight for concept, weight in wanted.items() if concept in concepts)
+        for sentence, concepts in _sentences(text)
+        if any(key in sentence for key in keys)
+    ]
+    return max(told, default=0.0)
+
+
+def cues(
+    texts: Sequence[str], mentions: NDArray[np.bool_], names: Sequence[Collection[str]], wanted: Mapping[str, float]
+) -> Scores:
+    """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence in which one names
+    what the other is about; `names[j]` are the names of what passage j is about."""
+    total = sum(wanted.values())
+    found = np.zeros(mentions.shape)
+    if total > 0:
+        for one, other in np.argwhere(mentions):
+            found[one, other] = cue(texts[one], names[other], wanted) / total
+    return np.maximum(found, found.T)
+
+
+@dataclass(frozen=True)
+class Ties:
+    """How the n passages of a pool are tied; each array is n × n.
+
+    Passages about the same are not tied. `mentions[i, j]`: passage i names what passage j is about. `shared[i, j]`: how
+    rare the rarest entity is that both name, 0 to 1; those that the question names do not count. `about` holds for each
+    passage the entities that it is about.
+    """
+
+    mentions: Flags
+    shared: Scores
+    about: tuple[tuple[int, ...], ...]
+
+    def cut(self) -> "Ties":
+        """The same passages, untied."""
+        return Ties(np.zeros_like(self.mentions), np.zeros_like(self.shared), self.about)
+
+
+class Bridges:
+    """What every chunk names and is about; immutable, so safe to share between threads."""
+
+    def __init__(self, mentions: Sequence[Collection[int]], about: Sequence[tuple[int, ...]], entities: int) -> None:
+        """For each chunk the entities that it names and those that it is about, by index below `entities`."""
+        self.about = tuple(about)
+        self._mentions = _matrix(mentions, entities)
+        self._about = _matrix(about, entities)
+        columns, sizes = self._mentions.indices, np.diff(self._mentions.indptr)
+        found = np.bincount(columns, minlength=entities).astype(np.float64)
+        most = np.log1p((len(mentions) + 0.5) / 0.5)
+        self._rarity = np.log1p((len(mentions) - found + 0.5) / (found + 0.5)) / most
+        self._width = np.sqrt(np.maximum(sizes, 1))
+
+    def further(self, first: Sequence[int], linked: Collection[int]) -> Scores:
+        """For every chunk how much it shares with the first ones (the earlier, the more), ≥ 0; rare entities count
+        most, and those in `linked` do not: they led to the first ones."""
+        start = np.zeros(len(self.about))
+        start[list(first)] = 1 / np.arange(1, len(first) + 1)
+        reached = (self._mentions.T @ start) * self._rarity**2
+        reached[list(linked)] = 0.0
+        found: Scores = np.asarray(self._mentions @ reached) / self._width
+        return found
+
+    def ties(self, pool: Sequence[int], linked: Collection[int]) -> Ties:
+        """How the chunks of a pool are tied; `linked` are the entities that the question names."""
+        rows, about = self._mentions[list(pool)], self._about[list(pool)]
+        same = (about @ about.T).toarray() > 0
+        mentions = ((rows @ about.T).toarray() > 0) & ~same
+        known = np.setdiff1d(rows.indices, list(linked))
+        rarity = rows[:, known].toarray() * self._rarity[known]
+        shared = np.stack([np.minimum(rarity, row).max(axis=1, initial=0.0) for row in rarity])
+        return Ties(mentions, np.where(same, 0.0, shared), tuple(self.about[chunk] for chunk in pool))
+
+
+def _matrix(rows: Sequence[Collection[int]], width: int) -> sparse.csr_matrix:
+    """1 where a row holds a column."""
+    columns = np.array([column for row in rows for column in sorted(row)], np.int64)
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
+    return sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(rows), width))
+
+
+CHOSEN = 10
+# A passage that has found its second half wants another one less.
+MATCHED = 0.6
+_LEAST_WALKED = 1e-5
+# What a passage counts by itself, beside its pairs with those chosen.
+_ALONE = 0.01
+
+
+class Weights(Record):
+    """What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence, fitted to
+    every other question of two public sets and read on the questions between and on others (docs/retrieval.md)."""
+
+    walked: float = 0.4
+    meaning: float = 6.8
+    subject: float = 2.2
+    covered: float = -2.4
+    together: float = 10.4
+    mention: float = 1.6
+    shared: float = 3.7
+    cue: float = 2.4
+
+
+WEIGHTS = Weights()
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is known of the n passages of a pool.
+
+    `walked`: their part in the walk, the best 1. `meaning`: cosine with the question. `subject`: how surely the
+    question names what they are about, 0 to 1. `holds[i, t]`: passage i has concept t of the question, and `rarity[t]`
+    is that concept's share of the question, all of them 1. `cues`: n × n, 0 to 1.
+    """
+
+    walked: Scores
+    meaning: Scores
+    subject: Scores
+    holds: Flags
+    rarity: Scores
+    ties: Ties
+    cues: Scores
+
+
+def pair_scores(signs: Signs, weights: Weights = WEIGHTS) -> Scores:
+    """n × n, symmetric: the logarithm of how likely two passages are evidence together, up to a constant."""
+    covered = signs.holds @ signs.rarity
+    both = (signs.holds * signs.rarity) @ signs.holds.T
+    alone = (
+        weights.walked * np.log(np.maximum(signs.walked, _LEAST_WALKED))
+        + weights.meaning * signs.meaning
+        + weights.subject * signs.subject
+        + weights.covered * covered
+    )
+    return np.asarray(
+        alone[:, None] + alone[None, :]
+        + weights.together * (covered[:, None] + covered[None, :] - both)
+        + weights.mention * (signs.ties.mentions | signs.ties.mentions.T)
+        + weights.shared * signs.ties.shared
+        + weights.cue * signs.cues
+    )  # fmt: skip
+
+
+def choose(pairs: Scores, subject: Scores, size: int = CHOSEN) -> list[int]:
+    """Up to `size` places of the pool, the best pair first, the earlier place before the later; then, one after
+    another, what makes the likeliest pairs with those chosen. Ties go to the earlier place.
+
+    `subject` tells which passages are about what the question names: each of them waits for a second half.
+    """
+    count = len(pairs)
+    if count < 2:
+        return list(range(count))
+    likely = np.exp(pairs - pairs[~np.eye(count, dtype=bool)].max())
+    np.fill_diagonal(likely, 0.0)
+    alone = likely.sum(axis=1)
+    first, second = divmod(int(likely.argmax()), count)
+    chosen = [first, second]
+    waiting = np.ones(count)
+    _match(first, second, subject, waiting)
+    _match(second, first, subject, waiting)
+    while len(chosen) < min(size, count):
+        gained = waiting[chosen] @ likely[chosen] + _ALONE * alone
+        gained[chosen] = -1.0
+        best = int(gained.argmax())
+        _match(max(chosen, key=lambda place: (likely[best, place], -place)), best, subject, waiting)
+        chosen.append(best)
+    return chosen
+
+
+def _match(place: int, found: int, subject: Scores, waiting: Scores) -> None:
+    """Note that `found` is a second half for `place`, unless it is a beginning itself."""
+    if subject[found] == 0:
+        waiting[place] *= MATCHED
+
+
+def fused(rankings: Sequence[Sequence[int]], constant: int = 60) -> list[int]:
+    """Rankings as one (reciprocal rank fusion, Cormack 2009), best first; ties go to the smaller number."""
+    total: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, 1):
+            total[item] = total.get(item, 0.0) + 1 / (constant + rank)
+    return sorted(total, key=lambda item: (-total[item], item))
+
+
+POOL_WALKED = 40
+POOL_FUSED = 8
+POOL_BRIDGED = 10
+FUSED_DEPTH = 50
+FIRST = 6
+# Triples are read beside their text where they hold so much more of the question's rarity.
+TOLD = 0.2
+# What a passage counts that a bridge leads to and that has no other word of the question.
+_WORDLESS = 0.05
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and what each way of searching makes of every chunk.
+
+    `lexical` and `walked` are 1 for the best chunk, `cosines` 0 for chunks that are not near; `base` is the mixture
+    that ranks chunks one by one.
+    """
+
+    question: str
+    links: Sequence[Link]
+    lexical: Scores
+    cosines: Scores
+    walked: Scores
+    base: Scores
+
+    @property
+    def linked(self) -> dict[int, float]:
+        """The entities that the question names, each with its best score."""
+        found: dict[int, float] = {}
+        for link in self.links:
+            found[link.entity] = max(found.get(link.entity, 0.0), link.score)
+        return found
+
+
+class PassageSetSelector:
+    """Orders chunks as sets of evidence; immutable, so safe to share between threads."""
+
+    def __init__(
+        self,
+        chunks: Sequence[Chunk],
+        texts: Mapping[int, int],
+        lexicon: Lexicon,
+        bridges: Bridges,
+        spellings: Sequence[tuple[str, ...]],
+    ) -> None:
+        """`chunks` in the order of lexicon and bridges; `texts` maps chunks of triples to the text that they speak for;
+        `spellings` are the names of each entity."""
+        self._texts = texts
+        self._chunks = chunks
+        self._lexicon = lexicon
+        self._bridges = bridges
+        self._spellings = spellings
+
+    def first(self, asked: Asked, allowed: Flags, switches: Switches) -> list[int]:
+        """The chunks to read first, best first, at most `sets.CHOSEN`, none but the allowed ones."""
+        pool = self.pool(asked, allowed, switches)
+        if len(pool) < 2:
+            return pool
+        signs = self.signs(asked, pool, switches)
+        chosen = [pool[place] for place in choose(pair_scores(signs), signs.subject)]
+        # Of the best pair the one that is better by itself: a question may need no second.
+        return sorted(chosen[:2], key=lambda chunk: -asked.base[chunk]) + chosen[2:]
+
+    def pool(self, asked: Asked, allowed: Flags, switches: Switches) -> list[int]:
+        """The candidates, those of the walk first."""
+        texts = allowed.copy()
+        texts[list(self._texts)] = False
+        walked = _best(asked.walked if switches.walk else asked.base, POOL_WALKED, texts)
+        rankings = [_best(scores, FUSED_DEPTH, allowed) for scores in (asked.lexical, asked.cosines)]
+        pool = dict.fromkeys([*walked, *fused(rankings)[:POOL_FUSED]])
+        if switches.bridges and pool:
+            further = self._bridges.further(_best(asked.base, FIRST, texts), asked.linked)
+            further *= _WORDLESS + _scaled(self._lexicon.scores_of(self._unnamed(asked)))
+            further[list(pool)] = 0.0
+            pool |= dict.fromkeys(_best(further, POOL_BRIDGED, allowed))
+        return self._untold(list(pool), asked.question)
+
+    def _untold(self, pool: list[int], question: str) -> list[int]:
+        """The pool without triples that hold little more of the question than the text beside them."""
+        if self._texts.keys().isdisjoint(pool):
+            return pool
+        weights = self._concepts(question)
+        rarity = np.array(list(weights.values()))
+        holds = dict(zip(pool, self._holds(pool, list(weights)), strict=True))
+        least = TOLD * rarity.sum()
+        return [
+            chunk
+            for chunk in pool
+            if (text := self._texts.get(chunk)) not in holds or (holds[chunk] & ~holds[text]) @ rarity > least
+        ]
+
+    @staticmethod
+    def _unnamed(asked: Asked) -> list[str]:
+        """The terms of the question that are no part of a name."""
+        named = {term for link in asked.links for term in content_terms(link.text)}
+        return [term for term in content_terms(asked.question) if term not in named]
+
+    def signs(self, asked: Asked, pool: Sequence[int], switches: Switches) -> Signs:
+        """What is known of the passages of a pool."""
+        linked = asked.linked
+        weights = self._concepts(asked.question)
+        total = sum(weights.values()) or 1.0
+        ties = self._bridges.ties(pool, linked)
+        near = asked.cosines[asked.cosines > 0]
+        named = {concept for link in asked.links for concept in concept_terms(link.text)}
+        signs = Signs(
+            walked=asked.walked[pool],
+            meaning=np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0),
+            subject=np.array([max((linked.get(entity, 0.0) for entity in here), default=0.0) for here in ties.about]),
+            holds=self._holds(pool, list(weights)),
+            rarity=np.array(list(weights.values())) / total,
+            ties=ties,
+            cues=cues(
+                [self._chunks[chunk].text for chunk in pool],
+                ties.mentions,
+                [[name for entity in here for name in self._spellings[entity]] for here in ties.about],
+                {concept: weight for concept, weight in weights.items() if concept not in named},
+            ),
+        )
+        return signs if switches.bridges else replace(signs, ties=ties.cut(), cues=np.zeros_like(signs.cues))
+
+    def _concepts(self, question: str) -> Mapping[str, float]:
+        """The concepts of the question with their rarity, that of the commonest word of each."""
+        rarity = self._lexicon.idf_of
+        return {
+            concept: min(map(rarity, members(concept)), default=rarity(concept)) for concept in concept_terms(question)
+        }
+
+    def _holds(self, pool: Sequence[int], concepts: Sequence[str]) -> Flags:
+        """pool × concepts: whether a passage holds any word of a concept."""
+        found = np.zeros((len(pool), len(concepts)), bool)
+        for column, concept in enumerate(concepts):
+            for term in members(concept) or (concept,):
+                found[:, column] |= np.isin(pool, self._lexicon.holding(term))
+        return found
+
+
+def _best(scores: Scores, count: int, allowed: Flags) -> list[int]:
+    """The places of the best allowed scores above 0, best first; ties go to the earlier place."""
+    found = np.flatnonzero((scores > 0) & allowed)
+    return [int(place) for place in found[np.argsort(-scores[found], kind="stable")[:count]]]
+
+
+def _scaled(scores: Scores) -> Scores:
+    best = scores.max(initial=0.0)
+    return scores / best if best > 0 else scores

@@ -1,0 +1,182 @@
+"""Structurize: what the documents found say, in the structure that the question needs (StructRAG, section 2.3).
+
+K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where rules make the structure without
+loss (rows of tables, numbered steps) the call is spared; a model structures the rest, large documents each in calls of
+their own, side by side. Where the parts of a table are built apart, one schema says first which columns all have.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prompts.engine.calls import rough_tokens
+from prompts.reading.evidence import Evidence
+from prompts.reading.relevance import Relevance
+from prompts.structures.offline import is_exact
+from prompts.structures.render import rendered
+from prompts.structures.schema import ReadSchema
+from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
+from storage.records import DocumentStructure, StructureType
+from tasks.answer import Note
+from tasks.batching import gather_or_cancel, portions
+from tasks.evidence import Pool
+from tasks.sources import Source, number_of
+from tasks.step import step
+
+SHOWN_SIGNS = 2_000  # of one document's structure in the trace
+EXACT = "rows and numbered steps are structured as they stand"
+NUMBER_TOKENS = 3
+
+
+@dataclass(frozen=True)
+class Structured:
+    """K and B: the elements of all documents with their places, and a description of each document's part.
+
+    `type` is the structure that was used in the end: chunk where the chosen one fitted no document. `built` holds what
+    each document gave: those without elements are there too. `by_model` tells a model's work from that of rules.
+    """
+
+    type: StructureType
+    elements: tuple[Evidence, ...]
+    descriptions: tuple[str, ...]
+    pool: Pool
+    built: tuple[Built, ...] = ()
+    by_model: bool = False
+
+
+@step("structurize")
+async def structurize(pool: Pool, relevance: Relevance, builder: Structurize, schemer: ReadSchema) -> Structured:
+    """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks."""
+    by_document: dict[str, list[Evidence]] = {}
+    for piece in pool.evidence:
+        by_document.setdefault(piece.document, []).append(piece)
+    structure = builder.structure
+    by_rules = builder.is_offline or structure == "chunk"
+    built: dict[str, Built] = {}
+    left: list[list[Evidence]] = []
+    for document, pieces in by_document.items():
+        if by_rules or (is_exact(structure, pieces) and builder.spares(EXACT)):
+            built[document] = structurize_offline(structure, pieces, relevance)
+        else:
+            left.append([piece for piece in pieces if piece.attribute != "step"])
+    built |= await _by_model(left, relevance.ask.text, builder, schemer) if left else {}
+    ordered = tuple(built[document] for document in by_document)
+    elements = tuple(element for one in ordered for element in one.elements)
+    descriptions = tuple(one.description for one in ordered)
+    if not elements and structure != "chunk":
+        return Structured("chunk", tuple(p for p in pool.evidence if not p.label), descriptions, pool, ordered)
+    return Structured(structure, elements, descriptions, pool, ordered, by_model=not by_rules)
+
+
+async def _by_model(
+    documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize, schemer: ReadSchema
+) -> dict[str, Built]:
+    """The structures of documents by id, in as few calls as they fit in; one that no prompt holds says so."""
+    limits = builder.policy.limits
+    read, most = list[Sequence[Evidence]](), limits.structures
+    for pieces in documents:
+        fitting = within(pieces, most)
+        most -= _size(fitting)
+        if fitting:
+            read.append(fitting)
+    calls = [part for pieces in read for part in cut(pieces, limits.structure)]
+    packed = [
+        [piece for place in batch for piece in calls[place]]
+        for batch in portions([*map(_size, calls)], limits.structure)
+    ]
+    wanted = question
+    if builder.structure == "table" and len(packed) > 1:
+        wanted = await _columns(question, read, schemer)
+    found: dict[str, Built] = {}
+    for answer in await gather_or_cancel(builder.run(batch, wanted) for batch in packed):
+        for one in answer:
+            found[one.document] = _joined(found[one.document], one) if one.document in found else one
+    unread = {pieces[0].document: _unread(pieces) for pieces in documents if pieces[0].document not in found}
+    return found | unread
+
+
+def within(pieces: Sequence[Evidence], most: int) -> list[Evidence]:
+    """The first pieces that fit into so many tokens."""
+    kept: list[Evidence] = []
+    for piece in pieces:
+        most -= _size([piece])
+        if most < 0:
+            break
+        kept.append(piece)
+    return kept
+
+
+def cut(pieces: Sequence[Evidence], most: int) -> list[list[Evidence]]:
+    """A document's pieces in portions of at most so many tokens."""
+    return [[pieces[place] for place in batch] for batch in portions([_size([piece]) for piece in pieces], most)]
+
+
+def _size(pieces: Sequence[Evidence]) -> int:
+    return sum(rough_tokens(piece.text) + rough_tokens(piece.title) + NUMBER_TOKENS for piece in pieces)
+
+
+def _joined(one: Built, two: Built) -> Built:
+    """Two parts of one document."""
+    both = (*one.elements, *two.elements)
+    description = f"{one.title}: {len(both)} elements" if both else one.description
+    return Built(one.document, one.title, description, both, one.unverified + two.unverified)
+
+
+def shown_of(structured: Structured) -> tuple[DocumentStructure, ...]:
+    """What the trace tells of each document's structure: its form as text, bounded, and what the checks refused."""
+    return tuple(
+        DocumentStructure(
+            document=one.document, title=one.title, description=one.description, elements=len(one.elements),
+            unverified=one.unverified, text=_bounded(rendered(structured.type, one.elements)),
+        )
+        for one in structured.built
+        if structured.type != "chunk"
+    )  # fmt: skip
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= SHOWN_SIGNS:
+        return text
+    cut = text[:SHOWN_SIGNS].rpartition("\n")[0] or text[:SHOWN_SIGNS]
+    return f"{cut}\n…"
+
+
+async def _columns(question: str, documents: Sequence[Sequence[Evidence]], schemer: ReadSchema) -> str:
+    """What is wanted of every document, so that all have the same columns; the question where none is named."""
+    found = await schemer.run(question, [pieces[0].title for pieces in documents])
+    if not found.attributes:
+        return question
+    rows = f" Rows: {'; '.join(found.things)}." if found.things else ""
+    periods = f" Periods: {'; '.join(found.periods)}." if found.periods else ""
+    return f"Columns: {'; '.join(found.attributes)}.{rows}{periods}"
+
+
+def _unread(pieces: Sequence[Evidence]) -> Built:
+    """A document that the token limit left out: said, not passed over."""
+    return Built(
+        pieces[0].document, pieces[0].title, f"{pieces[0].title}: {NOT_FOUND} (not read: the limit is reached)", ()
+    )
+
+
+LABELS = {
+    "table": "Table made of the documents",
+    "graph": "Relations stated in the documents",
+    "algorithm": "Steps made of the documents",
+    "catalogue": "Catalogue made of the documents",
+}
+
+
+def structure_note(structured: Structured, sources: Sequence[Source]) -> list[Note]:
+    """One note a document that gave elements; nothing for what the sources are already: plain chunks, and what rules
+    made of them."""
+    if structured.type not in LABELS or not structured.by_model:
+        return []
+    notes = []
+    for one in structured.built:
+        if not one.elements:
+            continue
+        places = [structured.pool.places[element.number] for element in one.elements]
+        numbers = {number_of(sources, place.document, place.start, place.end) for place in places} - {None}
+        shown = "".join(f"[{number}]" for number in sorted(filter(None, numbers)))
+        label = f"{LABELS[structured.type]}: {one.title} {shown}".strip()
+        notes.append(Note(label, rendered(structured.type, one.elements)))
+    return notes
