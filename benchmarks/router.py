@@ -1,17 +1,15 @@
 """How often does the offline router choose the structure that a question's kind of task needs?
 
 `python -m benchmarks.router` scores the lists beside this file: 60 balanced questions (6 × 5 types × 2 languages) and
-10 whose two parts need different types over different documents; `--dev` scores the questions that the signs were made
-on instead. `--data DIR` adds StructRAG's 181 published rows: they are English → graph and Chinese → chunk or table, so
-a router that only tells the language does well there; that is why they are shown by language.
-
-C is the list of titles, as in the paper (section 2.2). Only sums are printed, never a question.
+10 whose two parts need different types over different documents; `--dev` scores the questions that the weights were
+fitted to instead. `--data DIR` adds StructRAG's 181 published rows: they are English → graph and Chinese → chunk or
+table, so a router that only tells the language does well there; that is why they are shown by language. Only sums are
+printed, never a question.
 """
 
 import argparse
 import gzip
 import json
-import re
 import sys
 import time
 from collections import Counter
@@ -27,15 +25,14 @@ from tasks.route import hop_count
 
 HERE = Path(__file__).resolve().parent
 PUBLISHED = Path("router", "structrag_router_test.jsonl.gz")
-_TITLE = re.compile(r"《([^》]+)》|\"([^\"]+)\"|“([^”]+)”")
 
 
 class Asked(Record):
-    """A question over documents with these titles, and the type that it needs."""
+    """A question over documents with these titles (the paper's core content), and the type that it needs."""
 
     id: str = ""
     question: str
-    documents: tuple[str, ...]
+    documents: tuple[str, ...] = ()
     language: str
     type: StructureType
 
@@ -71,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def report(name: str, rows: Sequence[Asked]) -> list[str]:
     """Accuracy overall, by language and type, how sure the router was, and what it took for what."""
     started = time.process_time()
-    found = [routed(row.question, row.documents) for row in rows]
+    found = [routed(row.question) for row in rows]
     spent = 1000 * (time.process_time() - started) / max(len(rows), 1)
     hits = [one[0].structure == row.type for row, one in zip(rows, found, strict=True)]
     lines = [f"{name}: {sum(hits)}/{len(rows)} = {_share(hits)}, {spent:.2f} CPU ms each"]
@@ -102,22 +99,19 @@ def report_mixed(name: str, rows: Sequence[Mixed]) -> list[str]:
     halves = [len(parts) == len(row.parts) for row, parts in zip(rows, split, strict=True)]
     hits = [
         len(parts) == len(row.parts)
-        and all(
-            routed(text, part.documents)[0].structure == part.type for text, part in zip(parts, row.parts, strict=True)
-        )
+        and all(routed(text)[0].structure == part.type for text, part in zip(parts, row.parts, strict=True))
         for row, parts in zip(rows, split, strict=True)
     ]
     return [f"{name}: {sum(hits)}/{len(rows)} = {_share(hits)} with both types right, {sum(halves)} split in two"]
 
 
-def routed(question: str, documents: Sequence[str]) -> list[RuleRoute]:
-    """The structures for a question over titles, the best first."""
-    taken = ask(question)
-    return ranked(taken, hop_count(taken), documents, tabular=False)
+def routed(question: str) -> list[RuleRoute]:
+    """The structures for a question, the best first."""
+    return ranked(ask(question), tabular=False)
 
 
 def _wrong(rows: Sequence[Asked]) -> list[str]:
-    found = [(row, routed(row.question, row.documents)[0]) for row in rows]
+    found = [(row, routed(row.question)[0]) for row in rows]
     return [
         f"{row.type} taken for {one.structure} ({one.margin}, {one.reason}): {row.question}"
         for row, one in found
@@ -142,12 +136,7 @@ def _mixed(row: dict[str, object]) -> Mixed:
 
 
 def _published(row: dict[str, str]) -> Asked:
-    """A published row; its titles stand in one string, quoted or divided by semicolons or line ends."""
-    quoted = ["".join(found) for found in _TITLE.findall(row["doc_info"])]
-    titles = quoted or [part.strip() for part in re.split(r"[;；\n]", row["doc_info"]) if part.strip()]
-    return Asked.model_validate(
-        {"question": row["query"], "documents": titles, "language": row["language"], "type": row["chosen"]}
-    )
+    return Asked.model_validate({"question": row["query"], "language": row["language"], "type": row["chosen"]})
 
 
 def _parser() -> argparse.ArgumentParser:

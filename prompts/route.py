@@ -80,7 +80,7 @@ class Route(Step):
 
     async def run(self, ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
         """`ask` with `hops` (its links) and `tabular` (whether the best passages are rows) is what the rules read."""
-        found = route_offline(ask, hops, core_content, tabular)
+        found = route_offline(ask, tabular)
         by_rules = Routed(
             reason=found.reason, structure=found.structure, confidence=found.confidence, margin=found.margin
         )
