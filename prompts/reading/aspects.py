@@ -6,8 +6,7 @@
 import re
 
 from prompts.language.asked import Ask
-from prompts.language.conversation import stand_alone
-from prompts.language.mentions import named
+from prompts.language.conversation import named, stand_alone
 from prompts.language.parts import parts_in
 from prompts.language.question import ask
 from prompts.reading.chains import chain
