@@ -23,7 +23,7 @@ from tasks.step import step
 from tasks.together import together
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
-READER_VERSION = "3"
+READER_VERSION = "4"
 _APOSTROPHE = re.compile("['’]")
 _WORD = re.compile(r"\w+")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."

@@ -1,4 +1,4 @@
-"""Which entities, relations and claims does the offline reader find in a passage?"""
+"""Extraction by rules: the names of a passage, and the relations of those that one sentence holds together."""
 
 from bisect import bisect_right
 
@@ -10,8 +10,7 @@ from prompts.language.segment import units
 from prompts.language.story import actors
 from prompts.language.tables import table_facts
 from prompts.language.words import is_han
-from prompts.reading.assertions import claims_in
-from prompts.reading.found import ALIAS_PREDICATE, ClaimFound, EntityFound, Extracted, RelationFound
+from prompts.reading.found import ALIAS_PREDICATE, EntityFound, Extracted, RelationFound
 
 
 def topic_of(title: str) -> str:
@@ -20,7 +19,9 @@ def topic_of(title: str) -> str:
 
 
 def extract_offline(title: str, passage: str) -> Extracted:
-    """Names, stated relations and claims of a passage; a sentence with a pronoun is about the title's thing."""
+    """Names and relations of a passage; a sentence that opens with a pronoun is about the title's thing.
+
+    Claims are left to a model."""
     lines = units(passage)
     cells, facts = table_facts(passage, [(unit.start, unit.end) for unit in lines if unit.kind == "row"])
     spans = [(unit.start, unit.end) for unit in lines if unit.kind != "code"]
@@ -28,10 +29,6 @@ def extract_offline(title: str, passage: str) -> Extracted:
     topic = _topic_name(title, names)
     tabled = {fact.start for fact in facts}
     said = [*facts]
-    claims: list[ClaimFound] = []
-    prose = {unit.start for unit in lines if unit.kind in ("plain", "item")}
-    # In a long text a pronoun seldom means what the title names; where the passage names it, it may.
-    is_named = any(name.text == topic for name in names)
     described: dict[str, str] = {}
     following = 0
     for start, end in spans:
@@ -43,14 +40,12 @@ def extract_offline(title: str, passage: str) -> Extracted:
             described.setdefault(name.text, _one_line(passage[start:end]))
         if start not in tabled:
             said += statements(passage, start, end, inside, topic)
-        if start in prose:
-            claims += claims_in(passage, start, end, inside, topic if is_named else "")
     kinds: dict[str, str] = {}
     for span in [*names, *actors(passage)]:
         if kinds.get(span.text, "thing") == "thing":
             kinds[span.text] = span.kind
     entities = [EntityFound(name=name, kind=kind, description=described.get(name, "")) for name, kind in kinds.items()]
-    return Extracted(entities=entities, relations=_relations(passage, said, names, topic), claims=claims)
+    return Extracted(entities=entities, relations=_relations(passage, said, names, topic))
 
 
 def _relations(passage: str, said: list[Statement], names: list[NameSpan], topic: str) -> list[RelationFound]:
