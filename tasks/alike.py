@@ -8,11 +8,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 
 from prompts.language.question import ask
 from prompts.language.relation_words import likeness, meanings, sex_of
-from prompts.language.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, word_terms
+from prompts.language.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
 from storage.record import content_id
 from tasks.traverse.cues import cues_around, cues_in
 
@@ -184,7 +183,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _meaning_of() -> dict[str, str]:
     """One meaning a line: a word of the one question may stand for a word of the other."""
     found: dict[str, str] = {}
-    for line in files("tasks").joinpath("alike_zh.txt").read_text(encoding="utf-8").splitlines():
+    for line in lines_of("question_meanings_zh"):
         for word in line.split():
             found.setdefault(word, line.split()[0])
     return found

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from prompts.language.asked import NOUN_KIND, is_plural
 from prompts.language.kinds import KIND_OF
-from prompts.language.mentions_zh import name_spans_told
 from prompts.language.names import NameSpan
+from prompts.language.names_zh import name_spans_told
 from prompts.language.question import ask
 from prompts.language.spans import names_of
 from prompts.language.words import content_terms, is_han
@@ -353,6 +353,8 @@ def _explained(text: str, match: re.Match[str], *, spoken: bool) -> bool:
         return True
     plural = any(map(is_plural, re.findall(r"[a-z-]{4,}", text[:at].lower())))
     clause = re.search(r"\b(?:and|if|when)\b", text[:at]) is not None
+    if not spoken and (re.search(r"\b(?:the|of)\s", text[:at], re.I) or len(content_terms(text[match.end() :])) > 2):
+        return True  # "where did they film …": people at large
     if not spoken or len(content_terms(text)) >= LONG:
         return plural or clause or "," in text[:at]
     return (plural and match.group().lower() == "their") or (clause and match.lastgroup != "person")

@@ -1,4 +1,4 @@
-"""In which other form may one name be written? Titles, legal forms, inverted names, figures, spaces, Chinese script.
+"""Other writings of one name: titles, legal forms, inverted names, figures, spaces, Chinese script.
 
 `form` gives all of them one key. It is about the writing alone: whether two things of one form are one thing also
 depends on their kinds.

@@ -1,4 +1,4 @@
-"""Which further searches does a question need? One for each thing compared, link of a chain, part, year of a period.
+"""Further searches of a question: one for each thing compared, link of a chain, part, year of a period.
 
 (ERM4, Query Rewriter+: several queries on different aspects.)
 """

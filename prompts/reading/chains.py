@@ -1,4 +1,4 @@
-"""Does a question hold other questions inside it? "Where was the engineer born who designed X?" is two in a row.
+"""Questions inside a question: "Where was the engineer born who designed X?" is two in a row.
 
 The innermost description becomes the first question; what it finds takes its place ({1}, {2}, …) in the next.
 """

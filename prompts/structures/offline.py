@@ -1,4 +1,4 @@
-"""Which elements do rules read out of evidence, for each structure? (StructRAG, section 2.3, without a model)"""
+"""Elements of each structure that rules read out of evidence. (StructRAG, section 2.3, without a model)"""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What are the steps of a procedure, and under which condition is each done?
+"""Steps of a procedure, and the condition under which each is done.
 
 Numbered lists are steps as they stand; where a text has none, its sentences that say their place ("First, …", "then",
 "然后") are. A condition is a clause that opens a step ("If the alarm sounds, …", "如果…，").
