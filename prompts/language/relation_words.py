@@ -1,4 +1,4 @@
-"""Words for relations: whether a word of a question and one of a relation's name mean the same. ("kid" and `children`, "born" and `birth`)
+"""Words for relations: whether one of a question and one of a relation mean the same ("kid" and `children`).
 
 A general lexicon of the words that people and graphs use for relations; nothing in it comes from any one graph.
 """
