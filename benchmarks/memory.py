@@ -190,8 +190,8 @@ def _line(
     runtime.workspace.side.close()
     number = len(follow)
     same = statistics.mean(one == two for one, two in zip(costs.said, (base or costs).said, strict=True))
-    saved = f" (−{1 - costs.searches / base.searches:.0%})" if base else ""
-    less = f" (−{1 - costs.searching / base.searching:.0%})" if base else ""
+    saved = f" (−{1 - costs.searches / base.searches:.0%})" if base and base.searches else ""
+    less = f" (−{1 - costs.searching / base.searching:.0%})" if base and base.searching else ""
     print(
         f"| {name} | {statistics.mean(costs.seconds) * 1000:.0f} | {costs.external / number:.1f} | "
         f"{costs.from_memory / number:.1f} | {costs.filtered / number:.1f} | {costs.hits / number:.3f} | "

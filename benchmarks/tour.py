@@ -76,13 +76,6 @@ def _extracted(chunks: Sequence[Chunk], text: str, session: Session) -> Iterator
         for one in part.relations
     ]
     yield Stop(step="extract: relations", lines=tuple(relations))
-    claims = [
-        f"{one.subject}: {one.kind}, {one.status}, {one.since or '-'} to {one.until or '-'}"
-        f" | {_cut(text[one.start : one.end])}"
-        for part in found
-        for one in part.claims
-    ]
-    yield Stop(step="extract: claims", lines=tuple(claims))
 
 
 def _resolved(entities: Sequence[str], session: Session) -> Iterator[Stop]:

@@ -40,8 +40,9 @@ class MetaReader:
         return self._db.records(UsageRow, f"SELECT {', '.join(UsageRow.model_fields)} FROM usage ORDER BY step, model")
 
     def counts(self) -> dict[str, int]:
-        """How many rows each kind of record has."""
-        return {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED}
+        """How many records of each kind there are; of communities the different groups of two entities or more."""
+        groups = self._db.number("SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1")
+        return {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED} | {"communities": groups}
 
 
 class MetaWriter(MetaReader):

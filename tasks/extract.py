@@ -23,7 +23,7 @@ from tasks.batching import gather_or_cancel
 from tasks.step import step
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
-READER_VERSION = "3"
+READER_VERSION = "4"
 _APOSTROPHE = re.compile("['’]")
 _WORD = re.compile(r"\w+")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."

@@ -4,7 +4,6 @@ GraphRAG 3 pays for further rounds on claims and throws their answers away; ours
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,12 +32,9 @@ from prompts.extract import (
     GleanGraph,
     GleanWithClaims,
     RelationFound,
-    extract_offline,
     extractor,
     merge,
 )
-from prompts.language.names import NameSpan
-from prompts.reading.assertions import claims_in
 from prompts.tailoring.values import UNTAILORED
 from storage.export import Export, export
 from storage.records import Chunk, Claim, Community, Entity, IndexReport, Occurrence, Relation
@@ -48,95 +44,6 @@ from tasks.report_context import Context, Desk, Evidence
 from tests.engine.fakes import ManualTime, Scripted, Sheet, call_of
 from tests.server.client import Server, serving
 from tests.test_engine_step import GOLDEN, INPUTS
-
-# --- offline ---------------------------------------------------------------------------------------------------------
-
-Told = tuple[str, str, str, str, str, str]
-
-
-NAMES = ("Ada Korb", "Ben Ode", "Harbour Board", "Korb Ltd", "Velin Council", "Velin", "海事局", "奥拉桥", "科尔布公司")
-
-
-def told(sentence: str, topic: str = "") -> list[Told]:
-    """The claims of a sentence in which the names above are known."""
-    spans: list[NameSpan] = []
-    for name in NAMES:
-        for match in re.finditer(name, sentence):
-            if not any(span.start <= match.start() < span.end for span in spans):
-                spans.append(NameSpan(name, match.start(), match.end(), "thing"))
-    spans.sort(key=lambda span: span.start)
-    return [
-        (one.subject, one.object, one.kind, one.status, one.since, one.until)
-        for one in claims_in(sentence, 0, len(sentence), spans, topic)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "claim"),
-    [
-        (
-            "Korb Ltd was fined 3,000 crowns by the Harbour Board on 3 May 2019.",
-            ("Korb Ltd", "Harbour Board", "sanction", "true", "2019-05-03", "2019-05-03"),
-        ),
-        (
-            "In 2020 Ben Ode accused Ada Korb of bribery.",
-            ("Ada Korb", "Ben Ode", "accusation", "suspected", "2020", "2020"),
-        ),
-        (
-            "The Harbour Board reportedly knew of the leak from March 2012 to 2015.",
-            ("Harbour Board", "", "accusation", "suspected", "2012-03", "2015"),
-        ),
-        ("Korb Ltd denied that the valve had failed.", ("Korb Ltd", "", "denial", "false", "", "")),
-        ("Ada Korb was acquitted in 2022.", ("Ada Korb", "", "judgement", "false", "2022", "2022")),
-        ("Korb Ltd was convicted, but acquitted on appeal.", ("Korb Ltd", "", "sanction", "false", "", "")),
-        ("The Velin Council did not approve the plan.", ("Velin Council", "", "decision", "false", "", "")),
-        (
-            "Ada Korb, head of the Harbour Board, announced a survey since 2021.",
-            ("Ada Korb", "", "announcement", "true", "2021", ""),
-        ),
-        (
-            "海事局于2019年5月3日批准了奥拉桥的维修计划。",
-            ("海事局", "奥拉桥", "decision", "true", "2019-05-03", "2019-05-03"),
-        ),
-        ("2012年至2015年，奥拉桥被关闭。", ("奥拉桥", "", "event", "true", "2012", "2015")),
-    ],
-)  # fmt: skip
-def test_a_sentence_gives_subject_kind_status_and_period(sentence: str, claim: Told) -> None:
-    assert told(sentence) == [claim]
-
-
-def test_who_is_accused_and_denies_it_is_suspected() -> None:
-    said = told("Ben Ode accused Ada Korb of fraud, and Ada Korb denied it.")
-    assert [(subject, kind, status) for subject, _, kind, status, _, _ in said] == [
-        ("Ada Korb", "accusation", "suspected"),
-        ("Ada Korb", "denial", "suspected"),
-    ]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Was Korb Ltd fined in 2019?",
-        "If Korb Ltd is fined, it will appeal.",
-        "Korb Ltd would be fined.",
-        "Korb Ltd may have been accused of fraud.",
-        "The approved list of Korb Ltd is long.",
-        "Ada Korb moved to Velin, founded in 1852.",
-        "The bridge of Korb Ltd opened.",
-        "Ada Korb never denied it.",
-        "科尔布公司可能被罚款。",
-    ],
-)
-def test_what_asserts_nothing_is_no_claim(sentence: str) -> None:
-    assert told(sentence) == []
-
-
-def test_a_pronoun_means_the_title_only_where_the_passage_names_it() -> None:
-    named = "Orla Bridge is long. It was closed in 1994."
-    (claim,) = extract_offline("Orla Bridge", named).claims
-    assert (claim.subject, claim.kind, claim.since, claim.quote) == ("Orla Bridge", "event", "1994", named[21:])
-    assert extract_offline("Orla Bridge", "The harbour is deep. It was closed in 1994.").claims == []
-
 
 # --- places ----------------------------------------------------------------------------------------------------------
 
@@ -366,13 +273,15 @@ DOCUMENTS = {
 
 
 class Shelf:
-    """Documents in a folder, and a workspace."""
+    """Documents in a folder, and a workspace whose model says of each sentence with a year that it is a fact."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: Server) -> None:
         folder.mkdir(exist_ok=True)
         self.source = folder / "docs.jsonl"
-        settings = load_settings({"workspace": folder / "ws", "embedding": "none"}, {})
-        self.runtime: Runtime = open_runtime(settings)
+        model = {"lm": "openai/scripted", "lm_base_url": server.base_url, "lm_api_key": "a key", "claims": True}
+        self.runtime: Runtime = open_runtime(
+            load_settings({"workspace": folder / "ws", "embedding": "none", **model}, {})
+        )
 
     async def index(self, *names: str) -> IndexReport:
         rows = [json.dumps({"id": name, "title": name.title(), "text": DOCUMENTS[name]}) for name in names]
@@ -384,27 +293,30 @@ class Shelf:
             return export(generation)
 
 
-async def test_claims_are_counted_exported_shown_and_go_with_their_document(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+async def test_claims_are_counted_exported_shown_and_go_with_their_document(
+    tmp_path: Path, model_server: Server
+) -> None:
+    shelf = Shelf(tmp_path, model_server)
     assert (await shelf.index("works", "trial")).claims == 2
     with shelf.runtime.workspace.read() as generation:
         (view,) = look_up("Korb Works", generation).entities
         (accuser,) = look_up("Ben Ode", generation).entities
         assert generation.meta.counts()["claims"] == 2
     assert [(one.kind, one.status, one.period, one.object, one.document) for one in view.claims] == [
-        ("accusation", "suspected", "2020", "Ben Ode", "trial"),
-        ("sanction", "true", "2019-05-03", "Harbour Board", "works"),
+        ("fact", "true", "2019", "Harbour Board", "works"),
+        ("fact", "suspected", "2020", "Korb Works", "trial"),
     ]
-    assert view.claims[0].quote == DOCUMENTS["trial"].partition(" The")[0]
-    assert [one.subject for one in accuser.claims] == ["Korb Works"]
+    assert accuser.claims[0].quote == DOCUMENTS["trial"].partition(" The")[0]
     exported = shelf.export()
     assert (len(exported["claims"]), len(exported["claim_mentions"])) == (2, 2)
     assert (await shelf.index("works")).claims == 1
-    assert [row["kind"] for row in shelf.export()["claim_mentions"]] == ["sanction"]
+    assert [row["kind"] for row in shelf.export()["claim_mentions"]] == ["fact"]
 
 
-async def test_claims_are_the_same_whether_documents_came_at_once_or_one_by_one(tmp_path: Path) -> None:
-    whole, grown = Shelf(tmp_path / "whole"), Shelf(tmp_path / "grown")
+async def test_claims_are_the_same_whether_documents_came_at_once_or_one_by_one(
+    tmp_path: Path, model_server: Server
+) -> None:
+    whole, grown = Shelf(tmp_path / "whole", model_server), Shelf(tmp_path / "grown", model_server)
     await whole.index(*DOCUMENTS)
     await grown.index("trial")
     await grown.index(*DOCUMENTS)

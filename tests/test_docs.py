@@ -21,8 +21,7 @@ STATES = ("done", "partly", "open")
 # What is held against the code; the other blocks of the tour depend on the embedder or hold counts of everything.
 QUOTED = frozenset(
     {
-        "chunk", "extract: mentions", "extract: relations", "extract: claims", "dedupe", "rewrite", "trigger",
-        "decompose", "answer",
+        "chunk", "extract: mentions", "extract: relations", "dedupe", "rewrite", "trigger", "decompose", "answer",
     }
 )  # fmt: skip
 _ROW = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|$", re.M)

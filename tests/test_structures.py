@@ -14,7 +14,7 @@ from prompts.language.question import ask
 from prompts.reading.evidence import Evidence
 from prompts.reading.relevance import Relevance
 from prompts.structures.checks import StructureName, has_figures, numbered, unverified
-from prompts.structures.procedure import steps_of
+from prompts.structures.offline import steps_of
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize, built_of, structurize_offline

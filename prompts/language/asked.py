@@ -1,4 +1,4 @@
-"""What is known of a question once it is taken apart? Its form, the kind of answer, the things it is about."""
+"""A question taken apart: its form, the kind of answer that it expects, the things it is about."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Is a word usually written in lower case? Then a capital at a sentence's start says nothing about it.
+"""Common words: which are usually written in lower case, so that a capital at a sentence's start says nothing.
 
 A byte-pair encoding lists frequent strings before rarer ones (Sennrich et al. 2016), so where " life" has a lower
 number than " Life" the word is mostly written small, and where " london" comes after " London" it is a name. No list of

@@ -1,4 +1,4 @@
-"""What does a sentence define its subject to be, and can two definitions be of one thing?
+"""Definitions: what a sentence says its subject to be, and whether two definitions can be of one thing.
 
 "Paris was a prince of Troy" → a person; "Springfield is a town in Ohio" → a place, in Ohio; "John Harlow (1805–1872)
 was an English surveyor" → a person of those years. What is not said is left open: only what is said twice and
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from prompts.language.kinds import KIND_OF
-from prompts.language.words import fold, is_han
+from prompts.language.words import STOPWORDS, fold, is_han
 
 _CLASSES = {
     "person": """
@@ -152,3 +152,39 @@ def apart_in_place(one: Defined, other: Defined) -> bool:
     if one.kind != "place" or other.kind != "place" or one.head != other.head:
         return False
     return bool(one.within and other.within) and not {*map(fold, one.within)} & {*map(fold, other.within)}
+
+
+# --- what a text begins with -----------------------------------------------------------------------------------------
+
+_ANY_BRACKET = r"\((?:[^()]|\([^()]*\))*\)"
+_KNOWN = (
+    r",?\s+(?:(?:also|better|commonly|formerly|usually|sometimes|often|originally)\s+)?"
+    r"(?:known|called|titled|spelt|spelled|born|née)\b[^.;]{0,120}?"
+)
+_OPENING = re.compile(
+    r"\W{0,2}(?P<name>[^\W_][^,;()\n\"“”]{0,90}?)[\"”]?\s*"
+    rf"(?P<more>(?:\s*,?\s*{_ANY_BRACKET}|{_KNOWN})*)\s*,?\s+(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
+)
+_LOOKED_AT = 600  # characters
+_MOST_WORDS = 12
+_SENTENCE_END = re.compile(r"[a-z]{3,}\. ")
+_SAYS_ELSE = frozenset({"he", "she", "it", "they", "who", "which", "that"})
+
+
+def opening_subject(text: str) -> str:
+    """The name that an English text begins with and says the nature of, or empty.
+
+    A sentence that begins with a pronoun or a function word, or names nothing with a capital, tells no name.
+    """
+    found = _OPENING.match(text[:_LOOKED_AT])
+    if found is None or not (found["article"] or found["more"].strip()):
+        return ""
+    name = " ".join(found["name"].split())
+    words = name.split()
+    folded = [word.lower() for word in words]
+    told = words[1:] if folded[0] in {"the", "a", "an"} else words
+    is_sentence = bool(_SENTENCE_END.search(name)) or not _SAYS_ELSE.isdisjoint(folded)
+    begins_plain = told is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
+    if is_sentence or begins_plain or len(words) > _MOST_WORDS:
+        return ""
+    return name if any(word[0].isupper() or word[0].isdigit() for word in told) else ""

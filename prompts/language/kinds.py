@@ -1,4 +1,4 @@
-"""What tells the kind of a named thing: its head noun, the words before it, or the words after it?"""
+"""Kinds of named things, by their head noun, the words before them, or the words after them."""
 
 import re
 from collections.abc import Sequence

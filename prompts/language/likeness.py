@@ -1,4 +1,4 @@
-"""How alike are two names, and what tells them apart? Letters and words alone; nothing is known of the things."""
+"""Likeness of two names, and what tells them apart, by letters and words alone; nothing is known of the things."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Which names does an English text hold, where, and of what kind?
+"""Names in English text: where they stand, and of what kind.
 
 Capitalised runs with connectors ("Bank of Velin"). At a sentence's start, where every word has a capital, a word is a
 name when the text shows it with a capital elsewhere, or when it is not usually written small. No model, no word list
@@ -13,7 +13,6 @@ from typing import NamedTuple
 from prompts.language.common import usually_lower
 from prompts.language.kinds import KIND_OF, PERSON_AFTER, PLACE_BEFORE, TITLES, kind_of_words
 from prompts.language.openers import OPENERS
-from prompts.language.titles import title_spans
 from prompts.language.words import STOPWORDS
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
@@ -300,3 +299,34 @@ def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSp
 def _is_phrase(tokens: Sequence[_Token], first: int, last: int) -> bool:
     """Whether words in capitals are speech and no name: a function word is among them ("SHE LEFT HIM")."""
     return last > first and any(token.lower in STOPWORDS - {"us"} for token in tokens[first : last + 1])
+
+
+# --- titles ----------------------------------------------------------------------------------------------------------
+
+_QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_QUOTED = re.compile(r"[\"“]\s?((?:[A-Z][\w'’-]*)(?:[ :&-]+[\w'’!-]+){1,7})\s?[\"”]")
+_SMALL = 3  # a word of so few letters may be written small within a title, whatever the language
+_SMALL_TOO = frozenset({"from", "with"})
+
+
+def title_spans(text: str, title: str) -> list[tuple[int, int]]:
+    """(start, end) of titles, in order, without overlaps."""
+    found = [match.span(1) for match in _QUOTED.finditer(text) if _is_title(match.group(1))]
+    bare = _QUALIFIER.sub("", title).strip()
+    if len(bare.split()) > 1:
+        # Some texts put a blank after a hyphen or a quotation mark: only the words are compared.
+        words = r"[\s]+".join(map(re.escape, bare.split()))
+        # "Orla Sound" is no name of its own where "Orla Sound Authority" stands.
+        found += [match.span() for match in re.finditer(rf"(?<!\w){words}(?!\w)(?! [A-Z])", text)]
+    chosen: list[tuple[int, int]] = []
+    for start, end in sorted(set(found), key=lambda span: (span[0], -span[1])):
+        if not chosen or chosen[-1][1] <= start:
+            chosen.append((start, end))
+    return chosen
+
+
+def _is_title(quoted: str) -> bool:
+    words = quoted.split()
+    return len(words) > 1 and all(
+        word[0].isupper() or word[0].isdigit() or len(word) <= _SMALL or word in _SMALL_TOO for word in words
+    )

@@ -1,4 +1,4 @@
-"""Which English words often begin a sentence, with the capital that is owed to the place, and name nothing?"""
+"""English words that often begin a sentence, with the capital that is owed to the place, and name nothing."""
 
 from prompts.language.words import STOPWORDS
 

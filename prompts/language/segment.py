@@ -1,4 +1,4 @@
-"""Where does a sentence end, and which script is a text written in?
+"""Sentences and other units of a text, and the script it is written in.
 
 Regular expressions only: nothing is loaded or downloaded, and the same text always gives the same spans. Lines matter:
 headings, table rows, list items and blank lines end a sentence; a line that was merely wrapped does not.

@@ -1,4 +1,4 @@
-"""Which things do the rows of a table name, and what do they say of the thing in their first cell?
+"""Rows of tables: the things they name, and what they say of the thing in their first cell.
 
 Two forms of rows: `name: Kestrel Bridge | designer: Tobias Wren` (every cell with its column), and Markdown's
 `| Kestrel Bridge | Tobias Wren |` under a header line and a rule.

@@ -1,4 +1,4 @@
-"""Which stretches of a Chinese text are terms, for all that the text itself shows?
+"""Terms of a Chinese text, as far as the text itself shows them.
 
 Three things show it: the place (a heading, bold type, the label before a colon), repetition between varied neighbours,
 and a head noun that names a sort of thing with words before it that tell which. The segmenter's tags find the words

@@ -1,4 +1,4 @@
-"""How many tokens does a text hold? Counted offline, the same on every machine."""
+"""Token counts of texts, made offline and the same on every machine."""
 
 import importlib.util
 import os

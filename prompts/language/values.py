@@ -1,4 +1,4 @@
-"""Which dates and figures does a text hold, and what do they amount to? Raw strings stay as written."""
+"""Dates and figures of a text, and what they amount to; raw strings stay as written."""
 
 import re
 from collections.abc import Iterable

@@ -1,8 +1,9 @@
-"""Which words does a text hold, for matching: folded, stemmed, and for Chinese as character bigrams."""
+"""Words of a text for matching: folded, stemmed, and for Chinese as character bigrams."""
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 
 import Stemmer
 
@@ -100,3 +101,9 @@ def is_han(text: str) -> bool:
     """Whether a text is Chinese for our purposes: at least a quarter of its letters are Han characters."""
     han = sum(len(run) for run in HAN_RUN.findall(text))
     return han > 0 and han * 4 >= sum(c.isalpha() for c in text)
+
+
+@cache
+def lines_of(name: str) -> tuple[str, ...]:
+    """The lines of a word list in the folder `data` beside this file."""
+    return tuple(files("prompts.language").joinpath("data", f"{name}.txt").read_text(encoding="utf-8").splitlines())

@@ -1,14 +1,14 @@
-"""In which other form may one name be written? Titles, legal forms, inverted names, figures, spaces, Chinese script.
+"""Other writings of one name: titles, legal forms, inverted names, figures, spaces, Chinese script.
 
 `form` gives all of them one key. It is about the writing alone: whether two things of one form are one thing also
 depends on their kinds.
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from prompts.language.kinds import KIND_OF, kind_of_words
-from prompts.language.words import CJK, fold, fold_name
+from prompts.language.words import CJK, fold, fold_name, lines_of
 
 # Before a full name they say what somebody is; those that may stand for a spouse ("Mrs John Smith") are left out.
 PERSONAL_TITLES = frozenset(
@@ -37,27 +37,6 @@ _ONE_WRITING = {
 _NO_NAME = KIND_OF.keys() | {"of", "and", "in", "at", "for", "to", "with", "elector", "bishop", "abbess"}
 _FILLERS = frozenset({"and", "the"})
 _LEAST_COMPACT = 6  # letters from which a name without its spaces is still that name
-_SCRIPTS = (
-    "愛礙罷備貝筆畢邊變標別賓補財參倉產長嘗場車陳稱誠遲齒衝蟲醜處傳創純詞從叢錯達帶單擔當黨導燈鄧敵遞點電東動獨讀對隊頓"
-    "爾發範飛費豐風馮婦復該蓋幹岡鋼個給宮鞏貢溝構購鼓顧關觀館廣歸龜規國過漢號賀紅後護華畫話懷壞歡環還黃會惠滙匯機積擊"
-    "極級幾計記濟紀際繼價堅間艱監簡見劍薦漸踐將獎蔣講膠階節傑結潔緊進盡勁經莖驚競淨糾舊舉劇據絕軍開凱殼課庫塊寬礦擴"
-    "蘭藍覽蠟來賴蕾壘類離禮裏歷麗聯連蓮憐戀練糧兩遼療獵臨鄰鈴靈齡領劉龍樓盧蘆爐陸錄慮綠亂倫論羅邏馬買賣麥滿貓貿沒門們"
-    "蒙夢彌綿廟滅閔鳴銘謀畝納難鬧腦擬鳥寧農諾歐盤賠噴鵬頻貧憑評樸齊騎啟氣棄遷簽錢潛淺強牆橋喬親輕傾頃慶窮瓊區趨權勸卻"
-    "讓擾熱認榮銳潤灑薩賽傷燒紹設審腎聲勝聖師詩時識實視試適勢釋壽書術樹數順說絲飼鬆蘇肅雖隨歲孫損態臺檯灘談譚湯討騰題體"
-    "條鐵聽廳頭圖塗團萬網韋違圍為偉衛溫聞問烏無吳務誤習襲戲細峽俠嚇廈鮮賢縣現線鄉詳響項蕭協寫謝興兇許續選學尋訓壓亞煙"
-    "鹽嚴閻顏楊陽養樣藥爺葉業頁醫遺義藝億憶異陰銀飲隱應營擁詠優郵遊魚與語園員圓緣遠願約躍雲運雜災載暫讚臟則澤賊曾贈"
-    "閘齋債戰張漲賬趙針陣鎮鄭證職執紙製鐘終種眾週諸豬築專磚轉莊裝壯狀準資縱總組鑽嶽劃龐灣濱滬",
-    "爱碍罢备贝笔毕边变标别宾补财参仓产长尝场车陈称诚迟齿冲虫丑处传创纯词从丛错达带单担当党导灯邓敌递点电东动独读对队顿"
-    "尔发范飞费丰风冯妇复该盖干冈钢个给宫巩贡沟构购鼓顾关观馆广归龟规国过汉号贺红后护华画话怀坏欢环还黄会惠汇汇机积击"
-    "极级几计记济纪际继价坚间艰监简见剑荐渐践将奖蒋讲胶阶节杰结洁紧进尽劲经茎惊竞净纠旧举剧据绝军开凯壳课库块宽矿扩"
-    "兰蓝览蜡来赖蕾垒类离礼里历丽联连莲怜恋练粮两辽疗猎临邻铃灵龄领刘龙楼卢芦炉陆录虑绿乱伦论罗逻马买卖麦满猫贸没门们"
-    "蒙梦弥绵庙灭闵鸣铭谋亩纳难闹脑拟鸟宁农诺欧盘赔喷鹏频贫凭评朴齐骑启气弃迁签钱潜浅强墙桥乔亲轻倾顷庆穷琼区趋权劝却"
-    "让扰热认荣锐润洒萨赛伤烧绍设审肾声胜圣师诗时识实视试适势释寿书术树数顺说丝饲松苏肃虽随岁孙损态台台滩谈谭汤讨腾题体"
-    "条铁听厅头图涂团万网韦违围为伟卫温闻问乌无吴务误习袭戏细峡侠吓厦鲜贤县现线乡详响项萧协写谢兴凶许续选学寻训压亚烟"
-    "盐严阎颜杨阳养样药爷叶业页医遗义艺亿忆异阴银饮隐应营拥咏优邮游鱼与语园员圆缘远愿约跃云运杂灾载暂赞脏则泽贼曾赠"
-    "闸斋债战张涨账赵针阵镇郑证职执纸制钟终种众周诸猪筑专砖转庄装壮状准资纵总组钻岳划庞湾滨沪",
-)
-_SIMPLIFIED = str.maketrans(*_SCRIPTS)
 _HAN = re.compile(f"[{CJK}]")
 _INVERTED = re.compile(r"([^,，]+),\s*([^,，]+)")
 _BLANK = re.compile(r"(?<!\d) | (?!\d)")
@@ -89,7 +68,12 @@ def form(name: str) -> tuple[str, str]:
 
 def simplified(text: str) -> str:
     """Traditional characters as simplified ones, as far as names commonly hold them."""
-    return text.translate(_SIMPLIFIED)
+    return text.translate(_simplified())
+
+
+@cache
+def _simplified() -> dict[int, int]:
+    return str.maketrans(*lines_of("traditional_simplified"))
 
 
 def _chinese(name: str) -> tuple[str, str]:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.language.ambiguity import Doubt, doubts
-from prompts.language.conversation import stand_alone
+from prompts.language.conversation import Doubt, doubts, stand_alone
 from prompts.language.question import ask
 from prompts.reading.aspects import aspects
 

@@ -1,4 +1,4 @@
-"""Which further searches does a question need? One for each thing compared, link of a chain, part, year of a period.
+"""Further searches of a question: one for each thing compared, link of a chain, part, year of a period.
 
 (ERM4, Query Rewriter+: several queries on different aspects.)
 """
@@ -6,10 +6,8 @@
 import re
 
 from prompts.language.asked import Ask
-from prompts.language.conversation import stand_alone
-from prompts.language.mentions import named
+from prompts.language.conversation import named, stand_alone
 from prompts.language.parts import parts_in
-from prompts.language.question import ask
 from prompts.reading.chains import chain
 
 _YEAR = r"(?:1[0-9]|20)\d{2}"
@@ -63,8 +61,3 @@ def _years(text: str) -> list[str]:
         f"{text[: period.start()]}{f'{year}年' if han else f'in {year}'}{text[period.end() :]}"
         for year in years[:_MOST_YEARS]
     ]
-
-
-def further(text: str) -> list[str]:
-    """`aspects` of a question that is not taken apart yet."""
-    return aspects(ask(text))

@@ -1,4 +1,4 @@
-"""Does a question hold other questions inside it? "Where was the engineer born who designed X?" is two in a row.
+"""Questions inside a question: "Where was the engineer born who designed X?" is two in a row.
 
 The innermost description becomes the first question; what it finds takes its place ({1}, {2}, …) in the next.
 """
@@ -44,18 +44,6 @@ _POSSESSIVE = re.compile(
     rf"(?P<role>{_RELATIONAL})\b(?!-)"
 )
 _COPULA = re.compile(r"^(?:who|what|which) (?:is|was|are|were)\s*(?:the)?\s*\??$", re.I)
-_ASKS_FIRST = re.compile(
-    r"(?:\w+ )?(?:who|what|which|where|when|how|why|is|are|was|were|do|does|did|has|have|can)\b", re.I
-)
-# The question stands at the end: "X is on a network founded by who", "Y plays for a team that was formed when".
-_IN_PLACE = re.compile(
-    r"^(?P<head>.*?[A-Z0-9].*\b)(?:a|an|the) (?P<noun>(?!same\b)[\w'’.-]+(?: [\w'’.-]+){0,4}?)"
-    r"(?: (?P<pronoun>that|which|who|whose)|"
-    r",? (?P<participle>(?:\w+ly |first )?(?:\w+ed|known|born|written|made|built|set|held)"
-    r"(?= (?:by|in|on|at|to|from|for|as|of|during|after|when|where|what|which|who)\b))| (?P<from>from)) "
-    r"(?P<rest>.*?\b(?:who|whom|what|which|where|when|how many)\b[^,]*|"
-    r"(?:who|whom|what|which|where|when).*)$"
-)
 
 
 def chain(question: str) -> list[str]:
@@ -64,9 +52,6 @@ def chain(question: str) -> list[str]:
     `{n}` stands for the answer of the n-th question.
     """
     text = question.strip().rstrip("?").strip()
-    in_place = None if _ASKS_FIRST.match(text) else _in_place(text)
-    if in_place:
-        return in_place
     steps: list[str] = []
     while len(steps) < MAX_LINKS:
         cut = _relative(text, len(steps) + 1) or _described(text, len(steps) + 1)
@@ -75,18 +60,6 @@ def chain(question: str) -> list[str]:
         inner, text = cut
         steps.append(inner + "?")
     return [*steps, text + "?"]
-
-
-def _in_place(text: str) -> list[str] | None:
-    """The two questions of a statement whose last noun is described by a question ("… a network founded by who")."""
-    found = _IN_PLACE.match(text)
-    if found is None:
-        return None
-    first = f"{found['head']}which {found['noun']}?"
-    pronoun = (found["pronoun"] or "").lower()
-    verb = f"was {found['participle']}" if found["participle"] else "is from" if found["from"] else ""
-    subject = "{1}'s" if pronoun == "whose" else "{1}"
-    return [first, " ".join(f"{subject} {verb} {found['rest']}".split()) + "?"]
 
 
 def _relative(text: str, number: int) -> tuple[str, str] | None:

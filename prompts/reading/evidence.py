@@ -1,4 +1,4 @@
-"""What is a piece of evidence? One sentence, table row, triple or step of a document, with where it stands."""
+"""A piece of evidence: one sentence, table row, triple or step of a document, with where it stands."""
 
 from dataclasses import dataclass
 

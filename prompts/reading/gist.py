@@ -1,4 +1,4 @@
-"""What is a question about a whole collection about, apart from the words that speak of the collection itself?
+"""The topic of a question about a whole collection, apart from the words that speak of the collection itself.
 
 "Which guests discuss the role of failure in innovation?" is about failure and innovation; that guests discuss it is so
 of every document. What documents say of it uses other words too: `near` holds those of the passages that fit best

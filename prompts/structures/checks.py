@@ -1,4 +1,4 @@
-"""Checks of a structure's elements: does each say, in its words and figures, what its sentence says?
+"""Checks of a structure's elements: each must say, in its words and figures, what its sentence says.
 
 Published structurizers change figures while they copy them (StructRAG, section 5). Here every element is compared with
 the sentence that it names; what differs is counted and told.

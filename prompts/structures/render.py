@@ -1,4 +1,4 @@
-"""How is a structure shown? As the form that its type has: markdown, triples, pseudo-code, numbered lines or text.
+"""Rendering of a structure in the form that its type has: markdown, triples, pseudo-code, numbered lines or text.
 
 (StructRAG, section 2.3: the knowledge k_i of each type.) Figures stand as in the source.
 """

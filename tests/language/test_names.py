@@ -8,6 +8,7 @@ from prompts.extract import ALIAS_PREDICATE, Extracted, extract_offline
 from prompts.language.common import usually_lower
 from prompts.language.names import name_spans
 from prompts.language.names_zh import glosses, name_spans_zh
+from prompts.language.relations import TOGETHER, TOGETHER_ZH
 from prompts.language.segment import sentences
 from prompts.language.values import amount, values_in
 from prompts.language.words import content_terms, fold_name, terms
@@ -118,30 +119,30 @@ def test_who_speaks_is_a_person_and_what_is_at_something_is_no_place() -> None:
     assert found["Ned Cobb"] == "thing"
 
 
-def test_statements_carry_the_words_between_names() -> None:
+def test_relations_carry_the_words_between_names() -> None:
     found = extract_offline(
         "Orla Bridge", "The Orla Bridge was designed by Tomas Reyd. It was opened by Ada Korb in 1931."
     )
-    assert {("Orla Bridge", "designed by", "Tomas Reyd"), ("Orla Bridge", "opened by", "Ada Korb")} <= said(found)
+    assert said(found) == {("Orla Bridge", "designed by", "Tomas Reyd"), ("Orla Bridge", "opened by", "Ada Korb")}
+    assert {one.description for one in found.relations} == {
+        "The Orla Bridge was designed by Tomas Reyd.", "It was opened by Ada Korb in 1931.",
+    }  # fmt: skip
 
 
-def test_statements_are_made_of_the_sentence_s_subject() -> None:
-    film = "Grey Tide is a 1958 Velin crime film directed by Tomas Reyd for Orla Films and starring Ada Korb."
-    assert said(extract_offline("Grey Tide", film)) >= {
-        ("Grey Tide", "velin crime film directed by", "Tomas Reyd"),
-        ("Grey Tide", "starring", "Ada Korb"),
+def test_the_words_before_a_list_hold_for_all_of_it() -> None:
+    film = "Tomas Reyd directed Grey Tide, Low Water, and Orla Sound."
+    assert said(extract_offline("", film)) == {
+        ("Tomas Reyd", "directed", name) for name in ("Grey Tide", "Low Water", "Orla Sound")
     }
-    life = "After leaving Velin College, he joined Orla Films."
-    assert said(extract_offline("Tomas Reyd", life)) == {("Tomas Reyd", "joined", "Orla Films")}
 
 
-def test_brackets_and_signs_are_no_predicate() -> None:
-    assert said(extract_offline("", "Ada Korb (Velin, 1931) → Orla Films.")) == set()
-
-
-def test_chinese_statements_end_with_their_clause_and_lists_state_nothing() -> None:
-    assert said(extract_offline("", "“海湾”很大，我们来看“红隼”。")) == set()
-    assert said(extract_offline("", "“海湾”与“红隼”都很大。")) == set()
+def test_names_of_one_sentence_are_related_whatever_stands_between() -> None:
+    assert said(extract_offline("", "Ada Korb (Velin, 1931) → Orla Films.")) == {
+        ("Ada Korb", TOGETHER, "Velin"),
+        ("Velin", TOGETHER, "Orla Films"),
+    }
+    assert said(extract_offline("", "“海湾”很大，我们来看“红隼”。")) == {("海湾", TOGETHER_ZH, "红隼")}
+    assert said(extract_offline("", "“海湾”与“红隼”都很大。")) == {("海湾", TOGETHER_ZH, "红隼")}
     assert said(extract_offline("", "“海湾”环绕“红隼”。")) == {("海湾", "环绕", "红隼")}
 
 

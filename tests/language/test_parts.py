@@ -31,7 +31,8 @@ SEVERAL = {
     ],
     "Which route is busiest, and what should the driver do first and whom should he call if a guest faints?": [
         "Which route is busiest?",
-        "What should the driver do first and whom should he call if a guest faints?",
+        "What should the driver do first?",
+        "Whom should he call if a guest faints?",
     ],
     "哪条线路最忙？另外，乘客晕倒时司机应该做什么，还要通知谁？": [
         "哪条线路最忙？",
