@@ -4,26 +4,24 @@ Readers follow one small file, CURRENT; a run builds the next generation aside a
 So a reader sees one whole generation or another, and a run that dies at any moment leaves the current one untouched.
 """
 
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
-from storage.chroma import ChromaIndex, build
-from storage.chroma_server import ChromaServer
 from storage.database import Database
 from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceFormatError
-from storage.layout import DATABASE, LEASE, MEND, Layout, Manifest, empty, read_manifest, size_of, sync, sync_tree
+from storage.layout import DATABASE, LEASE, MEND, Layout, Manifest, empty, read_manifest, size_of
 from storage.locks import Lease, WriterLock
 from storage.records import Record
 from storage.recovery import mend, needs_mending, publish_again
 from storage.retention import remove_old
 from storage.rooms import Generation
 from storage.side import SideStore
-from storage.staging import Staging, build_index
+from storage.staging import Staging
 from storage.survey import Survey, damage, is_retired, survey
+from storage.vector_stores import open_vector_store
+from storage.vectors import VectorStore
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
@@ -54,19 +52,19 @@ class Problem(Record):
 class Workspace:
     """A folder of state. Nothing is created before the first write.
 
-    `chroma_url`: the Chroma server that serves the vectors; without it a folder of Chroma's in each generation does.
-    `reading`: who only reads goes on without the side store where it cannot be written.
+    `store` serves the vectors (None: the default one). `reading`: who only reads goes on without the side store where
+    it cannot be written.
     """
 
     def __init__(
-        self, root: Path, keep_generations: int = 5, chroma_url: str | None = None, reading: bool = False
+        self, root: Path, keep_generations: int = 5, store: VectorStore | None = None, reading: bool = False
     ) -> None:
         if keep_generations < 1:
             raise StorageError(root, f"cannot keep {keep_generations} generations", "Keep at least one.")
         self.root = root
         self.keep_generations = keep_generations
         self._layout = Layout(root)
-        self._server = ChromaServer(chroma_url, self._layout.identity_file) if chroma_url else None
+        self._store = store or open_vector_store("auto", root)
         self.side = SideStore(self._layout.side_file, reading=reading)
 
     def current(self) -> int | None:
@@ -151,10 +149,8 @@ class Workspace:
         lock = WriterLock(self._layout.lock_file)
         try:
             mend(self._layout, from_nothing=True)
-            if self._server is not None:
-                # Now, not after an hour of work.
-                self._server.begin()
-            return Staging(self._layout, lock, self.keep_generations, self._server)
+            self._store.prepare()  # now, not after an hour of work
+            return Staging(self._layout, lock, self.keep_generations, self._store)
         except BaseException:
             lock.release()
             raise
@@ -177,36 +173,22 @@ class Workspace:
             mend(self._layout)
             empty(self._layout.staging)
             removed = remove_old(self._layout, keep or self.keep_generations)
-            if self._server is not None:
-                self._server.keep_only(self._numbers())
+            found = survey(self._layout)
+            self._store.keep_only([*found.published, *found.aside])
             return removed
 
     def rebuild_vectors(self, number: int | None = None) -> int:
-        """Builds a generation's Chroma folder (or collection) anew from its database; returns how many windows it has.
+        """Builds the vector index of a generation anew from its database; returns how many windows it has.
 
         Readers that are open go on with what they have.
         """
         with self._locked(), self.read(number) as generation:
-            if self._server is not None:
-                self._server.begin()
-                return build_index(partial(self._server.build, generation.number), generation.vectors)
-            folder = self._layout.folder(generation.number)
+            self._store.prepare()
             empty(self._layout.staging)
-            before = self._layout.index_folder(folder)
-            target = self._layout.next_index_folder(folder)
-            aside = self._layout.staging / target.name
-            count = build_index(partial(build, aside, None, ()), generation.vectors)
+            count = generation.vectors.count()
             if count:
-                sync_tree(aside)
-                aside.rename(target)
-                sync(folder)
-            if before is not None:
-                shutil.rmtree(before)
+                self._store.build(generation.vectors, None)
             return count
-
-    def _numbers(self) -> list[int]:
-        found = survey(self._layout)
-        return sorted({*found.published, *found.aside})
 
     def _info(self, number: int, found: Survey) -> GenerationInfo:
         folder = self._layout.folder(number)
@@ -262,11 +244,7 @@ class Workspace:
         except BaseException:
             lease.release()
             raise
-        index = self._layout.index_folder(folder) or self._layout.next_index_folder(folder)
-        server = self._server
-        return Generation(
-            number, database, partial(ChromaIndex, index) if server is None else partial(server.open, number), lease
-        )
+        return Generation(number, database, self._store, lease)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

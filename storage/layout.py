@@ -25,7 +25,6 @@ LEASE = "LEASE"
 MANIFEST = "manifest.json"
 PUBLISHED = "PUBLISHED"
 RETIRED = "RETIRED"
-_INDEX = "chroma-"
 MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
 
 
@@ -110,17 +109,6 @@ class Layout:
     def folders_aside(self) -> list[int]:
         """The numbers of the generations that were set aside, ascending."""
         return _numbered(self.set_aside)
-
-    def index_folder(self, generation: Path) -> Path | None:
-        """The newest Chroma folder of a generation's folder."""
-        found = [f for f in generation.glob(f"{_INDEX}*") if f.name.removeprefix(_INDEX).isdecimal()]
-        return max(found, key=lambda f: int(f.name.removeprefix(_INDEX)), default=None)
-
-    def next_index_folder(self, generation: Path) -> Path:
-        """A Chroma folder that does not exist yet: a path that was opened once is never used again."""
-        newest = self.index_folder(generation)
-        number = int(newest.name.removeprefix(_INDEX)) + 1 if newest else 1
-        return generation / f"{_INDEX}{number}"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -1,10 +1,8 @@
 """What can be read from an open generation?"""
 
-from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol
 
-from storage.chroma import VectorIndex
 from storage.communities import CommunityReader
 from storage.database import Database
 from storage.documents import DocumentReader
@@ -18,7 +16,7 @@ from storage.locks import Lease
 from storage.meta import MetaReader
 from storage.postings import PostingReader
 from storage.traversal import TraversalReader
-from storage.vectors import VectorReader
+from storage.vectors import StoredVectors, VectorReader, VectorStore
 
 
 class Rooms(Protocol):
@@ -35,7 +33,7 @@ class Rooms(Protocol):
     @property
     def communities(self) -> CommunityReader: ...
     @property
-    def vectors(self) -> VectorReader: ...
+    def vectors(self) -> StoredVectors: ...
     @property
     def meta(self) -> MetaReader: ...
 
@@ -43,7 +41,7 @@ class Rooms(Protocol):
 class Generation:
     """A published generation, open for reading from any thread. It stays as it is, and stays, until `close`."""
 
-    def __init__(self, number: int, database: Database, open_index: Callable[[], VectorIndex], lease: Lease) -> None:
+    def __init__(self, number: int, database: Database, store: VectorStore, lease: Lease) -> None:
         self.number = number
         self._db = database
         self._lease = lease
@@ -52,7 +50,7 @@ class Generation:
         self.postings = PostingReader(database)
         self.graph = GraphReader(database)
         self.communities = CommunityReader(database)
-        self.vectors = VectorReader(database, open_index)
+        self.vectors = VectorReader(database, number, store)
         self.meta = MetaReader(database)
         self.edits = EditReader(database)
         self.tables = TableReader(database)
