@@ -28,7 +28,17 @@ from storage.errors import Damaged, NotPermitted, StorageError
 from storage.faults import fault_in_words, faults_told, writable
 from storage.layout import sync, sync_tree
 from storage.record import Record
-from storage.vectors import LEAST_RECALL, REBUILD, Hit, StoredVectors, Vector, Window, check_recall, measured_recall
+from storage.vectors import (
+    LEAST_RECALL,
+    REBUILD,
+    ExactIndex,
+    Hit,
+    StoredVectors,
+    Vector,
+    VectorIndex,
+    Window,
+    measured_recall,
+)
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -39,6 +49,7 @@ T = TypeVar("T")
 DATABASE = "chroma.sqlite3"
 SEAL = "seal.json"
 _PREFIX = "chroma-"
+_UNFIT = "chroma-unfit"  # beside a folder that finds too little, as where many thousand windows are the same
 _COLLECTION = "windows"
 _GRAPH = "index_metadata.pickle"  # without it Chroma makes the other files of a graph anew when it opens them
 _BLOCK = 1 << 20
@@ -72,16 +83,24 @@ class ChromaFolders:
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
         """Starts from a copy of the base's folder and applies the difference; from nothing where there is none, where
-        it is damaged or finds too little then, or where more than half would change."""
+        it is damaged or finds too little then, or where more than half would change.
+
+        What finds too little even so is not used: searches then compare all vectors.
+        """
         windows, before = stored.windows(), index_folder(stored.folder)
         folder = self._scratch / f"{_PREFIX}{uuid4().hex[:8]}"
-        if base is None or not _build_from(folder, base, stored, windows):
+        recall = 0.0 if base is None else _built_from(folder, base, stored, windows)
+        if recall < LEAST_RECALL:
             shutil.rmtree(folder, ignore_errors=True)
             with open_folder(folder, create=True) as index:
                 index.put(windows, stored)
                 index.check_count(len(windows))
-                check_recall(index, stored)
+                recall = measured_recall(index, stored)
             seal(folder)
+        (stored.folder / _UNFIT).unlink(missing_ok=True)
+        if recall < LEAST_RECALL:
+            logger.info("Chroma found %.0f%% of the nearest windows: all are compared instead.", 100 * recall)
+            (stored.folder / _UNFIT).touch()
         sync_tree(folder)
         # A path that was opened once is never used again.
         number = int(before.name.removeprefix(_PREFIX)) + 1 if before else 1
@@ -90,7 +109,9 @@ class ChromaFolders:
         if before is not None:
             shutil.rmtree(before)
 
-    def open(self, stored: StoredVectors) -> "ChromaIndex":
+    def open(self, stored: StoredVectors) -> VectorIndex:
+        if (stored.folder / _UNFIT).exists():
+            return ExactIndex(stored)
         return open_folder(index_folder(stored.folder) or stored.folder / f"{_PREFIX}1")
 
     def keep_only(self, numbers: Collection[int]) -> None:
@@ -239,11 +260,12 @@ def reported(place: str | Path, errors: tuple[type[Exception], ...]) -> Iterator
         raise fault or StorageError(place, f"the vector index cannot be used ({words})", REBUILD) from error
 
 
-def _build_from(folder: Path, base: StoredVectors, stored: StoredVectors, windows: Sequence[Window]) -> bool:
+def _built_from(folder: Path, base: StoredVectors, stored: StoredVectors, windows: Sequence[Window]) -> float:
+    """The recall of a changed copy of the base's folder; 0 where none can be made."""
     built_on, there = index_folder(base.folder), {w.id: w for w in base.windows()}
     changed = [w for w in windows if there.get(w.id) != w]
     if built_on is None or len(changed) > len(windows) / 2:
-        return False
+        return 0.0
     try:
         shutil.copytree(built_on, folder, copy_function=_copy)
         with open_folder(folder) as index:
@@ -254,10 +276,8 @@ def _build_from(folder: Path, base: StoredVectors, stored: StoredVectors, window
         seal(folder)
     except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:
         logger.warning("The vector index %s cannot be carried over and is built anew: %s", built_on, error)
-        return False
-    if recall < LEAST_RECALL:
-        logger.info("The vector index %s found %.0f%% after its changes and is built anew.", built_on, 100 * recall)
-    return recall >= LEAST_RECALL
+        return 0.0
+    return recall
 
 
 def _copy(source: str, target: str) -> str:

@@ -73,7 +73,7 @@ class ChromaServer:
         with self._open(aside) as index:
             index.put(windows, stored)
             index.check_count(len(windows))
-            check_recall(index, stored)
+            check_recall(index, stored, "TRELLIS_VECTOR_STORE=exact compares all vectors in the database.")
         with self._connected() as client:
             _delete(client, {name})
             client.get_collection(aside, embedding_function=None).modify(name=name)

@@ -314,11 +314,11 @@ def measured_recall(index: VectorIndex, stored: StoredVectors) -> float:
     return found / wanted
 
 
-def check_recall(index: VectorIndex, stored: StoredVectors) -> None:
+def check_recall(index: VectorIndex, stored: StoredVectors, remedy: str = REBUILD) -> None:
     """Raises StorageError unless an index finds at least nine in ten of the nearest windows."""
     recall = measured_recall(index, stored)
     if recall < LEAST_RECALL:
-        raise StorageError(stored.folder, f"the vector index found {recall:.0%} of the nearest windows", REBUILD)
+        raise StorageError(stored.folder, f"the vector index found {recall:.0%} of the nearest windows", remedy)
 
 
 def _best_chunks(

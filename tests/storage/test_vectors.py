@@ -3,6 +3,7 @@
 import logging
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from storage.chroma import SEAL
 from storage.errors import StorageError
 from storage.generations import Workspace
-from storage.vectors import Window
+from storage.vector_stores import open_vector_store
+from storage.vectors import LEAST_RECALL, Window, measured_recall
 from tests.storage.samples import MODEL, SIZE, publish, put, same_ranking, served_by, vector, window
 
 
@@ -141,6 +143,27 @@ def test_a_lost_search_graph_is_noticed(root: Path, caplog: pytest.LogCaptureFix
     assert "found" in caplog.text
     publish(root, {"b": "beta"}, store="chroma")
     assert_search_is_exact(root, caplog)
+
+
+def test_what_chroma_finds_too_little_of_is_compared_in_the_database(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A few thousand equal vectors cut its graph in two."""
+    many = 1_500
+    vectors = np.random.default_rng(1).standard_normal((many, SIZE)).astype(np.float32)
+    vectors[many // 2 :] = vectors[0]
+    with chroma(root).write() as staging:
+        chunk = put(staging, "a", "x", embed=False)[0]
+        hashes = [f"h{i}" for i in range(many)]
+        staging.vectors.put(MODEL, dict(zip(hashes, vectors, strict=True)))
+        windows = [Window(id=f"w{i}", chunk=chunk.id, document="a", text_hash=h) for i, h in enumerate(hashes)]
+        staging.vectors.put_windows(MODEL, windows)
+        staging.publish()
+    with chroma(root).read() as generation:
+        with closing(open_vector_store("chroma", root).open(generation.vectors)) as index:
+            assert measured_recall(index, generation.vectors) >= LEAST_RECALL
+        assert len(generation.vectors.search(vector("q"), 1)) == 1
+    assert caplog.messages == []
 
 
 def test_the_next_run_mends_a_damaged_index(root: Path, caplog: pytest.LogCaptureFixture) -> None:
