@@ -12,8 +12,8 @@ from rapidfuzz import process
 from flows.deriving import derive
 from flows.runtime import Runtime
 from prompts.language.words import fold_name
-from storage.edits import Edit, Subject
 from storage.errors import UsageError
+from storage.graph import Edit, Subject
 from storage.records import Entity, Record
 from storage.staging import Staging
 from tasks.resolve.keys import name_key

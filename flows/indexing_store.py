@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from flows.runtime import Runtime, usage_of
 from flows.side_by_side import in_thread
 from storage.errors import FailureGate, NoGeneration
+from storage.generations import Generation
 from storage.graph import GraphRows
 from storage.records import (
     Chunk,
@@ -22,7 +23,6 @@ from storage.records import (
     IndexReport,
     Report,
 )
-from storage.rooms import Generation
 from storage.staging import Staging
 from tasks.dedupe import Graph
 from tasks.load.sources import Loaded

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts.language.words import content_terms, terms
-from storage.record import content_id
+from storage.records import content_id
 from storage.vectors import VectorReader
 from tasks.alike import Mention, Question, taken_apart
 from tasks.calibration import DEFAULT, Scale, of_cosines

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from storage.errors import Damaged, NotPermitted, StorageError
 from storage.faults import fault_in_words, faults_told, writable
 from storage.layout import sync, sync_tree
-from storage.record import Record
+from storage.records import Record
 from storage.vectors import (
     LEAST_RECALL,
     REBUILD,

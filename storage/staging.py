@@ -11,19 +11,24 @@ from uuid import uuid4
 
 from storage.communities import CommunityWriter
 from storage.database import Database
-from storage.descriptions import DescriptionWriter
-from storage.documents import DocumentWriter
-from storage.edits import EditWriter
+from storage.documents import DocumentWriter, PostingWriter
 from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError
 from storage.extractions import ExtractionWriter
-from storage.graph import GraphWriter
-from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, empty, sync, sync_tree, write_manifest
-from storage.locks import WriterLock
-from storage.meta import MetaWriter
-from storage.postings import PostingWriter
-from storage.recovery import mark_published, mark_retired
-from storage.resolutions import ResolutionWriter
-from storage.retention import remove_old
+from storage.graph import EditWriter, GraphWriter
+from storage.layout import (
+    DATABASE,
+    LEASE,
+    Layout,
+    Manifest,
+    Pointer,
+    WriterLock,
+    empty,
+    sync,
+    sync_tree,
+    write_manifest,
+)
+from storage.meta import DescriptionWriter, MetaWriter, ResolutionWriter
+from storage.recovery import mark_published, mark_retired, remove_old
 from storage.survey import survey
 from storage.vectors import StoredVectors, VectorStore, VectorWriter, Window
 

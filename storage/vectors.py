@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from storage.database import Column, Database, selection
 from storage.errors import NotPermitted, StorageError
-from storage.record import Record
+from storage.records import Record
 
 Vector = NDArray[np.float32]
 ChunkScore = tuple[str, float]

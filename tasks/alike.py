@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from prompts.language.question import ask
 from prompts.language.relation_words import likeness, meanings, sex_of
 from prompts.language.words import STOPWORDS, WORD, content_terms, fold, is_han, word_terms
-from storage.record import content_id
+from storage.records import content_id
 from tasks.alike_zh import compared
 from tasks.traverse.cues import Cue, cues_around, cues_in
 

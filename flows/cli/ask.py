@@ -9,7 +9,7 @@ from flows.cli.opening import session_of
 from flows.cli.screen import Screen
 from flows.usage import in_short
 from storage.errors import UsageError
-from storage.filter_syntax import parse
+from storage.filters import parse
 from storage.records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
 from flows.editing import EditReport, change, merge, split, undo
 from flows.runtime import Runtime
-from storage.edits import Edit, Subject
 from storage.errors import UsageError
+from storage.graph import Edit, Subject
 
 _USAGE = {
     "merge": "trellis graph merge NAME OTHER",

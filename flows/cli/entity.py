@@ -8,8 +8,8 @@ from rapidfuzz import process
 
 from prompts.language.words import fold_name
 from storage.errors import UsageError
+from storage.generations import Generation
 from storage.records import Alias, Chunk, Claim, ClaimStatus, Document, Entity, Occurrence, Record, Relation
-from storage.rooms import Generation
 
 NEAREST = 5
 

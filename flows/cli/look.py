@@ -4,8 +4,8 @@ from argparse import Namespace
 
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
+from storage.generations import Generation
 from storage.records import Record, Scalar
-from storage.rooms import Generation
 
 SHOWN = 200
 

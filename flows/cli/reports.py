@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from flows.cli.opening import runtime_of
 from flows.cli.screen import Screen
 from storage.errors import UsageError
+from storage.generations import Generation
 from storage.records import Community, Document, Entity, Finding, Record, Report, TextSpan
-from storage.rooms import Generation
 
 SHOWN_OF_A_LEVEL = 10
 SHOWN_MEMBERS = 30

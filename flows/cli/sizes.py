@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from flows.cli.screen import Screen
+from storage.generations import GenerationSize, WorkspaceSizes
 from storage.side import SidePart
-from storage.sizes import GenerationSize, Sizes
 
 
 def in_words(number: int) -> str:
@@ -12,7 +12,7 @@ def in_words(number: int) -> str:
     return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
 
 
-def show_sizes(found: Sizes, caches: Sequence[SidePart], screen: Screen) -> None:
+def show_sizes(found: WorkspaceSizes, caches: Sequence[SidePart], screen: Screen) -> None:
     """What each part of a workspace takes (`caches`: of a cache folder), what bounds it, what a clean-up frees."""
     screen.line("On disk", style="bold")
     rows = [(f"generation {one.number}", _generation(one)) for one in found.generations]

@@ -13,14 +13,11 @@ from flows.settings import Settings
 from flows.usage import in_short
 from prompts.engine.roles import ROLES
 from storage.errors import NoGeneration, StorageError, UsageError
-from storage.generations import GenerationInfo, Problem
+from storage.generations import Generation, GenerationInfo, WorkspaceProblem, WorkspaceSizes, measure_sizes
 from storage.layout import size_of
 from storage.meta import UsageRow
 from storage.records import Record
-from storage.rooms import Generation
-from storage.runs import RunRow
-from storage.side import SidePart
-from storage.sizes import Sizes, measure
+from storage.side import RunRow, SidePart
 
 LAST_RUNS = 5
 SHOWN_DOCUMENTS = 20
@@ -47,7 +44,7 @@ class Status(Record):
     counts: dict[str, int]
     size_bytes: int
     workspace_bytes: int
-    sizes: Sizes | None
+    sizes: WorkspaceSizes | None
     caches: tuple[SidePart, ...]
     sources: tuple[SourceView, ...]
     documents: tuple[str, ...]
@@ -56,7 +53,7 @@ class Status(Record):
     embedding: str
     usage: tuple[UsageRow, ...]
     runs: tuple[RunRow, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[WorkspaceProblem, ...] = ()
 
 
 def status(options: Namespace, screen: Screen) -> int:
@@ -120,11 +117,11 @@ def _status(runtime: Runtime) -> Status:
                 usage = tuple(generation.meta.usage())
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
-                problems.append(Problem(message=error.message, remedy=error.remedy))
+                problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
     return Status(
         workspace=str(workspace.root.absolute()), generation=current, created=info.created if info else None,
         counts=info.counts if info else {}, size_bytes=info.size_bytes if info else 0,
-        workspace_bytes=size_of(workspace.root), sizes=measure(workspace) if workspace.root.is_dir() else None,
+        workspace_bytes=size_of(workspace.root), sizes=measure_sizes(workspace) if workspace.root.is_dir() else None,
         caches=_caches_elsewhere(runtime), sources=sources, documents=documents,
         settings=_in_force(runtime.settings), models={role: runtime.models.name(role) for role in ROLES},
         embedding=runtime.embedder.name, usage=usage, problems=tuple(problems),

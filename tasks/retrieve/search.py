@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts.language.words import content_terms, fold_name, is_han, terms
+from storage.documents import Postings
 from storage.graph import EntityChunkPairs
-from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Passage
 from tasks.retrieve.bridges import Bridges
 from tasks.retrieve.gather import Asked, Gatherer

@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Sequence
 
 from prompts.plan_table import PlanTable
-from storage.records import Document
-from storage.structures import TableResult
+from storage.records import Document, TableResult
 from tasks.step import step
 from tasks.tables.relations import relations_of
 from tasks.tables.run import DoesNotFit, run

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from storage.records import Chunk, Document
-from storage.structures import TableCell, TableResult
+from storage.records import Chunk, Document, TableCell, TableResult
 from tasks.answer import Note, StatedAnswer
 from tasks.sources import Source, number_of
 

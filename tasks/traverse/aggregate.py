@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from prompts.traverse import Hop
-from storage.traversal import Direction, Measured, TraversalReader
+from storage.graph import Direction, Measured, TraversalReader
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.meta_path import chains_of, follow
 from tasks.traverse.results import Chain, Found, Outcome, Problem

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from prompts.language.asked import DIRECTION
-from storage.traversal import Direction
+from storage.graph import Direction
 
 _MOST = re.compile(
     r",?\s*\b(?:that |who |which )?(?:has|have|had|with|having)\s+(?:the\s+)?"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from storage.graph import TraversalReader
 from storage.records import Relation
-from storage.traversal import TraversalReader
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.aggregate import counted, left_over, ranked, shared
 from tasks.traverse.bfs import MOST, around
