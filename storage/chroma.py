@@ -156,18 +156,6 @@ class ChromaIndex:
         rows = zip(found["ids"][0], metadatas[0], distances[0], strict=True)
         return [Hit(window=i, chunk=str(m["chunk"]), cosine=1.0 - d) for i, m, d in rows]
 
-    def windows(self) -> dict[str, Window]:
-        """All windows of the index by id."""
-        windows: dict[str, Window] = {}
-        with reported(self.place, self._errors):
-            for offset in range(0, self._collection.count(), _PAGE):
-                page = self._collection.get(limit=_PAGE, offset=offset, include=["metadatas"])
-                for i, m in zip(page["ids"], page["metadatas"] or (), strict=True):
-                    windows[i] = Window(
-                        id=i, chunk=str(m["chunk"]), document=str(m["document"]), text_hash=str(m["hash"])
-                    )
-        return windows
-
     def remove(self, ids: Sequence[str]) -> None:
         with reported(self.place, self._errors):
             for page in _pages(ids):

@@ -146,11 +146,11 @@ class StoredVectors:
         sql = f"""
             SELECT w.id AS "window", w.chunk AS chunk, round(v.cosine, {_DECIMALS})::DOUBLE AS cosine
             FROM (SELECT model, text_hash, list_cosine_similarity(vector, ?::FLOAT[]) AS cosine FROM vectors
-                  WHERE model = ?) AS v
+                  WHERE model = (SELECT model FROM windows LIMIT 1)) AS v
             JOIN windows AS w ON v.model = w.model AND v.text_hash = w.text_hash
             WHERE {where} ORDER BY cosine DESC, w.id LIMIT {int(count)}
         """
-        return self._db.records(Hit, sql, [vector.astype(float).tolist(), self.model(), *parameters])
+        return self._db.records(Hit, sql, [vector.astype(float).tolist(), *parameters])
 
 
 class VectorReader(StoredVectors):
