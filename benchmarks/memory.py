@@ -28,12 +28,14 @@ from pathlib import Path
 
 from benchmarks.memory_fit import fit
 from benchmarks.memory_sets import LANGUAGES, fires, indexed, many_entries, own_set, runtime_of
-from flows.answering import Response, respond
+from flows.query import respond
 from flows.question import AskOptions, QuestionContext
+from flows.response import Response
 from flows.runtime import Runtime
 from flows.session import Session, open_session
 from prompts.engine.meter import Meter
 from prompts.rewrite import Rewrite
+from tasks.choose import SEARCH
 from tasks.rewrite import rewrite
 from tasks.step import watched
 
@@ -142,7 +144,8 @@ async def put(question: str, session: Session) -> Response:
     models = session.runtime.models.metered(Meter())
     asked = await rewrite(question, (), Rewrite(models))
     embedder = session.runtime.embedder.metered(models.meter)
-    return await respond(QuestionContext(session, AskOptions(), asked.question, asked.queries, models, embedder))
+    context = QuestionContext(session, AskOptions(mode=SEARCH), asked.question, asked.queries, models, embedder)
+    return await respond(context, SEARCH)  # the mode that has a memory: `auto` would walk these triples first
 
 
 def protocol(data: Path, folder: Path, number: int) -> None:

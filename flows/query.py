@@ -43,11 +43,11 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     """Answer from the session's generation. The answer's fields are described at `storage.records.Answer`."""
     started = time.monotonic()
     asked, ambiguous = await _rewritten(question, options, session)
-    response = await (answer_in_turn(asked, _respond) if options.mode == AUTO else _respond(asked, options.mode))
+    response = await (answer_in_turn(asked, respond) if options.mode == AUTO else respond(asked, options.mode))
     return answer_of(question, asked, ambiguous, response, time.monotonic() - started)
 
 
-async def _respond(question: QuestionContext, mode: Mode) -> Response:
+async def respond(question: QuestionContext, mode: Mode) -> Response:
     """The answer in one mode. The search looks into memory first, and keeps what it has found."""
     if mode != SEARCH:
         question = question.in_mode(mode)

@@ -40,7 +40,7 @@ WIDENED = 4
 class AskOptions:
     """How a question is answered.
 
-    `documents` restricts the evidence to those ids, `where` to what meets all filters (`storage.filter_syntax`);
+    `documents` restricts the evidence to those ids, `where` to what meets all filters (`storage.filters`);
     `history` holds earlier turns, oldest first. A `retriever` brings pages from outside the index, which join what is
     found in it; None takes the one of the settings, if any. `level` is that of the reports that mode `global` reads (0:
     the broadest); None goes down the branches that are relevant. `effort` None is the one of the settings. `response`

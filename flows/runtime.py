@@ -28,6 +28,7 @@ from storage.records import StepUsage, Usage
 from storage.side import SideStore
 from storage.spending import Budget
 from storage.sqlite import SideDatabase
+from storage.vector_stores import open_vector_store
 from tasks.extract import READER_VERSION
 from tasks.grounding import Scorer, word_coverage
 
@@ -153,7 +154,8 @@ def open_runtime(settings: Settings, progress: Progress = silent, reading: bool 
     `reading`: who asks or looks goes on without memory and caches where their disk cannot be written.
     """
     settings.keep_secrets()
-    workspace = Workspace(settings.workspace, settings.keep_generations, settings.chroma_url, reading)
+    store = open_vector_store(settings.vector_store, settings.workspace, settings.chroma_url)
+    workspace = Workspace(settings.workspace, settings.keep_generations, store, reading)
     caches = open_caches(settings, workspace, reading)
     embedder = open_embedding(settings, caches.embeddings)
     shared = shared_budgets(settings, settings.cache_dir or settings.workspace, reading)

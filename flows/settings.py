@@ -118,6 +118,7 @@ class Settings(BaseModel):
     runner: Literal["local", "processes", "dask", "ray"] = "local"
     runner_address: str | None = None
     runner_workers: int | None = Field(default=None, ge=1)
+    vector_store: str = "auto"
     chroma_url: str | None = None
     # A folder whose files every question reads beside the index (docs/versions.md).
     pages: Path | None = None

@@ -1,4 +1,4 @@
-"""How does a whole workspace travel as one file, and how is a file that came from elsewhere let in?
+"""Writes a whole workspace into one file, and makes a workspace of a file that came from elsewhere.
 
 An archive holds the kept generations and what outlives them, as they were at one moment: nobody need stop working. It
 holds no vector index (that is built anew from the databases) and nothing of settings, keys or locks. Of an archive
@@ -24,12 +24,13 @@ from uuid import uuid4
 
 from pydantic import Field, ValidationError
 
-from storage.archive_check import Unfit, check_generation, check_side
-from storage.database import SCHEMA_VERSION
+from storage.database import SCHEMA_VERSION, Database
 from storage.errors import (
     ArchiveError,
     Damaged,
+    DiskFailed,
     DiskFull,
+    InUse,
     NoGeneration,
     NotPermitted,
     StorageError,
@@ -37,8 +38,7 @@ from storage.errors import (
     WorkspaceFormatError,
 )
 from storage.faults import fault_of, faults_told
-from storage.layout import DATABASE, LEASE, MANIFEST, MEND, Layout, Pointer, sync, sync_tree
-from storage.locks import Lease
+from storage.layout import DATABASE, LEASE, MANIFEST, MEND, Layout, Lease, Pointer, read_manifest, sync, sync_tree
 from storage.records import Record
 from storage.sqlite import SIDE_VERSION, SideDatabase
 from storage.survey import survey
@@ -204,7 +204,7 @@ def _whole(layout: Layout, numbers: Sequence[int], pointer: Pointer, file: Path)
     for number in numbers:
         try:
             check_generation(layout.folder(number), number)
-        except Unfit as problem:
+        except UnsoundDatabase as problem:
             if number == pointer.current:
                 raise ArchiveError(file, str(problem), _NO_CURRENT, "written") from problem
             logger.warning("Left out of %s: %s.", file, problem)
@@ -241,7 +241,7 @@ def _copied_side(source: Path, copy: Path, file: Path) -> Path:
         with closing(SideDatabase(copy)) as ours:
             ours.is_there()  # an earlier version's gets the tables that it lacks
         check_side(copy)
-    except (Damaged, Unfit) as problem:
+    except (Damaged, UnsoundDatabase) as problem:
         said = "the side store is damaged" if isinstance(problem, Damaged) else str(problem)
         raise ArchiveError(file, said, _NO_SIDE, "written") from problem
     return copy
@@ -350,5 +350,55 @@ def _check(contents: _Contents, file: Path, target: Path) -> None:
             check_generation(layout.folder(number), number)
         if layout.side_file.is_file():
             check_side(layout.side_file)
-    except Unfit as problem:
+    except UnsoundDatabase as problem:
         raise ArchiveError(file, str(problem)) from problem
+
+
+_MADE = """
+    SELECT sql FROM duckdb_tables() WHERE NOT internal UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT function_name FROM duckdb_functions() WHERE NOT internal ORDER BY 1
+"""
+_ADDED = "TABLE descriptions("  # which generations of earlier versions lack
+_PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+
+
+class UnsoundDatabase(Exception):
+    """What is wrong, as the end of a sentence."""
+
+
+def check_generation(folder: Path, number: int) -> None:
+    """Raises UnsoundDatabase unless the folder holds the whole generation of this number, with our tables alone."""
+    try:
+        if read_manifest(folder).number != number:
+            raise UnsoundDatabase(f"generation {number} says that it is another one")
+        with closing(Database.open(folder / DATABASE)) as database:
+            made, known = set(database.strings(_MADE)), set(_ours())  # before anything of it is read
+            if not {one for one in known if _ADDED not in one} <= made <= known:
+                raise UnsoundDatabase(f"the database of generation {number} holds other things than ours do")
+            database.read_everything()
+    except (DiskFull, DiskFailed, NotPermitted, InUse):
+        raise
+    except StorageError as error:
+        raise UnsoundDatabase(f"generation {number} is damaged ({error.message.rstrip('.')})") from error
+
+
+def check_side(path: Path) -> None:
+    """Raises UnsoundDatabase unless the file is a whole side store with our tables and nothing else."""
+    with tempfile.TemporaryDirectory() as aside, closing(SideDatabase(Path(aside) / path.name)) as ours:
+        try:
+            with faults_told(path), closing(sqlite3.connect(path)) as connection:
+                whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+                parts = connection.execute(_PARTS).fetchall()
+        except Damaged as error:
+            raise UnsoundDatabase(f"the side store is damaged ({error.message.rstrip('.')})") from error
+        with ours.transaction() as made:
+            expected = made.execute(_PARTS).fetchall()
+        if not whole:
+            raise UnsoundDatabase("the side store is damaged")
+        if parts != expected:
+            raise UnsoundDatabase("the side store holds other things than ours do")
+
+
+def _ours() -> list[str]:
+    with tempfile.TemporaryDirectory() as folder, closing(Database.create(Path(folder) / DATABASE)) as database:
+        return database.strings(_MADE)

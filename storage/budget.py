@@ -1,4 +1,4 @@
-"""How do all processes on a machine keep one server's limits together?
+"""Keeps one server's limits over all processes of a machine.
 
 One SQLite file holds what was started in the last minute, in slots of a quarter second. Nothing is held ahead: a call
 is entered when it starts, so a process that is killed takes no budget with it, and what it did start is forgotten after

@@ -1,20 +1,21 @@
-"""How does a Chroma server serve the vectors of a workspace's generations, so that many machines need no copy of them?
+"""Serves the vectors of each generation from a collection on a Chroma server, so that many machines need no copy.
 
 Each generation has a collection of its own, named by the workspace and the number; it is filled before the generation
 is published and never changed afterwards, so readers and a run that publishes do not meet. The database stays the
 truth: a collection can be built again at any time.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from storage.chroma import REBUILD, FetchVectors, VectorIndex, Window, new_collection, reported
+from storage.chroma import ChromaIndex, new_collection, reported
 from storage.errors import SettingsError, StorageError
 from storage.layout import write_atomically
+from storage.vectors import REBUILD, StoredVectors, check_recall
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -25,7 +26,7 @@ _PAGE = 100
 
 
 class ChromaServer:
-    """The collections of one workspace on one server. Nothing is asked of the server before it is used.
+    """The vector store that keeps the collections of one workspace on one server.
 
     The file `identity` says which workspace: a path is another one on every machine.
     """
@@ -40,8 +41,8 @@ class ChromaServer:
         self._secure = parts.scheme == "https"
         self._identity = identity
 
-    def begin(self) -> None:
-        """Before anything is written: StorageError where no server answers, a name for a workspace that has none."""
+    def prepare(self) -> None:
+        """Also gives a name to a workspace that has none."""
         self.check()
         if not self._identity.is_file():
             write_atomically(self._identity, f"{uuid4().hex[:12]}\n")
@@ -59,22 +60,20 @@ class ChromaServer:
         if not beats:
             raise self._absent("another kind of server answers")
 
-    def open(self, number: int) -> VectorIndex:
-        """The collection of a generation; StorageError where there is none."""
-        return self._open(self._name(number))
+    def open(self, stored: StoredVectors) -> ChromaIndex:
+        return self._open(self._name(stored.number))
 
-    def build(self, number: int, windows: Sequence[Window], fetch: FetchVectors) -> None:
-        """Makes the collection of a generation hold exactly these windows (at least one).
-
-        It is built under another name, so that nobody ever reads a part of it.
-        """
-        name, aside = self._name(number), f"{self._name(number)}-new"
+    def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
+        """Uploads all windows, under another name, so that nobody ever reads a part of them."""
+        name, aside = self._name(stored.number), f"{self._name(stored.number)}-new"
+        windows = stored.windows()
         with self._connected() as client:
             _delete(client, {aside})
             new_collection(client, aside)
         with self._open(aside) as index:
-            index.put(windows, fetch)
-            index.check(windows, fetch)
+            index.put(windows, stored)
+            index.check_count(len(windows))
+            check_recall(index, stored, "TRELLIS_VECTOR_STORE=exact compares all vectors in the database.")
         with self._connected() as client:
             _delete(client, {name})
             client.get_collection(aside, embedding_function=None).modify(name=name)
@@ -94,7 +93,7 @@ class ChromaServer:
         except FileNotFoundError as error:
             raise StorageError(self.url, "no generation of this workspace is on this server", REBUILD) from error
 
-    def _open(self, name: str) -> VectorIndex:
+    def _open(self, name: str) -> ChromaIndex:
         client = self._connect()
         try:
             with reported(f"{self.url} {name}", _errors()):
@@ -102,7 +101,7 @@ class ChromaServer:
         except StorageError:
             client.close()
             raise
-        return VectorIndex(f"{self.url} {name}", client, collection, _errors())
+        return ChromaIndex(f"{self.url} {name}", client, collection, _errors())
 
     @contextmanager
     def _connected(self) -> Iterator["Client"]:

@@ -1,4 +1,4 @@
-"""Which communities does the graph fall into, and what do their reports say?"""
+"""The communities of the graph and their reports."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

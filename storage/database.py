@@ -1,7 +1,7 @@
-"""How is the DuckDB file of one generation opened, written in bulk and read as records or arrays?
+"""Opens the DuckDB file of one generation, writes it in bulk and reads it as records or arrays.
 
 DuckDB has no fast path for Python rows: `executemany` needs half a minute for 100,000 rows, while a scan over a dict
-of numpy arrays needs a tenth of a second. So rows are turned into columns here, once, for all rooms.
+of numpy arrays needs a tenth of a second. So rows are turned into columns here, once.
 """
 
 import gc

@@ -1,14 +1,117 @@
-"""Which documents and chunks does a generation hold?"""
+"""Documents with their parts, chunks and the terms of each chunk.
+
+A document's text holds the texts of its parts, and a part of triples holds each triple's words: neither is stored
+twice. What does not fit that form (a text that is no slice) is stored as it is, so that every part comes back equal.
+"""
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from storage.database import Database, selection
 from storage.errors import StorageError, UnknownDocument
-from storage.parts import StoredPart, from_stored, metadata_from_json, to_stored
-from storage.records import Chunk, Document, Part, Record
+from storage.records import Chunk, Document, Part, Record, Scalar, Triple
+
+_BETWEEN_PARTS = 2  # the blank line
+
+
+class StoredPart(Record):
+    """A row of the table `parts`."""
+
+    document: str
+    ordinal: int
+    source: str
+    path: str
+    kind: Literal["text", "triples"]
+    title: str
+    hash: str
+    start: int
+    end: int
+    own_text: str | None
+    triples: str
+    metadata: str
+    pages: tuple[int, ...]
+
+
+def to_stored(document: Document) -> list[StoredPart]:
+    """One row for each part, in order."""
+    rows, cursor = [], 0
+    for ordinal, part in enumerate(document.parts):
+        start = cursor if document.text.startswith(part.text, cursor) else document.text.find(part.text)
+        end = start + len(part.text)
+        if start >= 0:
+            cursor = end + _BETWEEN_PARTS
+        rows.append(
+            StoredPart(
+                document=document.id,
+                ordinal=ordinal,
+                source=part.source,
+                path=part.path,
+                kind=part.kind,
+                title=part.title,
+                hash=part.hash,
+                start=max(start, 0),
+                end=end if start >= 0 else 0,
+                own_text=None if start >= 0 else part.text,
+                triples=_triples_to_json(part),
+                metadata=json.dumps(part.metadata, ensure_ascii=False),
+                pages=part.pages,
+            )
+        )
+    return rows
+
+
+def from_stored(row: StoredPart, document_text: str) -> Part:
+    """The part that `to_stored` was given, equal in every field."""
+    text = document_text[row.start : row.end] if row.own_text is None else row.own_text
+    return Part(
+        document=row.document,
+        source=row.source,
+        path=row.path,
+        kind=row.kind,
+        title=row.title,
+        text=text,
+        triples=_triples_from_json(row.triples, text),
+        metadata=metadata_from_json(row.metadata),
+        pages=row.pages,
+    )
+
+
+def metadata_from_json(stored: str) -> dict[str, Scalar]:
+    """What was stored with `json.dumps`."""
+    found = json.loads(stored)
+    if not isinstance(found, dict):
+        raise StorageError("metadata", f"{stored!r} is not an object")
+    return found
+
+
+def _triples_to_json(part: Part) -> str:
+    if part.text == "\n".join(triple.rendered() for triple in part.triples):
+        return json.dumps([[len(t.s), len(t.p), len(t.o), t.weight] for t in part.triples])
+    return json.dumps([[t.s, t.p, t.o, t.weight] for t in part.triples], ensure_ascii=False)
+
+
+def _triples_from_json(stored: str, text: str) -> tuple[Triple, ...]:
+    triples, cursor = [], 0
+    for s, p, o, weight in json.loads(stored):
+        if isinstance(s, str):
+            triples.append(Triple(s=s, p=p, o=o, weight=weight))
+            continue
+        # The lengths, not the marks, tell the fields apart: a name may hold " -[" itself.
+        subject = text[cursor : cursor + s]
+        cursor += s + len(" -[")
+        predicate = text[cursor : cursor + p]
+        cursor += p + len("]-> ")
+        triples.append(Triple(s=subject, p=predicate, o=text[cursor : cursor + o], weight=weight))
+        cursor += o + len("\n")
+    return tuple(triples)
+
 
 _DOCUMENT_COLUMNS = "id, title, text, language, metadata, pages"
 _PART_COLUMNS = (
@@ -218,3 +321,61 @@ def _refuse_duplicates(what: str, ids: Sequence[str]) -> None:
     twice = [i for i, count in Counter(ids).items() if count > 1]
     if twice:
         raise StorageError(what, f"{twice[0]!r} comes twice in one call", "Give each its own id.")
+
+
+@dataclass(frozen=True)
+class Postings:
+    """A sparse chunk-term matrix in coordinate form.
+
+    Chunk `chunks[chunk_index[i]]` holds term `terms[term_index[i]]` `tf[i]` times.
+    `chunks` lists every chunk of the generation, by document and ordinal; `terms` is sorted; the triplets are in order.
+    """
+
+    chunks: list[str]
+    terms: list[str]
+    chunk_index: NDArray[np.int32]
+    term_index: NDArray[np.int32]
+    tf: NDArray[np.int32]
+
+
+class PostingReader:
+    """Term counts, ready for a sparse matrix."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def postings(self) -> Postings:
+        found = self._db.arrays(
+            """
+            WITH places AS (SELECT id, row_number() OVER (ORDER BY document, ordinal) - 1 AS place FROM chunks),
+                 words AS (SELECT term, row_number() OVER (ORDER BY term) - 1 AS place
+                           FROM (SELECT DISTINCT term FROM postings))
+            SELECT places.place::INTEGER AS chunk_index, words.place::INTEGER AS term_index, postings.tf AS tf
+            FROM postings JOIN places ON places.id = postings.chunk JOIN words ON words.term = postings.term
+            ORDER BY chunk_index, term_index
+            """
+        )
+        return Postings(
+            chunks=self._db.strings("SELECT id FROM chunks ORDER BY document, ordinal"),
+            terms=self._db.strings("SELECT DISTINCT term FROM postings ORDER BY term"),
+            chunk_index=found["chunk_index"].astype(np.int32, copy=False),
+            term_index=found["term_index"].astype(np.int32, copy=False),
+            tf=found["tf"].astype(np.int32, copy=False),
+        )
+
+    def chunks_with_postings(self) -> set[str]:
+        return set(self._db.strings("SELECT DISTINCT chunk FROM postings"))
+
+
+class PostingWriter(PostingReader):
+    """Adds writing. Every call is one transaction, or part of the one that is open."""
+
+    def put_postings(self, postings: Mapping[str, Mapping[str, int]]) -> None:
+        """Stores the term counts of each chunk, replacing what it had."""
+        with self._db.transaction():
+            self._db.delete("postings", "chunk", list(postings))
+            self._db.insert("postings", {
+                "chunk": [chunk for chunk, counts in postings.items() for _ in counts],
+                "term": [term for counts in postings.values() for term in counts],
+                "tf": [tf for counts in postings.values() for tf in counts.values()],
+            })  # fmt: skip

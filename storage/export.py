@@ -1,19 +1,21 @@
-"""Do two runs give the same? Everything that must be equal between them, as plain sorted rows.
-
-Vectors, usage, settings and times are left out: they are outside that promise.
-"""
+"""A generation as plain sorted rows, to compare two runs by, and as Parquet files."""
 
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from storage.rooms import Rooms
+from storage.database import Database
+
+if TYPE_CHECKING:
+    from storage.generations import OpenGeneration
 
 JsonRow = dict[str, JsonValue]
 Export = dict[str, list[JsonRow]]
 
 
-def export(generation: Rooms) -> Export:
+def export(generation: "OpenGeneration") -> Export:
     """One list of rows for each kind of record, sorted."""
     graph, communities = generation.graph, generation.communities
     extractions = generation.extractions.extractions()
@@ -37,3 +39,34 @@ def export(generation: Rooms) -> Export:
 
 def _text(row: JsonRow) -> str:
     return json.dumps(row, sort_keys=True, ensure_ascii=False)
+
+
+PARQUET_TABLES = (
+    "documents", "parts", "chunks", "mentions", "relation_mentions", "claim_mentions", "entities", "aliases",
+    "entity_occurrences", "relations", "relation_occurrences", "claims", "communities", "reports", "findings",
+    "dead_letters",
+)  # fmt: skip
+# Files use the words of the records.
+_WORDS = {"start_at": "start", "end_at": "end"}
+
+
+class TableReader:
+    """The tables of a generation as files."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def write_parquet(self, folder: Path) -> dict[str, int]:
+        """One file `<table>.parquet` for each table; how many rows each has. Equal tables give equal bytes."""
+        return {f"{table}.parquet": self._copy(table, folder / f"{table}.parquet") for table in PARQUET_TABLES}
+
+    def _copy(self, table: str, path: Path) -> int:
+        sql = "SELECT column_name FROM information_schema.columns WHERE table_name = ? ORDER BY ordinal_position"
+        names = self._db.strings(sql, [table])
+        columns = ", ".join(f'{name} AS "{_WORDS.get(name, name)}"' for name in names)
+        target = str(path).replace("'", "''")
+        self._db.execute(
+            f"COPY (SELECT {columns} FROM {table} ORDER BY ALL) TO '{target}' (FORMAT parquet, COMPRESSION zstd)",
+            place=path,
+        )
+        return self._db.number(f"SELECT count(*) FROM {table}")

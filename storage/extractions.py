@@ -1,4 +1,4 @@
-"""What was extracted from each chunk, from which inputs, and which work failed?"""
+"""What was extracted from each chunk, from which inputs, and which work failed."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is wrong when a file cannot be read or written: no right, no room, a failing disk, or damaged content?
+"""Tells what is wrong when a file cannot be read or written: no right, no room, a failing disk, or damaged content.
 
 Each has another remedy, so all of SQLite's, DuckDB's and the system's errors are told apart here, in one place: by
 SQLite's code, by the system's error number, and of DuckDB, which has neither, by its exception and words.

@@ -1,33 +1,104 @@
-"""Which generations does a workspace hold, and how are they read, written, switched and removed?
+"""Workspaces and their generations: opened for reading, written, switched, rehearsed, measured and removed.
 
 Readers follow one small file, CURRENT; a run builds the next generation aside and replaces that file at the very end.
 So a reader sees one whole generation or another, and a run that dies at any moment leaves the current one untouched.
 """
 
-import shutil
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Protocol
 
-from storage.chroma import ChromaIndex, build
-from storage.chroma_server import ChromaServer
+from storage.communities import CommunityReader
 from storage.database import Database
+from storage.documents import DocumentReader, PostingReader
 from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceFormatError
-from storage.layout import DATABASE, LEASE, MEND, Layout, Manifest, empty, read_manifest, size_of, sync, sync_tree
-from storage.locks import Lease, WriterLock
+from storage.export import TableReader
+from storage.extractions import ExtractionReader
+from storage.filters import FilterReader
+from storage.graph import EditReader, GraphReader, TraversalReader
+from storage.items import ItemReader
+from storage.layout import (
+    DATABASE,
+    LEASE,
+    MEND,
+    Layout,
+    Lease,
+    Manifest,
+    Pointer,
+    WriterLock,
+    empty,
+    read_manifest,
+    size_of,
+)
+from storage.meta import MetaReader
 from storage.records import Record
-from storage.recovery import mend, needs_mending, publish_again
-from storage.retention import remove_old
-from storage.rooms import Generation
-from storage.side import SideStore
-from storage.staging import Staging, build_index
+from storage.recovery import mend, needs_mending, publish_again, remove_old, stay
+from storage.side import SidePart, SideStore
+from storage.staging import Staging
 from storage.survey import Survey, damage, is_retired, survey
+from storage.vector_stores import open_vector_store
+from storage.vectors import StoredVectors, VectorReader, VectorStore
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
 _MEND_LEASE = "The next `trellis index` or `trellis clean` makes it again."
+
+
+class OpenGeneration(Protocol):
+    """What a generation and a staging have in common."""
+
+    @property
+    def documents(self) -> DocumentReader: ...
+    @property
+    def extractions(self) -> ExtractionReader: ...
+    @property
+    def postings(self) -> PostingReader: ...
+    @property
+    def graph(self) -> GraphReader: ...
+    @property
+    def communities(self) -> CommunityReader: ...
+    @property
+    def vectors(self) -> StoredVectors: ...
+    @property
+    def meta(self) -> MetaReader: ...
+
+
+class Generation:
+    """A published generation, open for reading from any thread. It stays as it is, and stays, until `close`."""
+
+    def __init__(self, number: int, database: Database, store: VectorStore, lease: Lease) -> None:
+        self.number = number
+        self._db = database
+        self._lease = lease
+        self.documents = DocumentReader(database)
+        self.extractions = ExtractionReader(database)
+        self.postings = PostingReader(database)
+        self.graph = GraphReader(database)
+        self.communities = CommunityReader(database)
+        self.vectors = VectorReader(database, number, store)
+        self.meta = MetaReader(database)
+        self.edits = EditReader(database)
+        self.tables = TableReader(database)
+        self.traversal = TraversalReader(database)
+        self.filters = FilterReader(database)
+        self.items = ItemReader(database)
+
+    def __enter__(self) -> "Generation":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.vectors.close()
+        self._db.close()
+        self._lease.release()
 
 
 class GenerationInfo(Record):
@@ -44,7 +115,7 @@ class GenerationInfo(Record):
     damage: str = ""
 
 
-class Problem(Record):
+class WorkspaceProblem(Record):
     """Something of a workspace that is not as it should be, and what to do."""
 
     message: str
@@ -54,19 +125,19 @@ class Problem(Record):
 class Workspace:
     """A folder of state. Nothing is created before the first write.
 
-    `chroma_url`: the Chroma server that serves the vectors; without it a folder of Chroma's in each generation does.
-    `reading`: who only reads goes on without the side store where it cannot be written.
+    `store` serves the vectors (None: the default one). `reading`: who only reads goes on without the side store where
+    it cannot be written.
     """
 
     def __init__(
-        self, root: Path, keep_generations: int = 5, chroma_url: str | None = None, reading: bool = False
+        self, root: Path, keep_generations: int = 5, store: VectorStore | None = None, reading: bool = False
     ) -> None:
         if keep_generations < 1:
             raise StorageError(root, f"cannot keep {keep_generations} generations", "Keep at least one.")
         self.root = root
         self.keep_generations = keep_generations
         self._layout = Layout(root)
-        self._server = ChromaServer(chroma_url, self._layout.identity_file) if chroma_url else None
+        self._store = store or open_vector_store("auto", root)
         self.side = SideStore(self._layout.side_file, reading=reading)
 
     def current(self) -> int | None:
@@ -90,23 +161,23 @@ class Workspace:
         """Generations that were built but never published, ascending; nothing reads them."""
         return list(survey(self._layout).aside)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[WorkspaceProblem]:
         """What is not as it should be; writes nothing."""
         found = survey(self._layout)
         problems = []
         if found.problem:
-            problems.append(Problem(message=f"{self._layout.pointer_file}: {found.problem}.", remedy=MEND))
+            problems.append(WorkspaceProblem(message=f"{self._layout.pointer_file}: {found.problem}.", remedy=MEND))
         for info in self.generations():
             if info.damage:
                 problems.append(self._problem_of(info))
             elif not (self._layout.folder(info.number) / LEASE).exists():
                 lease = self._layout.folder(info.number) / LEASE
-                problems.append(Problem(message=f"{lease}: it is missing.", remedy=_MEND_LEASE))
+                problems.append(WorkspaceProblem(message=f"{lease}: it is missing.", remedy=_MEND_LEASE))
         for number in (*found.unpublished, *found.aside):
             place = self._layout.folder(number) if number in found.unpublished else self._layout.folder_aside(number)
             remedy = f"`trellis rollback {number}` makes it current; delete its folder when you do not need it."
             problems.append(
-                Problem(message=f"Generation {number} ({place}) was built but never published.", remedy=remedy)
+                WorkspaceProblem(message=f"Generation {number} ({place}) was built but never published.", remedy=remedy)
             )
         return problems
 
@@ -151,10 +222,8 @@ class Workspace:
         lock = WriterLock(self._layout.lock_file)
         try:
             mend(self._layout, from_nothing=True)
-            if self._server is not None:
-                # Now, not after an hour of work.
-                self._server.begin()
-            return Staging(self._layout, lock, self.keep_generations, self._server)
+            self._store.prepare()  # now, not after an hour of work
+            return Staging(self._layout, lock, self.keep_generations, self._store)
         except BaseException:
             lock.release()
             raise
@@ -177,36 +246,22 @@ class Workspace:
             mend(self._layout)
             empty(self._layout.staging)
             removed = remove_old(self._layout, keep or self.keep_generations)
-            if self._server is not None:
-                self._server.keep_only(self._numbers())
+            found = survey(self._layout)
+            self._store.keep_only([*found.published, *found.aside])
             return removed
 
     def rebuild_vectors(self, number: int | None = None) -> int:
-        """Builds a generation's Chroma folder (or collection) anew from its database; returns how many windows it has.
+        """Builds the vector index of a generation anew from its database; returns how many windows it has.
 
         Readers that are open go on with what they have.
         """
         with self._locked(), self.read(number) as generation:
-            if self._server is not None:
-                self._server.begin()
-                return build_index(partial(self._server.build, generation.number), generation.vectors)
-            folder = self._layout.folder(generation.number)
+            self._store.prepare()
             empty(self._layout.staging)
-            before = self._layout.index_folder(folder)
-            target = self._layout.next_index_folder(folder)
-            aside = self._layout.staging / target.name
-            count = build_index(partial(build, aside, None, ()), generation.vectors)
+            count = generation.vectors.count()
             if count:
-                sync_tree(aside)
-                aside.rename(target)
-                sync(folder)
-            if before is not None:
-                shutil.rmtree(before)
+                self._store.build(generation.vectors, None)
             return count
-
-    def _numbers(self) -> list[int]:
-        found = survey(self._layout)
-        return sorted({*found.published, *found.aside})
 
     def _info(self, number: int, found: Survey) -> GenerationInfo:
         folder = self._layout.folder(number)
@@ -226,14 +281,16 @@ class Workspace:
             size_bytes=size_of(folder), damage=problem,
         )  # fmt: skip
 
-    def _problem_of(self, info: GenerationInfo) -> Problem:
+    def _problem_of(self, info: GenerationInfo) -> WorkspaceProblem:
         """Of a generation with `damage`."""
         try:
             damage(self._layout.folder(info.number), info.number)
         except StorageError as error:
-            return Problem(message=f"Generation {info.number} cannot be read: {error.message}", remedy=error.remedy)
+            return WorkspaceProblem(
+                message=f"Generation {info.number} cannot be read: {error.message}", remedy=error.remedy
+            )
         remedy = MEND if info.current else "Nothing uses it: delete its folder when you do not need it."
-        return Problem(message=f"Generation {info.number} is damaged: {info.damage}.", remedy=remedy)
+        return WorkspaceProblem(message=f"Generation {info.number} is damaged: {info.damage}.", remedy=remedy)
 
     def _is_retired(self, number: int) -> bool:
         return is_retired(self._layout.folder(number)) and number in survey(self._layout).retired
@@ -262,11 +319,7 @@ class Workspace:
         except BaseException:
             lease.release()
             raise
-        index = self._layout.index_folder(folder) or self._layout.next_index_folder(folder)
-        server = self._server
-        return Generation(
-            number, database, partial(ChromaIndex, index) if server is None else partial(server.open, number), lease
-        )
+        return Generation(number, database, self._store, lease)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -277,3 +330,86 @@ class Workspace:
             yield
         finally:
             lock.release()
+
+
+@contextmanager
+def rehearsal(workspace: Workspace) -> Iterator[Workspace]:
+    """A workspace for the time of the block whose current generation is that of another one; nothing else is shared.
+
+    What is published there is gone after the block. It takes as much room in the folder for temporary files as a
+    generation.
+    """
+    with tempfile.TemporaryDirectory(prefix="trellis-rehearsal-") as folder, ExitStack() as held:
+        layout = Layout(Path(folder))
+        try:
+            number = held.enter_context(workspace.read()).number
+        except NoGeneration:
+            yield Workspace(layout.root)
+            return
+        layout.generations.mkdir()
+        layout.folder(number).symlink_to(Layout(workspace.root.absolute()).folder(number))
+        layout.point(Pointer(current=number, last=number))
+        yield Workspace(layout.root)
+
+
+class GenerationSize(Record):
+    """`read`: somebody reads it now. `goes`: a clean-up removes it."""
+
+    number: int
+    size_bytes: int
+    current: bool
+    read: bool
+    goes: bool
+
+
+class WorkspaceSizes(Record):
+    """Bytes on disk. `side_bytes` is the file of `side`, `holes_bytes` what of it is empty; `leftover_bytes` is what a
+    run left behind, `set_aside_bytes` are generations that were never published; `freed_bytes` is about what `trellis
+    clean` frees."""
+
+    generations: tuple[GenerationSize, ...]
+    kept_generations: int
+    side: tuple[SidePart, ...]
+    side_bytes: int
+    holes_bytes: int
+    leftover_bytes: int
+    set_aside_bytes: int
+    total_bytes: int
+    freed_bytes: int
+
+
+def measure_sizes(workspace: Workspace, keep: int | None = None) -> WorkspaceSizes:
+    """What a workspace takes; nothing is made where there is none. `keep` is how many generations a clean-up leaves."""
+    layout, most = Layout(workspace.root), keep or workspace.keep_generations
+    generations = _generations(layout, most)
+    side_bytes = sum(file.stat().st_size for file in layout.root.glob(f"{layout.side_file.name}*"))
+    holes, leftovers = workspace.side.holes(), size_of(layout.staging)
+    aside = sum(size_of(layout.folder(number)) for number in survey(layout).unpublished) + size_of(layout.set_aside)
+    return WorkspaceSizes(
+        generations=generations, kept_generations=most, side=tuple(workspace.side.parts()),
+        side_bytes=side_bytes, holes_bytes=holes, leftover_bytes=leftovers, set_aside_bytes=aside,
+        total_bytes=size_of(layout.root),
+        freed_bytes=leftovers + holes + sum(one.size_bytes for one in generations if one.goes),
+    )  # fmt: skip
+
+
+def _generations(layout: Layout, keep: int) -> tuple[GenerationSize, ...]:
+    found = survey(layout)
+    staying, current = stay(layout, found, keep), found.pointer.current if found.pointer else None
+    sizes = []
+    for number in sorted({*found.published, *found.retired}):
+        read = _is_read(layout, number)
+        sizes.append(
+            GenerationSize(
+                number=number, size_bytes=size_of(layout.folder(number)), current=number == current, read=read,
+                goes=number not in staying and not read,
+            )
+        )  # fmt: skip
+    return tuple(sizes)
+
+
+def _is_read(layout: Layout, number: int) -> bool:
+    lease = Lease.take(layout.folder(number) / LEASE, exclusive=True)
+    if lease is not None:
+        lease.release()
+    return lease is None

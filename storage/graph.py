@@ -1,4 +1,9 @@
-"""Which entities does a generation know, how are they related, what is claimed of them, and where in the text?"""
+"""The graph of a generation: entities, relations, claims, edits by hand, and aggregation over what a traversal found.
+
+Edits name things as the texts do, never by an id that another run may give: so they hold for the generations to come.
+They travel with the generation, are applied in their order, and each can be undone. Aggregation counts and sorts in
+SQL; what is compared travels in as columns, and nothing of a question becomes SQL text.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.database import Database, selection
-from storage.records import Alias, Claim, Entity, Occurrence, Relation
+from storage.errors import UsageError
+from storage.records import Alias, Claim, Entity, Occurrence, Record, Relation
 
 OccurrenceKind = Literal["entity", "relation"]
 
@@ -160,3 +166,143 @@ class GraphWriter(GraphReader):
                 """,
                 [entities],
             )
+
+
+Action = Literal["merge", "split", "change"]
+
+
+class Subject(Record):
+    """A thing by one of its names; where several things have that name, by the documents that mean this one."""
+
+    name: str
+    documents: tuple[str, ...] = ()
+
+
+class Edit(Record):
+    """One change. `id` and `at` (a UTC time in ISO form) are given when it is kept.
+
+    merge: `other` is the same thing as `subject`. split: what `names`, or `documents`, say of the subject is another
+    thing. change: the subject gets this kind, name or description (None: as it was).
+    """
+
+    id: int = 0
+    at: str = ""
+    action: Action
+    subject: Subject
+    other: Subject | None = None
+    names: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    kind: str | None = None
+    name: str | None = None
+    description: str | None = None
+
+
+class EditReader:
+    """The edits that hold, in their order."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def edits(self) -> list[Edit]:
+        return [Edit.model_validate_json(said) for said in self._db.strings("SELECT edit FROM edits ORDER BY id")]
+
+
+class EditWriter(EditReader):
+    """Adds writing."""
+
+    def add(self, edit: Edit, at: str) -> Edit:
+        """Keeps an edit as the last one; returns it with its number, one above the highest that holds."""
+        number = self._db.number("SELECT coalesce(max(id), 0) + 1 FROM edits")
+        kept = edit.model_copy(update={"id": number, "at": at})
+        self._db.insert("edits", {"id": [number], "edit": [kept.model_dump_json()]})
+        return kept
+
+    def remove(self, number: int) -> Edit:
+        """Forgets an edit. Raises UsageError, which lists those there are."""
+        edits = {edit.id: edit for edit in self.edits()}
+        if number not in edits:
+            known = ", ".join(map(str, edits)) or "none"
+            raise UsageError(f"There is no edit {number}.", f"Edits: {known} (see `trellis graph edits`).")
+        self._db.execute("DELETE FROM edits WHERE id = ?", [number])
+        return edits[number]
+
+
+Direction = Literal["max", "min"]
+
+# A value is a date where it reads as one, else the first figure in it ("1,308,463 km" is 1308463). Dates count in
+# years, so that a bare year and a full date compare.
+_MEASURED = """
+    WITH given AS (
+        SELECT unnest(?::VARCHAR[]) AS item, unnest(?::VARCHAR[]) AS value
+    ), dated AS (
+        SELECT item, value,
+            try_strptime(
+                replace(trim(value), '_', ' '),
+                ['%Y-%m-%d', '%Y/%m/%d', '%d %B %Y', '%d %b %Y', '%B %d, %Y', '%B %d %Y', '%Y-%m']
+            ) AS moment,
+            try_cast(replace(regexp_extract(value, '-?[0-9][0-9,]*(?:[.][0-9]+)?'), ',', '') AS DOUBLE) AS figure
+        FROM given
+    )
+    SELECT item, value, coalesce(year(moment) + (dayofyear(moment) - 1) / 366.0, figure) AS number FROM dated
+"""
+
+
+class Measured(Record):
+    """A thing with the number that it was ranked by: that of its `value`, or of how many values it has."""
+
+    item: str
+    value: str
+    number: float
+
+
+class TraversalReader:
+    """Aggregation over what a traversal found (PolyG: operators over the result)."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def ranked(self, pairs: Sequence[tuple[str, str]], direction: Direction) -> list[Measured]:
+        """The items of (item, value) pairs by the number or date of their values, best first; equals by item.
+
+        Of an item with several values the best counts; what no number can be read from is left out.
+        """
+        order, best = _order(direction)
+        sql = f"""
+            SELECT item, {best}(value, number) AS value, {direction}(number)::DOUBLE AS number
+            FROM ({_MEASURED}) WHERE number IS NOT NULL GROUP BY item ORDER BY number {order}, item
+        """
+        return self._db.records(Measured, sql, _columns(pairs))
+
+    def counted(self, pairs: Sequence[tuple[str, str]], direction: Direction) -> list[Measured]:
+        """The items of (item, value) pairs by how many different values they have; equals by item."""
+        sql = f"""
+            SELECT item, count(DISTINCT value)::VARCHAR AS value, count(DISTINCT value)::DOUBLE AS number
+            FROM (SELECT unnest(?::VARCHAR[]) AS item, unnest(?::VARCHAR[]) AS value)
+            GROUP BY item ORDER BY number {_order(direction)[0]}, item
+        """
+        return self._db.records(Measured, sql, _columns(pairs))
+
+    def count(self, values: Sequence[str]) -> int:
+        """How many different values there are."""
+        sql = "SELECT count(DISTINCT value) FROM (SELECT unnest(?::VARCHAR[]) AS value)"
+        return self._db.number(sql, [list(values)])
+
+    def shared(self, groups: Sequence[Sequence[str]]) -> list[str]:
+        """What all groups hold, in the order of its text."""
+        return self._combined("INTERSECT", groups)
+
+    def left_over(self, groups: Sequence[Sequence[str]]) -> list[str]:
+        """What the first group holds and no other one, in the order of its text."""
+        return self._combined("EXCEPT", groups)
+
+    def _combined(self, operator: Literal["INTERSECT", "EXCEPT"], groups: Sequence[Sequence[str]]) -> list[str]:
+        sql = f" {operator} ".join(["SELECT unnest(?::VARCHAR[]) AS value"] * len(groups))
+        return self._db.strings(f"SELECT value FROM ({sql}) ORDER BY value", [list(group) for group in groups])
+
+
+def _order(direction: Direction) -> tuple[str, str]:
+    return ("DESC", "arg_max") if direction == "max" else ("ASC", "arg_min")
+
+
+def _columns(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
+    return [[item for item, _ in pairs], [value for _, value in pairs]]

@@ -1,4 +1,4 @@
-"""What does a generation hold, item by item, in a form in which two generations can be compared?
+"""What a generation holds, item by item, in a form in which two generations can be compared.
 
 An item's print is the same in two generations when, and only when, all its compared fields are.
 """

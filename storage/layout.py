@@ -1,22 +1,28 @@
-"""Where in a workspace does each thing lie, and how is a file changed so that a crash leaves the old or the new one?
+"""Where in a workspace each thing lies, how a file is changed so that a crash leaves the old or the new one, and locks.
 
 CURRENT                     which generation readers open, the highest number ever published, and which are retired
 LOCK                        held by the one process that writes
-generations/000007/         an immutable generation: generation.duckdb, chroma-1/, manifest.json, LEASE, PUBLISHED
+generations/000007/         a generation: generation.duckdb, chroma-1/ where needed, manifest.json, LEASE, PUBLISHED
 set-aside/000008/           a generation whose run died before it was published; nothing removes it but `forget`
 staging/                    what a run is building; nothing here survives the run
 side.sqlite                 what outlives generations
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
+
+Who writes a workspace, and who still reads a generation, is told by `flock` locks, which the system frees when their
+process ends, however it ends.
 """
 
+import fcntl
 import json
 import os
 import shutil
+import socket
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from storage.errors import StorageError
+from storage.errors import StorageError, WorkspaceLocked
 from storage.faults import faults_told
 from storage.records import Record
 
@@ -25,7 +31,6 @@ LEASE = "LEASE"
 MANIFEST = "manifest.json"
 PUBLISHED = "PUBLISHED"
 RETIRED = "RETIRED"
-_INDEX = "chroma-"
 MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
 
 
@@ -111,17 +116,6 @@ class Layout:
         """The numbers of the generations that were set aside, ascending."""
         return _numbered(self.set_aside)
 
-    def index_folder(self, generation: Path) -> Path | None:
-        """The newest Chroma folder of a generation's folder."""
-        found = [f for f in generation.glob(f"{_INDEX}*") if f.name.removeprefix(_INDEX).isdecimal()]
-        return max(found, key=lambda f: int(f.name.removeprefix(_INDEX)), default=None)
-
-    def next_index_folder(self, generation: Path) -> Path:
-        """A Chroma folder that does not exist yet: a path that was opened once is never used again."""
-        newest = self.index_folder(generation)
-        number = int(newest.name.removeprefix(_INDEX)) + 1 if newest else 1
-        return generation / f"{_INDEX}{number}"
-
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Into a generation's folder."""
@@ -193,3 +187,73 @@ def _numbered(parent: Path) -> list[int]:
         return []
     names = [folder.name for folder in parent.iterdir()]
     return sorted(int(name) for name in names if name.isdecimal() and name == f"{int(name):06d}")
+
+
+class WriterLock:
+    """Held from construction until `release`. Raises WorkspaceLocked, naming the holder, where another holds it."""
+
+    def __init__(self, path: Path) -> None:
+        with faults_told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._descriptor)
+            raise _locked(path) from None
+        holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        try:
+            with faults_told(path):
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _locked(path: Path) -> WorkspaceLocked:
+    try:
+        holder = json.loads(path.read_bytes())
+        return WorkspaceLocked(path.parent, int(holder["pid"]), str(holder["host"]), str(holder["since"]))
+    except (ValueError, KeyError, TypeError):
+        # The holder has the lock but has not written its name yet.
+        return WorkspaceLocked(path.parent, 0, "", "")
+
+
+class Lease:
+    """A hold on a generation's folder through its lease file: shared by readers, exclusive for whoever removes it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: Path, exclusive: bool = False) -> "Lease | None":
+        """None where the folder is gone or going, or (exclusive) where it has readers."""
+        try:
+            with faults_told(path):
+                descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            # The folder may have been removed between opening and locking: the lock is then on a file without a name.
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return cls(descriptor)
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(descriptor)
+        return None
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

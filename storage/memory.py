@@ -1,7 +1,7 @@
-"""What has been answered before, from which evidence (ERM4's memory: titles and their contents)?
+"""What has been answered before, from which evidence (ERM4's memory: titles and their contents).
 
-An entry is looked up by keys (`tasks.question_similarity.keys`), never by reading all of them: a question's cost does not grow with
-what is remembered.
+An entry is looked up by keys (`tasks.question_similarity.keys`), never by reading all of them: a question's cost does
+not grow with what is remembered.
 """
 
 import json
@@ -9,8 +9,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from itertools import zip_longest
 
-from storage.answer_records import Fallback
-from storage.record import Record
+from storage.records import Fallback, Record
 from storage.sqlite import Row, SideDatabase
 
 _SELECT = """

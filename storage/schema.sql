@@ -1,5 +1,5 @@
 -- One generation. Rows are replaced in bulk and read in column order, so there are no keys and no indexes:
--- the rooms delete before they insert, and checking keys would cost more than writing the rows.
+-- the writers delete before they insert, and checking keys would cost more than writing the rows.
 -- Offsets count code points in the document's text, end exclusive.
 
 CREATE TABLE meta (key VARCHAR NOT NULL, value VARCHAR NOT NULL);  -- JSON text; `schema_version` is one of the keys

@@ -1,4 +1,4 @@
-"""What may a run spend on models, and what is it forecast to?"""
+"""What a run may spend on models, and what it is forecast to spend."""
 
 from typing import Literal
 

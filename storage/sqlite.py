@@ -1,4 +1,4 @@
-"""How do many processes and threads share one SQLite file safely?
+"""One SQLite file that many processes and threads share safely.
 
 Write-ahead logging lets readers go on beside the one writer; a writer waits for another instead of failing; every
 transaction is short and takes the write lock when it begins, so that it never fails half-way for want of it.

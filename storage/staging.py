@@ -1,34 +1,36 @@
-"""How does a run build the next generation aside and publish it in one step?"""
+"""Builds the next generation aside and publishes it in one step."""
 
 import logging
 import shutil
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
-from storage.chroma import FetchVectors, Window, build
-from storage.chroma_server import ChromaServer
 from storage.communities import CommunityWriter
 from storage.database import Database
-from storage.descriptions import DescriptionWriter
-from storage.documents import DocumentWriter
-from storage.edits import EditWriter
-from storage.errors import StorageError
+from storage.documents import DocumentWriter, PostingWriter
+from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError
 from storage.extractions import ExtractionWriter
-from storage.graph import GraphWriter
-from storage.layout import DATABASE, LEASE, Layout, Manifest, Pointer, empty, sync, sync_tree, write_manifest
-from storage.locks import WriterLock
-from storage.meta import MetaWriter
-from storage.postings import PostingWriter
-from storage.recovery import mark_published, mark_retired
-from storage.resolutions import ResolutionWriter
-from storage.retention import remove_old
+from storage.graph import EditWriter, GraphWriter
+from storage.layout import (
+    DATABASE,
+    LEASE,
+    Layout,
+    Manifest,
+    Pointer,
+    WriterLock,
+    empty,
+    sync,
+    sync_tree,
+    write_manifest,
+)
+from storage.meta import DescriptionWriter, MetaWriter, ResolutionWriter
+from storage.recovery import mark_published, mark_retired, remove_old
 from storage.survey import survey
-from storage.vectors import VectorReader, VectorWriter
+from storage.vectors import StoredVectors, VectorStore, VectorWriter, Window
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +44,11 @@ class Staging:
     Leaving without `publish` discards it.
     """
 
-    def __init__(self, layout: Layout, lock: WriterLock, keep: int, server: ChromaServer | None = None) -> None:
+    def __init__(self, layout: Layout, lock: WriterLock, keep: int, store: VectorStore) -> None:
         self._layout = layout
         self._lock = lock
         self._keep = keep
-        self._server = server
+        self._store = store
         self._published = False
         self._indexed: list[Window] = []
         pointer = layout.pointer()
@@ -62,8 +64,7 @@ class Staging:
         self.postings = PostingWriter(self._db)
         self.graph = GraphWriter(self._db)
         self.communities = CommunityWriter(self._db)
-        self.vectors = VectorWriter(self._db)
-        self._before = self.vectors.windows()
+        self.vectors = VectorWriter(self._db, self.number)
         self.meta = MetaWriter(self._db)
         self.edits = EditWriter(self._db)
         self.resolutions = ResolutionWriter(self._db)
@@ -82,26 +83,21 @@ class Staging:
         return self._db.transaction()
 
     def build_index(self, afresh: bool = False) -> None:
-        """Makes Chroma's folder of the windows as they are now; `publish` does it where windows have changed since.
+        """Has the vector store index the windows as they are now; `publish` does it where they have changed since.
 
-        With a server it is a collection there; one that cannot be made is a warning: searches then go to the database.
+        One that cannot be made, but for a fault of the disk, is a warning: searches then go to the database.
         """
         windows = self.vectors.windows()
         if self._indexed == windows and not afresh:
             return
-        if self._server is not None:
-            try:
-                build_index(partial(self._server.build, self.number), self.vectors)
-            except StorageError as error:
-                logger.warning("Vectors will be searched in the database, slower: %s", error)
-            self._indexed = windows
-            return
-        base, outdated = None if afresh else self._base_folder(), self._layout.index_folder(self._folder)
-        folder = self._layout.next_index_folder(self._folder)
-        built_on = self._layout.index_folder(base) if base else None
-        build_index(partial(build, folder, built_on, self._before), self.vectors)
-        if outdated is not None:
-            shutil.rmtree(outdated)
+        if windows:
+            with _reading(None if afresh else self._base_folder(), self.base_number) as base:
+                try:
+                    self._store.build(self.vectors, base)
+                except (NotPermitted, DiskFull, DiskFailed):
+                    raise
+                except StorageError as error:
+                    logger.warning("Vectors will be searched in the database, slower: %s", error)
         self._indexed = windows
 
     def publish(self, retire: Collection[int] = (), afresh: bool = False) -> int:
@@ -131,9 +127,8 @@ class Staging:
         try:
             mark_published(self._layout, self.number, switches)
             remove_old(self._layout, self._keep)
-            if self._server is not None:
-                found = survey(self._layout)
-                self._server.keep_only([*found.published, *found.aside])
+            found = survey(self._layout)
+            self._store.keep_only([*found.published, *found.aside])
         except (OSError, StorageError) as error:
             # The run did succeed; the next one, or `Workspace.clean`, tries again.
             logger.warning("What follows a publication could not all be done: %s", error)
@@ -167,14 +162,14 @@ class Staging:
         return None if self.base_number is None else self._layout.folder(self.base_number)
 
 
-def build_index(make: Callable[[Sequence[Window], FetchVectors], None], vectors: VectorReader) -> int:
-    """Has Chroma's copy of all windows made; returns how many it holds (none: it is not made)."""
-    windows = vectors.windows()
-    model = vectors.model()
-    if model is None:
-        return 0
-    make(windows, lambda hashes: vectors.get(model, hashes))
-    return len(windows)
+@contextmanager
+def _reading(folder: Path | None, number: int | None) -> Iterator[StoredVectors | None]:
+    """The vectors of the generation in a folder, for the time of the block."""
+    if folder is None or number is None:
+        yield None
+        return
+    with closing(Database.open(folder / DATABASE)) as database:
+        yield StoredVectors(database, number)
 
 
 def _start(target: Path, base: Path | None) -> Database:

@@ -1,36 +1,104 @@
-"""Which chunks lie nearest to a vector?
+"""Stores the vectors of chunks in the database, and finds the chunks nearest to a vector through a vector store.
 
-The database is the truth: vectors by model and text hash, and the windows of each chunk. Chroma serves searches from a
-copy of it; where that copy is missing or damaged, the database answers, slower but exactly.
+The database is the truth: vectors by model and text hash, and the windows of each chunk. A `VectorStore` serves
+searches from an index of them (`storage.vector_stores` chooses which); where its index is missing or damaged, the
+database answers, slower but exactly.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from storage.chroma import REBUILD, Hit, Vector, VectorIndex, Window
 from storage.database import Column, Database, selection
 from storage.errors import NotPermitted, StorageError
+from storage.records import Record
 
+Vector = NDArray[np.float32]
 ChunkScore = tuple[str, float]
 
-_DECIMALS = 5  # beyond these, Chroma and the database differ
+REBUILD = "`trellis clean --vectors` builds it anew from the database; nothing else is lost."
+EXACT_UP_TO = 5_000  # windows: the database compares as many in 10 ms, of 384 numbers each; Chroma opens in longer
+
+_DECIMALS = 5  # beyond these, an index and the database differ
 _LONGEST_FILTER = 1_000  # documents; Chroma's own database refuses some tens of thousands
 _WIDENING = 4
+LEAST_RECALL = 0.9
+_PROBES = 10
+_NEIGHBOURS = 10
 
 logger = logging.getLogger(__name__)
 
 
-class VectorReader:
-    """Vectors, windows and search. `open_index` opens what serves the windows, if there is anything."""
+class Window(Record):
+    """A stretch of a chunk short enough for the embedding model; `text_hash` names its vector."""
 
-    def __init__(self, database: Database, open_index: Callable[[], VectorIndex] | None = None) -> None:
+    id: str
+    chunk: str
+    document: str
+    text_hash: str
+
+
+class Hit(Record):
+    """A window that a search found."""
+
+    window: str
+    chunk: str
+    cosine: float
+
+
+class VectorIndex(Protocol):
+    """The open index of one generation; it is used by many threads at once."""
+
+    def search(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
+        """The `count` windows (of these documents; None: of all) of the greatest cosine, highest first.
+
+        It may be approximate. Raises StorageError where the index cannot be used.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class VectorStore(Protocol):
+    """Serves the vectors of a workspace's generations; nothing happens before it is used."""
+
+    def prepare(self) -> None:
+        """Before a run begins: StorageError where an index could not be built, so that no work is lost."""
+        ...
+
+    def build(self, stored: "StoredVectors", base: "StoredVectors | None") -> None:
+        """Makes the index of a generation hold exactly its windows (at least one), wholly or not at all.
+
+        `base` is an earlier generation, whose index may be copied and changed. An index that was there is replaced;
+        readers that have it open go on with it. StorageError where that fails.
+        """
+        ...
+
+    def open(self, stored: "StoredVectors") -> VectorIndex:
+        """The index of a generation; StorageError with a remedy where it is missing or damaged."""
+        ...
+
+    def keep_only(self, numbers: Collection[int]) -> None:
+        """Removes the indexes of all other generations that lie outside their folders."""
+        ...
+
+
+class StoredVectors:
+    """The vectors and windows of one generation in its database, which every index is built from."""
+
+    def __init__(self, database: Database, number: int) -> None:
         self._db = database
-        self._open_index = open_index
-        self._index: VectorIndex | None = None
-        self._opening = threading.Lock()
+        self.number = number
+
+    @property
+    def folder(self) -> Path:
+        """The generation's folder; an index may lie in it, and is removed with it."""
+        return self._db.path.parent
 
     def model(self) -> str | None:
         """The model of the windows' vectors, or None where nothing is embedded."""
@@ -57,37 +125,69 @@ class VectorReader:
         sql = f"SELECT id, chunk, document, text_hash FROM windows WHERE {where} ORDER BY id"
         return self._db.records(Window, sql, parameters)
 
+    def count(self, documents: Collection[str] | None = None) -> int:
+        """How many windows there are (of these documents; None: of all)."""
+        where, parameters = selection("document", documents)
+        return self._db.number(f"SELECT count(*) FROM windows WHERE {where}", parameters)
+
+    def sample(self, count: int) -> list[Window]:
+        """Some windows, always the same: hashes have no order of their own."""
+        sql = f"SELECT id, chunk, document, text_hash FROM windows ORDER BY text_hash, id LIMIT {int(count)}"
+        return self._db.records(Window, sql)
+
+    def vectors_of(self, windows: Sequence[Window]) -> NDArray[np.float32]:
+        """The vectors of these windows, one row for each; their lengths are as the embedding model gave them."""
+        vectors = self.get(self.model() or "", {w.text_hash for w in windows})
+        return np.stack([vectors[w.text_hash] for w in windows])
+
+    def nearest(self, vector: Vector, count: int, documents: Collection[str] | None = None) -> list[Hit]:
+        """The `count` windows of the greatest cosine, by comparing all; highest first, equal ones by id."""
+        where, parameters = selection("w.document", documents)
+        sql = f"""
+            SELECT w.id AS "window", w.chunk AS chunk, round(v.cosine, {_DECIMALS})::DOUBLE AS cosine
+            FROM (SELECT model, text_hash, list_cosine_similarity(vector, ?::FLOAT[]) AS cosine FROM vectors
+                  WHERE model = (SELECT model FROM windows LIMIT 1)) AS v
+            JOIN windows AS w ON v.model = w.model AND v.text_hash = w.text_hash
+            WHERE {where} ORDER BY cosine DESC, w.id LIMIT {int(count)}
+        """
+        return self._db.records(Hit, sql, [vector.astype(float).tolist(), *parameters])
+
+
+class VectorReader(StoredVectors):
+    """Adds search through the vector store."""
+
+    def __init__(self, database: Database, number: int, store: VectorStore) -> None:
+        super().__init__(database, number)
+        self._store: VectorStore | None = store
+        self._index: VectorIndex | None = None
+        self._examined = False
+        self._opening = threading.Lock()
+
     def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
         """The k chunks (of these documents; None: of all) with the greatest cosine, that of their best window.
 
-        Highest first, equal ones by id; fewer than k where there are fewer. Approximate, as HNSW is.
+        Highest first, equal ones by id; fewer than k where there are fewer. Through the vector store's index, which may
+        be approximate; few windows, and those of few documents, are all compared.
         """
         total = self._reachable(vector, k, documents)
-        if total == 0:
-            return []
-        if documents is None or len(documents) <= _LONGEST_FILTER:
-            index = self._served()
-            if index is not None:
-                try:
-                    return self._search_index(index, vector, k, documents, total)
-                except StorageError as error:
-                    self._set_aside(error)
+        few = documents is not None and (total <= EXACT_UP_TO or len(documents) > _LONGEST_FILTER)
+        index = None if total == 0 or few else self._opened()
+        if index is not None:
+            try:
+                found = _best_chunks(index, vector, k, documents, total)
+                if found is not None:
+                    return found
+                self._examine(index)
+            except StorageError as error:
+                logger.warning("Vectors are searched in the database instead, slower: %s", error)
+                self.close()
+                self._store = None
         return self.exact_search(vector, k, documents)
 
     def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
         """The same as `search`, exactly, from the database alone."""
-        if self._reachable(vector, k, documents) == 0:
-            return []
-        where, parameters = selection("w.document", documents)
-        rows = self._db.rows(
-            f"""
-            SELECT w.chunk, round(max(list_cosine_similarity(v.vector, ?::FLOAT[])), {_DECIMALS}) AS cosine
-            FROM windows AS w JOIN vectors AS v ON v.model = w.model AND v.text_hash = w.text_hash
-            WHERE {where} GROUP BY w.chunk ORDER BY cosine DESC, w.chunk LIMIT {int(k)}
-            """,
-            [vector.astype(float).tolist(), *parameters],
-        )
-        return [(str(chunk), round(float(str(cosine)), _DECIMALS)) for chunk, cosine in rows]
+        total = self._reachable(vector, k, documents)
+        return (_best_chunks(ExactIndex(self), vector, k, documents, total) if total else None) or []
 
     def close(self) -> None:
         with self._opening:
@@ -96,9 +196,8 @@ class VectorReader:
                 self._index = None
 
     def _reachable(self, vector: Vector, k: int, documents: Collection[str] | None) -> int:
-        where, parameters = selection("document", documents)
-        total = self._db.number(f"SELECT count(*) FROM windows WHERE {where}", parameters)
-        if total == 0 or k <= 0:
+        total = self.count(documents) if k > 0 else 0
+        if total == 0:
             return 0
         size = self._db.number(
             "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
@@ -110,44 +209,30 @@ class VectorReader:
             )
         return total
 
-    def _search_index(
-        self, index: VectorIndex, vector: Vector, k: int, documents: Collection[str] | None, total: int
-    ) -> list[ChunkScore]:
-        count = min(2 * k, total)
-        while True:
-            hits = index.query(vector, count, documents)
-            if len(hits) < count:
-                problem = f"the vector index found {len(hits)} of {count} windows"
-                raise StorageError(index.place, problem, REBUILD)
-            best = _best_by_chunk(hits)
-            # Equals of the last one may lie beyond what was asked for: the order among equals is by id.
-            complete = len(best) >= k and best[k - 1][1] > round(hits[-1].cosine, _DECIMALS)
-            if complete or count == total:
-                return best[:k]
-            count = min(count * _WIDENING, total)
-
-    def _served(self) -> VectorIndex | None:
+    def _opened(self) -> VectorIndex | None:
         with self._opening:
-            if self._index is None and self._open_index is not None:
+            if self._index is None and self._store is not None:
                 try:
-                    self._index = self._open_index()
+                    self._index = self._store.open(self)
                 except NotPermitted as error:
                     # On a disk that is meant to be read-only this is no fault.
-                    self._open_index = None
+                    self._store = None
                     logger.info("Vectors are searched in the database: %s", error.message)
                 except StorageError as error:
-                    self._open_index = None
+                    self._store = None
                     logger.warning("Vectors are searched in the database instead, slower: %s", error)
             return self._index
 
-    def _set_aside(self, error: StorageError) -> None:
-        logger.warning("Vectors are searched in the database instead, slower: %s", error)
-        self.close()
-        self._open_index = None
+    def _examine(self, index: VectorIndex) -> None:
+        """An approximate index may miss some of the windows that it is asked for, and one that lost its graph misses
+        most of them: once, its recall tells which it is."""
+        if not self._examined:
+            check_recall(index, self)
+            self._examined = True
 
 
-class VectorWriter(VectorReader):
-    """Adds writing. Every call is one transaction, or part of the one that is open. Searches are exact."""
+class VectorWriter(StoredVectors):
+    """Adds writing. Every call is one transaction, or part of the one that is open."""
 
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
@@ -165,7 +250,8 @@ class VectorWriter(VectorReader):
         for place, vector in enumerate(vectors.values()):
             rows[place] = np.ascontiguousarray(vector, dtype=np.float32)
         with self._db.transaction():
-            self._delete(model, vectors)
+            where, parameters = selection("text_hash", vectors)
+            self._db.execute(f"DELETE FROM vectors WHERE model = ? AND {where}", [model, *parameters])
             columns: dict[str, Column] = {"model": [model] * len(vectors), "text_hash": list(vectors), "vector": rows}
             self._db.insert("vectors", columns)
 
@@ -199,13 +285,57 @@ class VectorWriter(VectorReader):
         kept, parameters = selection("text_hash", keep)
         self._db.execute(f"DELETE FROM vectors AS v WHERE NOT {used} AND NOT ({kept})", parameters)
 
-    def _delete(self, model: str, hashes: Collection[str]) -> None:
-        where, parameters = selection("text_hash", hashes)
-        self._db.execute(f"DELETE FROM vectors WHERE model = ? AND {where}", [model, *parameters])
+
+class ExactIndex:
+    """Compares a vector with all that are stored, in the database."""
+
+    def __init__(self, stored: StoredVectors) -> None:
+        self._stored = stored
+
+    def search(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
+        return self._stored.nearest(vector, count, documents)
+
+    def close(self) -> None:
+        """The database is not its own."""
 
 
-def _best_by_chunk(hits: Sequence[Hit]) -> list[ChunkScore]:
-    best: dict[str, float] = {}
-    for hit in hits:
-        best[hit.chunk] = max(best.get(hit.chunk, -1.0), round(hit.cosine, _DECIMALS))
-    return sorted(best.items(), key=lambda item: (-item[1], item[0]))
+def measured_recall(index: VectorIndex, stored: StoredVectors) -> float:
+    """recall@10 of an index for ten of the stored vectors, against the exact neighbours.
+
+    Whatever is as near as the tenth counts, for the order of equals is free.
+    """
+    found = wanted = 0
+    for vector in stored.vectors_of(stored.sample(_PROBES)):
+        exact = stored.nearest(vector, _NEIGHBOURS)
+        least = exact[-1].cosine - 10**-_DECIMALS
+        hits = index.search(vector, len(exact), None)
+        found += len({hit.window for hit in hits if round(hit.cosine, _DECIMALS) >= least})
+        wanted += len(exact)
+    return found / wanted
+
+
+def check_recall(index: VectorIndex, stored: StoredVectors, remedy: str = REBUILD) -> None:
+    """Raises StorageError unless an index finds at least nine in ten of the nearest windows."""
+    recall = measured_recall(index, stored)
+    if recall < LEAST_RECALL:
+        raise StorageError(stored.folder, f"the vector index found {recall:.0%} of the nearest windows", remedy)
+
+
+def _best_chunks(
+    index: VectorIndex, vector: Vector, k: int, documents: Collection[str] | None, total: int
+) -> list[ChunkScore] | None:
+    """The k chunks of the best windows; None where the index finds fewer windows than there are."""
+    count = min(2 * k, total)
+    while True:
+        hits = index.search(vector, count, documents)
+        if len(hits) < count:
+            return None
+        best: dict[str, float] = {}
+        for hit in hits:
+            best[hit.chunk] = max(best.get(hit.chunk, -1.0), round(hit.cosine, _DECIMALS))
+        ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+        # Equals of the last one may lie beyond what was asked for: the order among equals is by id.
+        complete = len(ranked) >= k and ranked[k - 1][1] > round(hits[-1].cosine, _DECIMALS)
+        if complete or count == total:
+            return ranked[:k]
+        count = min(count * _WIDENING, total)

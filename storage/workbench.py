@@ -11,7 +11,7 @@ from typing import Literal
 
 import duckdb
 
-from storage.record import Record
+from storage.records import Record
 
 Comparison = Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
 Aggregate = Literal["sum", "average", "count", "max", "min"]

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from prompts.engine.embedder import Embedder, Floats, text_hash
-from storage.chroma import Window
 from storage.records import Chunk, Record
+from storage.vectors import Window
 from tasks.step import PATIENT, step
 
 

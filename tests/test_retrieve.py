@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from storage.documents import Postings
 from storage.graph import EntityChunkPairs
-from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Occurrence, Relation, content_id
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import K1, B, Lexicon, chunk_terms

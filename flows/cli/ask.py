@@ -18,7 +18,7 @@ from flows.session import Session
 from flows.usage import in_short
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError, UsageError
-from storage.filter_syntax import parse
+from storage.filters import parse
 from storage.records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 from tasks.retrieve.pages import FolderRetriever, Retriever
 

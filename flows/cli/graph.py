@@ -9,10 +9,10 @@ from typing import Literal
 from flows.cli.screen import Screen, runtime_of
 from flows.operations.edit import EditReport, change, merge, named, split, undo
 from flows.runtime import Runtime
-from storage.edits import Edit, Subject
 from storage.errors import UsageError
+from storage.generations import Generation
+from storage.graph import Edit, Subject
 from storage.records import Chunk, Claim, ClaimStatus, Document, Entity, Occurrence, Record, Relation, Scalar
-from storage.rooms import Generation
 
 
 class KnownAs(Record):

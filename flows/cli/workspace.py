@@ -16,14 +16,18 @@ from flows.usage import in_short
 from prompts.engine.roles import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
-from storage.generations import GenerationInfo, Problem
+from storage.generations import (
+    Generation,
+    GenerationInfo,
+    GenerationSize,
+    WorkspaceProblem,
+    WorkspaceSizes,
+    measure_sizes,
+)
 from storage.layout import size_of
 from storage.meta import UsageRow
 from storage.records import Record
-from storage.rooms import Generation
-from storage.runs import RunRow
-from storage.side import SidePart
-from storage.sizes import GenerationSize, Sizes, measure
+from storage.side import RunRow, SidePart
 
 LAST_RUNS = 5
 SHOWN_DOCUMENTS = 20
@@ -50,7 +54,7 @@ class Status(Record):
     counts: dict[str, int]
     size_bytes: int
     workspace_bytes: int
-    sizes: Sizes | None
+    sizes: WorkspaceSizes | None
     caches: tuple[SidePart, ...]
     sources: tuple[SourceView, ...]
     documents: tuple[str, ...]
@@ -59,7 +63,7 @@ class Status(Record):
     embedding: str
     usage: tuple[UsageRow, ...]
     runs: tuple[RunRow, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[WorkspaceProblem, ...] = ()
 
 
 def status(options: Namespace, screen: Screen) -> int:
@@ -122,11 +126,11 @@ def _status(runtime: Runtime) -> Status:
                 usage = tuple(generation.meta.usage())
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
-                problems.append(Problem(message=error.message, remedy=error.remedy))
+                problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
     return Status(
         workspace=str(workspace.root.absolute()), generation=current, created=info.created if info else None,
         counts=info.counts if info else {}, size_bytes=info.size_bytes if info else 0,
-        workspace_bytes=size_of(workspace.root), sizes=measure(workspace) if workspace.root.is_dir() else None,
+        workspace_bytes=size_of(workspace.root), sizes=measure_sizes(workspace) if workspace.root.is_dir() else None,
         caches=_caches_elsewhere(runtime), sources=sources, documents=documents,
         settings=_in_force(runtime.settings), models={role: runtime.models.name(role) for role in ROLES},
         embedding=runtime.embedder.name, usage=usage, problems=tuple(problems),
@@ -216,7 +220,7 @@ def size_in_words(number: int) -> str:
     return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
 
 
-def show_sizes(found: Sizes, caches: Sequence[SidePart], screen: Screen) -> None:
+def show_sizes(found: WorkspaceSizes, caches: Sequence[SidePart], screen: Screen) -> None:
     """What each part of a workspace takes (`caches`: of a cache folder), what bounds it, what a clean-up frees."""
     screen.line("On disk", style="bold")
     rows = [(f"generation {one.number}", _generation_size(one)) for one in found.generations]

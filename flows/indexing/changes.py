@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from flows.runtime import Runtime, usage_of
 from storage.errors import NoGeneration
+from storage.generations import Generation
 from storage.records import (
     Chunk,
     ClaimMention,
@@ -17,7 +18,6 @@ from storage.records import (
     Mention,
     RelationMention,
 )
-from storage.rooms import Generation
 from storage.staging import Staging
 from tasks.chunk import chunk
 from tasks.load.sources import Loaded

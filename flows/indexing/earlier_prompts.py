@@ -15,10 +15,9 @@ from flows.runtime import NO_AUTHOR, Runtime
 from prompts.resolve import PAIRS_IN_ONE_CALL
 from prompts.tailoring.values import Tailoring
 from storage.errors import NoGeneration
+from storage.generations import Generation
 from storage.meta import MetaReader
-from storage.record import content_id
-from storage.records import KeptPrompts
-from storage.rooms import Generation
+from storage.records import KeptPrompts, content_id
 from storage.staging import Staging
 from tasks.summarize import RELATIONS_IN_ONE_CALL
 

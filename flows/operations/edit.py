@@ -13,8 +13,8 @@ from rapidfuzz import process
 from flows.index import derive
 from flows.runtime import Runtime
 from prompts.language.words import fold_name
-from storage.edits import Edit, Subject
 from storage.errors import UsageError
+from storage.graph import Edit, Subject
 from storage.records import Alias, Entity, Record
 from storage.staging import Staging
 from tasks.resolve.keys import name_key

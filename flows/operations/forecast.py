@@ -21,9 +21,8 @@ from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.engine.meter import Meter
 from prompts.forecast import answer, extraction_tokens
 from storage.errors import NoGeneration
-from storage.generations import Workspace
+from storage.generations import Workspace, rehearsal
 from storage.records import DocumentCounts, Skipped
-from storage.rehearsal import rehearsal
 from storage.spending import Forecast, StepForecast
 from tasks.chunk import chunk
 from tasks.embed import plan_windows

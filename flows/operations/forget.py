@@ -15,8 +15,8 @@ from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedder import text_hash
 from prompts.language.segment import sentences
 from storage.errors import StorageError, UnknownDocument, UsageError
+from storage.generations import Generation
 from storage.records import Chunk, Record, Usage
-from storage.rooms import Generation
 from storage.staging import Staging
 from tasks.embed import embedded_text
 from tasks.forget import Traces

@@ -16,7 +16,7 @@ from prompts.engine.redact import redacted
 from prompts.engine.roles import Role
 from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
 from storage.records import IndexReport
-from storage.runs import RunRow
+from storage.side import RunRow
 from tasks.forecast import Written
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from flows.indexing.earlier_prompts import author_of
 from flows.indexing.extraction import Work, extract_all
 from flows.runners.runner import open_runner
 from flows.runtime import Runtime, usage_of
+from storage.generations import OpenGeneration
 from storage.records import DeadLetter, Record, Usage
-from storage.rooms import Rooms
 from storage.staging import Staging
 from tasks.extract import extraction_inputs
 
@@ -45,7 +45,7 @@ class RetryReport(Record):
     usage: Usage
 
 
-def letters_of(generation: Rooms) -> tuple[Letter, ...]:
+def letters_of(generation: OpenGeneration) -> tuple[Letter, ...]:
     """All dead letters of a generation, by step and item."""
     found = generation.extractions.dead_letters()
     passages = generation.documents.chunks(ids={one.item for one in found if one.step == "extract"})

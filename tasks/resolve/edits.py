@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from storage.edits import Edit, Subject
+from storage.graph import Edit, Subject
 from tasks.resolve.keys import Place, Resolved, name_key
 
 

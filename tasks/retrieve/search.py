@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from prompts.language.words import content_terms, fold_name, is_han, terms
+from storage.documents import Postings
 from storage.graph import EntityChunkPairs
-from storage.postings import Postings
 from storage.records import Alias, Chunk, Entity, Passage
 from tasks.retrieve.lexical import Lexicon
 from tasks.retrieve.link import Link, Names, Writing

@@ -15,7 +15,10 @@ from tests.server.client import Server
 QUESTION = "Who designed Orla Bridge?"
 
 
-def test_a_restored_workspace_answers_and_goes_on(copied: Command, fresh: Command, tmp_path: Path) -> None:
+def test_a_restored_workspace_answers_and_goes_on(
+    copied: Command, fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_VECTOR_STORE", "chroma")
     before = copied("ask", QUESTION, "--json").json
     file = tmp_path / "kept.tar.gz"
     made = copied("archive", str(file), "--json").json

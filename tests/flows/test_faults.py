@@ -137,8 +137,10 @@ def test_a_damaged_side_store_is_told_with_what_is_lost(
 
 @pytest.mark.parametrize("damage", [garble, truncate, lambda path: flip(path, 40_960), lambda path: flip(path, -1)])
 def test_a_damaged_vector_index_is_searched_around(
-    opened: Command, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+    opened: Command, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
 ) -> None:
+    monkeypatch.setenv("TRELLIS_VECTOR_STORE", "chroma")
+    assert opened("clean", "--vectors").code == 0
     whole = opened("retrieve", QUESTION, "--json").json["passages"]
     damage(next(opened.workspace.glob("generations/*/chroma-1/chroma.sqlite3")))
     ended = opened("retrieve", QUESTION, "--json")

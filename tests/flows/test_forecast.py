@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storage.generations import Workspace
-from storage.runs import RunRow
+from storage.side import RunRow
 from tests.flows.conftest import Command, write_rows
 from tests.flows.test_letters import row
 from tests.server.client import Server

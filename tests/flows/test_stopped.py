@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 
 from flows.index import index
-from storage.locks import WriterLock
+from storage.layout import WriterLock
 from storage.records import IndexReport
 from tests.flows.recorder import logs, run_of
 from tests.server.client import Server

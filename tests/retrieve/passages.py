@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from storage.documents import Postings
 from storage.graph import EntityChunkPairs
-from storage.postings import Postings
 from storage.records import Chunk, Entity
 from tasks.retrieve.lexical import chunk_terms
 from tasks.retrieve.search import SearchIndex

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.chroma import Window
 from storage.generations import Workspace
 from storage.records import (
     Alias,
@@ -26,6 +25,8 @@ from storage.records import (
     Triple,
 )
 from storage.staging import Staging
+from storage.vector_stores import open_vector_store
+from storage.vectors import Window
 
 MODEL = "tiny"
 SIZE = 8
@@ -115,8 +116,13 @@ def same_ranking(one: list[tuple[str, float]], other: list[tuple[str, float]]) -
     return [c for c, _ in one] == [c for c, _ in other] and bool(np.allclose(scores[:, 0], scores[:, 1], atol=2e-5))
 
 
-def publish(root: Path, texts: dict[str, str], keep: int = 5) -> int:
-    with Workspace(root, keep).write() as staging:
+def served_by(name: str, root: Path, keep: int = 5, url: str | None = None) -> Workspace:
+    """A workspace with the vector store of this name."""
+    return Workspace(root, keep, open_vector_store(name, root, url))
+
+
+def publish(root: Path, texts: dict[str, str], keep: int = 5, store: str = "auto") -> int:
+    with served_by(store, root, keep).write() as staging:
         for name, text in texts.items():
             put(staging, name, text)
         return staging.publish()

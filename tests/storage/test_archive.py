@@ -22,7 +22,7 @@ from storage.generations import Workspace
 from storage.memory import MemoryEntry
 from tests.copying import copy_of
 from tests.faults import flip, full, truncate
-from tests.storage.samples import publish, put, vector
+from tests.storage.samples import publish, put, served_by, vector
 
 Entries = dict[str, bytes]
 REMEMBERED = MemoryEntry(source="a", title="Who?", content="Zoë", evidence=("chk_a_0",), generation=2)
@@ -81,7 +81,7 @@ def test_a_workspace_comes_back_equal(root: Path, archive: Path, tmp_path: Path)
 def test_vectors_are_served_by_a_new_index(root: Path, archive: Path, tmp_path: Path) -> None:
     read_archive(archive, tmp_path / "ws")
     assert not list((tmp_path / "ws").rglob("chroma*"))
-    workspace = Workspace(tmp_path / "ws")
+    workspace = served_by("chroma", tmp_path / "ws")
     workspace.rebuild_vectors()
     assert list((tmp_path / "ws" / "generations" / "000002").glob("chroma-*/chroma.sqlite3"))
     with workspace.read() as new, Workspace(root).read() as old:

@@ -16,7 +16,7 @@ import pytest
 from storage.errors import SettingsError, StorageError
 from storage.generations import Workspace
 from tests.storage.conftest import Start
-from tests.storage.samples import put, same_ranking, vector
+from tests.storage.samples import put, same_ranking, served_by, vector
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +77,10 @@ def server(process: Running) -> Running:
     return process
 
 
+def served(root: Path, url: str) -> Workspace:
+    return served_by("auto", root, 2, url)
+
+
 def publish(workspace: Workspace, **documents: str) -> int:
     with workspace.write() as staging:
         for document, text in documents.items():
@@ -97,7 +101,7 @@ def mine(server: Running, workspace: Workspace) -> set[str]:
 def test_each_generation_has_a_collection_and_takes_it_along(
     server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    workspace = Workspace(tmp_path / "ws", 2, server.url)
+    workspace = served(tmp_path / "ws", server.url)
     for number in (1, 2, 3):
         assert publish(workspace, **{f"d{number}": f"text {number} " * 30}) == number
     assert mine(server, workspace) == names(workspace, 2, 3)
@@ -109,14 +113,14 @@ def test_each_generation_has_a_collection_and_takes_it_along(
             assert same_ranking(found, generation.vectors.exact_search(vector("q"), 5, ["d1", "d2"]))
             assert len(found) == 5
     # Another workspace on the same server is left alone.
-    publish(Workspace(tmp_path / "other", 1, server.url), a="a")
+    publish(served(tmp_path / "other", server.url), a="a")
     publish(workspace, d4="four")
     assert len(mine(server, Workspace(tmp_path / "other"))) == 1
     assert caplog.messages == []
 
 
 def test_readers_in_two_processes_while_a_third_publishes(server: Running, tmp_path: Path, start: Start) -> None:
-    workspace = Workspace(tmp_path, 2, server.url)
+    workspace = served(tmp_path, server.url)
     publish(workspace, base="1 one " * 40)
     readers = [start("read_on", tmp_path, server.url) for _ in range(2)]
     for reader in readers:
@@ -138,7 +142,7 @@ def test_readers_in_two_processes_while_a_third_publishes(server: Running, tmp_p
 def test_without_its_server_the_database_answers_and_says_so_once(
     server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    workspace = Workspace(tmp_path, 2, server.url)
+    workspace = served(tmp_path, server.url)
     publish(workspace, a="alpha " * 60)
     with workspace.read() as generation:
         expected = generation.vectors.search(vector("q"), 3)
@@ -158,7 +162,7 @@ def test_without_its_server_the_database_answers_and_says_so_once(
 def test_a_server_that_dies_in_a_run_costs_the_run_nothing(
     server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    workspace = Workspace(tmp_path, 2, server.url)
+    workspace = served(tmp_path, server.url)
     with workspace.write() as staging:
         put(staging, "a", "alpha " * 60)
         server.stop()
@@ -176,7 +180,7 @@ def test_a_server_that_dies_in_a_run_costs_the_run_nothing(
 
 
 def test_what_a_dead_run_left_is_removed_by_the_next(server: Running, tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path, 2, server.url)
+    workspace = served(tmp_path, server.url)
     publish(workspace, a="alpha " * 20)
     with workspace.write() as staging:
         put(staging, "b", "never published " * 20)
@@ -199,11 +203,11 @@ def test_another_server_at_the_address_is_not_taken_for_chroma(tmp_path: Path) -
     with HTTPServer(("127.0.0.1", 0), Other) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
         with pytest.raises(StorageError, match="another kind of server answers"):
-            Workspace(tmp_path, chroma_url=f"http://127.0.0.1:{other.server_port}").write()
+            served(tmp_path, f"http://127.0.0.1:{other.server_port}").write()
         other.shutdown()
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", "http://localhost:8000/api/v2"])
 def test_an_address_that_is_none_is_refused_at_once(url: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="http://localhost:8000"):
-        Workspace(tmp_path, chroma_url=url)
+        served(tmp_path, url)

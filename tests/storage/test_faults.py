@@ -11,17 +11,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from storage.chroma import ChromaIndex
+from storage.chroma import SEAL, open_folder
 from storage.database import Database
 from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
 from storage.faults import fault_in_words, fault_of
-from storage.generations import Workspace
 from storage.memory import MemoryEntry
-from storage.seal import SEAL
 from storage.side import SideStore
 from storage.sqlite import SideDatabase
 from tests.faults import flip, full, read_only, truncate
-from tests.storage.samples import publish, vector
+from tests.storage.samples import publish, served_by, vector
 
 # --- what is told apart ----------------------------------------------------------------------------------------------
 
@@ -136,7 +134,7 @@ def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.Log
 
 @pytest.fixture
 def chroma(tmp_path: Path) -> Path:
-    publish(tmp_path / "ws", {name: f"{name} " * 60 for name in "abc"})
+    publish(tmp_path / "ws", {name: f"{name} " * 60 for name in "abc"}, store="chroma")
     return tmp_path / "ws" / "generations" / "000001" / "chroma-1"
 
 
@@ -147,7 +145,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_opening_an_index_leaves_it_as_it_was(chroma: Path) -> None:
     before = contents(chroma)
     for _ in range(2):
-        with Workspace(chroma.parents[2]).read() as generation:
+        with served_by("chroma", chroma.parents[2]).read() as generation:
             assert len(generation.vectors.search(vector("q"), 3)) == 3
         assert contents(chroma) == before
 
@@ -156,27 +154,28 @@ def test_opening_an_index_leaves_it_as_it_was(chroma: Path) -> None:
 def test_a_changed_bit_is_noticed_before_chroma_opens_the_file(chroma: Path, at: int) -> None:
     flip(chroma / "chroma.sqlite3", at)
     with pytest.raises(Damaged, match="trellis clean --vectors"):
-        ChromaIndex(chroma)
+        open_folder(chroma)
 
 
 def test_an_index_without_a_seal_is_checked_by_sqlite(chroma: Path) -> None:
     (chroma / SEAL).unlink()
-    with ChromaIndex(chroma) as index:
-        assert len(index.windows()) == 18
+    with open_folder(chroma) as index:
+        index.check_count(18)
     flip(chroma / "chroma.sqlite3", 40_960)
     with pytest.raises(Damaged, match="malformed"):
-        ChromaIndex(chroma)
+        open_folder(chroma)
 
 
 @pytest.mark.parametrize("name", ["data_level0.bin", "header.bin", "length.bin", "index_metadata.pickle"])
 def test_a_damaged_graph_is_noticed_before_chroma_opens_it(tmp_path: Path, name: str) -> None:
     """Chroma ends its process over some of them."""
-    publish(tmp_path / "ws", {"a": " ".join(str(n) for n in range(6_000))})  # from 1,000 windows on it writes its graph
+    texts = {"a": " ".join(str(n) for n in range(6_000))}  # from 1,000 windows on it writes its graph
+    publish(tmp_path / "ws", texts, store="chroma")
     graph = next((tmp_path / "ws").rglob(name))
     for damage in (lambda path: flip(path, path.stat().st_size // 3), truncate, Path.unlink):
         damage(graph)
         with pytest.raises(Damaged, match=name):
-            ChromaIndex(graph.parents[1])
+            open_folder(graph.parents[1])
 
 
 def test_an_index_that_may_not_be_written_is_no_damage(chroma: Path) -> None:
@@ -184,4 +183,4 @@ def test_an_index_that_may_not_be_written_is_no_damage(chroma: Path) -> None:
         Path(folder).chmod(0o755)  # pytest's own folders are for one user alone
         copy = Path(shutil.copytree(chroma, Path(folder, "chroma-1")))
         with read_only(copy), pytest.raises(NotPermitted, match="for writing only"):
-            ChromaIndex(copy)
+            open_folder(copy)

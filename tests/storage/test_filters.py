@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from storage.errors import FilterError, NothingMatches
-from storage.filter_syntax import Both, Compare, Either, Field, Not, parse
-from storage.generations import Workspace
+from storage.filters import Both, Compare, Either, FilterField, Not, parse
+from storage.generations import Generation, Workspace
 from storage.records import Document, Part, Scalar
-from storage.rooms import Generation
 
 ROWS: dict[str, tuple[str, str, dict[str, Scalar]]] = {
     "a": ("Orla Bridge", "en", {"year": 1931, "draft": False, "my key": "x", "metadata.city": "Velin"}),
@@ -92,8 +91,8 @@ def test_what_a_filter_finds(generation: Generation, expression: str, found: str
 
 def test_the_tree_of_a_filter() -> None:
     tree = parse("a = 1 and not (b < 'x' or c <> true)")
-    less, other = Compare(Field("b", 15), "<", "x"), Not(Compare(Field("c", 26), "=", True))
-    assert tree == Both((Compare(Field("a", 0), "=", 1.0), Not(Either((less, other)))))
+    less, other = Compare(FilterField("b", 15), "<", "x"), Not(Compare(FilterField("c", 26), "=", True))
+    assert tree == Both((Compare(FilterField("a", 0), "=", 1.0), Not(Either((less, other)))))
 
 
 @pytest.mark.parametrize(

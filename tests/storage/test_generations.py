@@ -162,13 +162,16 @@ def test_a_killed_run_leaves_nothing_behind(root: Path, start: Start, moment: st
 @pytest.mark.slow
 def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: Start) -> None:
     texts = {name: f"1 {name * 200}" for name in "abc"}
-    publish(root, texts)
+    publish(root, texts, store="chroma")
     readers = [start("read_on", root) for _ in range(2)]
     for reader in readers:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
     for number in range(2, 7):
-        assert publish(root, {name: f"{number} {name * (200 + number)}" for name in "abc"}, keep=1) == number
+        assert (
+            publish(root, {name: f"{number} {name * (200 + number)}" for name in "abc"}, keep=1, store="chroma")
+            == number
+        )
     (root / "stop").touch()
     for reader in readers:
         outcome, _ = reader.communicate(timeout=180)

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from storage.errors import NoGeneration, NotPermitted, StorageError, UnknownGeneration
-from storage.generations import Workspace
-from storage.rehearsal import rehearsal
+from storage.generations import Workspace, rehearsal
 from tests.copying import copy_of
 from tests.storage.conftest import Start
-from tests.storage.samples import put, vector
+from tests.storage.samples import put, served_by, vector
 
 Change = Callable[[Path], object]
 LONG = "zebra crossing "
@@ -35,7 +34,7 @@ def root(three: Path, tmp_path: Path) -> Path:
 
 
 def publish(root: Path, texts: dict[str, str], keep: int = 5, embed: bool = False) -> int:
-    with Workspace(root, keep).write() as staging:
+    with served_by("chroma", root, keep).write() as staging:
         for name, text in texts.items():
             put(staging, name, text, embed)
         return staging.publish()
@@ -230,7 +229,7 @@ def test_what_can_be_made_again_is_no_reason_to_go_back(root: Path, change: Chan
     publish(root, {"c": f"{LONG}c " * 40}, embed=True)
     change(folder(root, 4))
     assert publish(root, {"d": "delta"}) == 5
-    with Workspace(root).read() as generation:
+    with served_by("chroma", root).read() as generation:
         assert generation.documents.ids() == list("abcd")
         found = generation.vectors.search(vector("q"), 3)
         assert [chunk for chunk, _ in found] == [c for c, _ in generation.vectors.exact_search(vector("q"), 3)]

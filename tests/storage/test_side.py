@@ -11,8 +11,7 @@ import pytest
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.generations import Workspace
 from storage.memory import MemoryEntry
-from storage.runs import RunRow
-from storage.side import SideLimits, SideStore
+from storage.side import RunRow, SideLimits, SideStore
 from tests.storage.conftest import Start
 from tests.storage.samples import vector
 

@@ -3,11 +3,10 @@
 import shutil
 from pathlib import Path
 
-from storage.generations import Workspace
+from storage.generations import Workspace, measure_sizes
 from storage.layout import size_of
 from storage.memory import MemoryEntry
 from storage.side import SideLimits, SideStore
-from storage.sizes import measure
 from tests.storage.samples import MODEL, publish, put, vector
 
 
@@ -23,7 +22,7 @@ def test_each_part_is_measured_and_bounded(tmp_path: Path) -> None:
     workspace.side.memory.put(entry("t"))
     workspace.side.model_answers.put("key", "answer")
     workspace.side.embeddings.put_many(MODEL, {"h": vector("h")})
-    found = measure(workspace)
+    found = measure_sizes(workspace)
     assert [(one.number, one.current, one.goes) for one in found.generations] == [
         (1, False, True), (2, False, False), (3, True, False),
     ]  # fmt: skip
@@ -38,7 +37,7 @@ def test_each_part_is_measured_and_bounded(tmp_path: Path) -> None:
 
 
 def test_measuring_nothing_makes_nothing(tmp_path: Path) -> None:
-    found = measure(Workspace(tmp_path / "ws"))
+    found = measure_sizes(Workspace(tmp_path / "ws"))
     assert (found.generations, found.side, found.total_bytes) == ((), (), 0)
     assert not (tmp_path / "ws").exists()
 
@@ -50,7 +49,7 @@ def test_a_clean_up_frees_what_was_promised_but_not_what_is_read(tmp_path: Path)
     (root / "staging" / "left").write_bytes(b"x" * 5_000)
     workspace = Workspace(root)
     with workspace.read(1):
-        found = measure(workspace, keep=1)
+        found = measure_sizes(workspace, keep=1)
         assert [(one.read, one.goes) for one in found.generations] == [(True, False), (False, True), (False, False)]
         assert found.leftover_bytes == 5_000
         before = size_of(root)
@@ -89,11 +88,11 @@ def test_what_a_run_left_goes_and_an_unpublished_generation_is_set_aside(tmp_pat
     workspace = Workspace(root)
     with workspace.write() as staging:
         put(staging, "b", "beta")
-        assert measure(workspace).leftover_bytes > 10_000
-    assert measure(workspace).leftover_bytes == 0
+        assert measure_sizes(workspace).leftover_bytes > 10_000
+    assert measure_sizes(workspace).leftover_bytes == 0
     shutil.copytree(root / "generations" / "000001", root / "generations" / "000002")  # killed before it was pointed at
-    found = measure(workspace)
+    found = measure_sizes(workspace)
     assert ([one.number for one in found.generations], found.set_aside_bytes > 10_000) == ([1], True)
     assert workspace.clean() == []
-    assert (measure(workspace).leftover_bytes, measure(workspace).set_aside_bytes > 10_000) == (0, True)
+    assert (measure_sizes(workspace).leftover_bytes, measure_sizes(workspace).set_aside_bytes > 10_000) == (0, True)
     assert [folder.name for folder in (root / "set-aside").iterdir()] == ["000002"]

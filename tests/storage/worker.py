@@ -11,7 +11,7 @@ import numpy as np
 from storage.generations import Workspace
 from storage.memory import MemoryEntry
 from storage.side import SideStore
-from tests.storage.samples import MODEL, put, same_ranking, vector
+from tests.storage.samples import MODEL, put, same_ranking, served_by, vector
 
 
 def die_writing(root: Path, moment: str) -> None:
@@ -48,7 +48,7 @@ class Telling(logging.Handler):
 
 def read_on(root: Path, chroma_url: str) -> None:
     """Reads until told to stop; every generation must be whole: each document says which generation it belongs to."""
-    workspace = Workspace(root, chroma_url=chroma_url or None)
+    workspace = served_by("auto" if chroma_url else "chroma", root, url=chroma_url or None)
     logging.getLogger("storage").addHandler(Telling())
     seen: set[int] = set()
     reads = 0

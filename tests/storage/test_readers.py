@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.database import Database
+from storage.documents import from_stored, to_stored
 from storage.errors import StorageError, UnknownDocument, WorkspaceFormatError
 from storage.export import export
 from storage.generations import Workspace
 from storage.graph import GraphRows
 from storage.meta import UsageRow
-from storage.parts import from_stored, to_stored
 from storage.records import DeadLetter, Document, Entity, Occurrence, Part, Relation, Triple
 from storage.staging import Staging
 from tests.storage.samples import (
