@@ -3,14 +3,14 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from flows.asking import AskOptions, answer_question
-from flows.question import MODES
+from flows.question import MODES, turns
 from flows.recording import begin, done, failed, flow, flow_run
 from flows.sessions import SESSIONS
 from flows.settings import load_settings
@@ -97,19 +97,20 @@ def _filters(where: str | None) -> tuple[str, ...]:
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
     question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
-    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
-    as_of: int | None = None, retriever: Retriever | None = None, effort: Effort | None = None, response: str = "",
+    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str | Mapping[str, object]] = (),
+    where: str | None = None, as_of: int | None = None, retriever: Retriever | None = None,
+    effort: Effort | None = None, response: str = "",
 ) -> Answer:  # fmt: skip
     """Answer one question from the current generation of a workspace (None: the one that the settings name).
 
     `documents` restricts the evidence to those ids, `where` to the documents that meet a filter; `history` holds the
-    earlier turns, oldest first; `as_of` asks an older generation; `retriever` brings pages from outside the index;
-    `effort` says how much is given to models, `response` in words what form the answer shall have. The workspace stays
-    open between questions. Raises NoGeneration, UnknownGeneration, UnknownDocument, FilterError, NothingMatches,
-    SettingsError; EngineError where a model fails."""
+    earlier turns, oldest first, as texts or as `{"role", "content"}` of a chat; `as_of` asks an older generation;
+    `retriever` brings pages from outside the index; `effort` says how much is given to models, `response` in words what
+    form the answer shall have. The workspace stays open between questions. Raises NoGeneration, UnknownGeneration,
+    UnknownDocument, FilterError, NothingMatches, SettingsError, UsageError; EngineError where a model fails."""
     options = AskOptions(
         mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
-        where=_filters(where), retriever=retriever, history=tuple(history), effort=effort, response=response,
+        where=_filters(where), retriever=retriever, history=turns(history), effort=effort, response=response,
     )  # fmt: skip
     async with SESSIONS.use(workspace, as_of) as session:
         return await answer_question(question, options, session)
@@ -117,8 +118,9 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
 
 def ask(  # noqa: PLR0913 -- as above
     question: str, *, workspace: str | Path | None = None, mode: Mode = "auto", structure: StructureType | None = None,
-    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
-    as_of: int | None = None, retriever: Retriever | None = None, effort: Effort | None = None, response: str = "",
+    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str | Mapping[str, object]] = (),
+    where: str | None = None, as_of: int | None = None, retriever: Retriever | None = None,
+    effort: Effort | None = None, response: str = "",
 ) -> Answer:  # fmt: skip
     """The same as `aask`, waiting for the answer. Works from any thread, also where an event loop is running."""
     answering = aask(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 
 from flows.asking import AskOptions
 from flows.cli.screen import Screen, error_of
+from flows.question import turns
 from flows.session import Session
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError, UsageError
@@ -32,7 +33,7 @@ class Asked(BaseModel):
     question: StrictStr = Field(pattern=r"\S")
     documents: tuple[StrictStr, ...] | None = None
     where: StrictStr | None = None
-    history: tuple[StrictStr, ...] = ()
+    history: tuple[StrictStr | dict[str, object], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ async def _answered(row: Row, options: AskOptions, answering: Answering, session
         return {"id": row.id, "error": error_of(row.problem or UsageError("The row is empty."))}
     asked = row.asked
     where = (*options.where, asked.where) if asked.where else options.where
-    wanted = replace(options, documents=asked.documents, where=where, history=asked.history)
     try:
+        wanted = replace(options, documents=asked.documents, where=where, history=turns(asked.history))
         result = await answering(asked.question, wanted, session)
     except (TrellisError, EngineError) as error:
         return {"id": row.id, "error": error_of(error)}
