@@ -201,7 +201,7 @@ class Usage(StepUsage):
 
 
 class Answer(Record):
-    """What a question gets; see the README for each field."""
+    """What a question gets; docs/answers.md tells what each field holds."""
 
     question: str
     answer: str
