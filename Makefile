@@ -82,7 +82,8 @@ $(DOCS_READY): $(READY)
 
 docs: $(DOCS_READY) ## build the documents as a site in site/ (offline; a dead link is an error)
 	@$(BIN)/python docs/reference.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "read it: site/index.html, or with its search: $(BIN)/python -m http.server -d site"
 
 clean: ## remove .venv, builds and caches (never a workspace)
 	@rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.asking import AskOptions, answer_question
-from flows.question import MODES, turns
+from flows.question import MODES
 from flows.recording import begin, done, failed, flow, flow_run
 from flows.sessions import SESSIONS
 from flows.settings import load_settings
@@ -24,6 +24,7 @@ from prompts.engine.redact import redact
 from storage.errors import TrellisError
 from storage.records import Answer, Effort, Mode, StructureType
 from tasks.retrieve.pages import FolderRetriever, Retriever
+from tasks.rewrite import turns
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from prompts.language.concepts import concept_terms, members
 from prompts.language.question import ask
 from prompts.reading.relevance import Relevance
 from prompts.reading.sure import is_plain
-from storage.errors import NothingMatches, SettingsError, UsageError
+from storage.errors import NothingMatches, SettingsError
 from storage.records import Chunk, Document, Effort, Mode, Passage, StructureType
 from tasks.answer import AnswerOptions
 from tasks.evidence import Pool, pool_of
@@ -89,28 +89,6 @@ class AskOptions:
     def forced(self) -> StructureType | None:
         """The structure that the caller asks for, by name or by mode."""
         return self.structure or MODES[self.mode]
-
-
-def turns(history: Sequence[str | Mapping[str, object]]) -> tuple[str, ...]:
-    """The words of a conversation's earlier turns, each given as its text or as `{"role", "content"}` of a chat.
-
-    Raises UsageError for anything else, also for other roles than user and assistant: they are no turns.
-    """
-    if isinstance(history, str):
-        raise UsageError("The history is one text.", "Give it as a list of turns, oldest first.")
-    return tuple(map(_words, history))
-
-
-def _words(turn: str | Mapping[str, object]) -> str:
-    if isinstance(turn, str):
-        return turn
-    words = turn.get("content") if isinstance(turn, Mapping) and turn.get("role") in {"user", "assistant"} else None
-    if isinstance(words, str):
-        return words
-    raise UsageError(
-        f"A turn of the history is {str(turn)[:80]}.",
-        'Give a turn as its text, or as {"role": "user" or "assistant", "content": its text}.',
-    )
 
 
 def restricted(options: AskOptions, session: Session) -> AskOptions:

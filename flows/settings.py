@@ -1,4 +1,4 @@
-"""All settings: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default; docs/settings.md lists them."""
+"""The settings: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else."""
 
 import difflib
 import os

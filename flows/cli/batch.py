@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 
 from flows.asking import AskOptions
 from flows.cli.screen import Screen, error_of
-from flows.question import turns
 from flows.session import Session
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError, UsageError
 from storage.records import Answer, Retrieval
+from tasks.rewrite import turns
 
 AHEAD = 16
 
