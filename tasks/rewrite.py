@@ -17,7 +17,7 @@ def turns(history: Sequence[str | Mapping[str, object]]) -> tuple[str, ...]:
     return tuple(map(_words, history))
 
 
-def _words(turn: str | Mapping[str, object]) -> str:
+def _words(turn: object) -> str:
     if isinstance(turn, str):
         return turn
     words = turn.get("content") if isinstance(turn, Mapping) and turn.get("role") in {"user", "assistant"} else None

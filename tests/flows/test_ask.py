@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,8 +52,10 @@ def test_documents_restrict_the_evidence(indexed: Path) -> None:
 def test_a_conversation_is_texts_or_messages(indexed: Path, form: str) -> None:
     texts = [QUESTION, "Tomas Reyd."]
     messages = [{"role": role, "content": text} for role, text in zip(("user", "assistant"), texts, strict=True)]
-    history = {"texts": texts, "messages": messages, "both": [texts[0], messages[1]]}[form]
-    assert ask("How long is it?", workspace=indexed, history=history).trace.rewritten == "How long is Orla Bridge?"
+    forms: dict[str, Sequence[str | Mapping[str, object]]] = {
+        "texts": texts, "messages": messages, "both": [texts[0], messages[1]],
+    }  # fmt: skip
+    assert ask("How long is it?", workspace=indexed, history=forms[form]).trace.rewritten == "How long is Orla Bridge?"
 
 
 @pytest.mark.parametrize(
