@@ -13,6 +13,7 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13 python3.1
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.ready-docs
 TEST_BUDGET := 900
 # Tests run in so many processes; each file in one of them.
 TEST_PROCESSES ?= 2
@@ -21,7 +22,7 @@ DATA ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: help setup demo check test bench clean data moved
+.PHONY: help setup demo check test bench docs clean data moved
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -75,6 +76,15 @@ data:
 		exit 2; \
 	fi
 
+$(DOCS_READY): $(READY)
+	@echo "installing what builds the documents into $(VENV)"
+	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[docs]' && touch $@
+
+docs: $(DOCS_READY) ## build the documents as a site in site/ (offline; a dead link is an error)
+	@$(BIN)/python docs/reference.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "read it: site/index.html, or with its search: $(BIN)/python -m http.server -d site"
+
 clean: ## remove .venv, builds and caches (never a workspace)
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

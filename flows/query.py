@@ -8,7 +8,7 @@ Python `ask` and `aask` answer; `query` is the same as a Prefect flow (`flows/or
 
 import functools
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -28,7 +28,7 @@ from storage.records import Answer, Effort, Mode, Retrieval, StructureType
 from tasks.answer import Answered, answer
 from tasks.choose import SEARCH
 from tasks.retrieve.pages import Retriever
-from tasks.rewrite import rewrite
+from tasks.rewrite import rewrite, turns
 
 if TYPE_CHECKING:
     from flows.orchestration.recorded_flows import query
@@ -98,19 +98,20 @@ async def _answered(question: QuestionContext, result: ModeResult) -> Answered:
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
     question: str, *, workspace: str | Path | None = None, mode: Mode = AUTO, structure: StructureType | None = None,
-    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str] = (), where: str | None = None,
-    as_of: int | None = None, retriever: Retriever | None = None, effort: Effort | None = None, response: str = "",
+    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str | Mapping[str, object]] = (),
+    where: str | None = None, as_of: int | None = None, retriever: Retriever | None = None,
+    effort: Effort | None = None, response: str = "",
 ) -> Answer:  # fmt: skip
     """Answer one question from the current generation of a workspace (None: the one that the settings name).
 
     `documents` restricts the evidence to those ids, `where` to the documents that meet a filter; `history` holds the
-    earlier turns, oldest first; `as_of` asks an older generation; `retriever` brings pages from outside the index;
-    `effort` says how much is given to models, `response` in words what form the answer shall have. The workspace stays
-    open between questions. Raises NoGeneration, UnknownGeneration, UnknownDocument, FilterError, NothingMatches,
-    SettingsError; EngineError where a model fails."""
+    earlier turns, oldest first, as texts or as `{"role", "content"}` of a chat; `as_of` asks an older generation;
+    `retriever` brings pages from outside the index; `effort` says how much is given to models, `response` in words what
+    form the answer shall have. The workspace stays open between questions. Raises NoGeneration, UnknownGeneration,
+    UnknownDocument, FilterError, NothingMatches, SettingsError, UsageError; EngineError where a model fails."""
     options = AskOptions(
         mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
-        where=() if where is None else (where,), retriever=retriever, history=tuple(history), effort=effort,
+        where=() if where is None else (where,), retriever=retriever, history=turns(history), effort=effort,
         response=response,
     )  # fmt: skip
     async with SESSIONS.use(workspace, as_of) as session:

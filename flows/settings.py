@@ -54,75 +54,152 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    workspace: Path = Path(".trellis")
-    lm: str = OFFLINE
-    lm_base_url: str | None = None
-    lm_api_key: SecretStr | None = None
-    roles: dict[Role, RoleSettings] = Field(default_factory=dict)
-    embedding: str = "bundled"
-    embedding_base_url: str | None = None
-    embedding_api_key: SecretStr | None = None
-    # Whether names of entities get vectors, so that a question finds them by meaning too: about a millisecond each.
-    entity_vectors: bool = False
-    chunk_tokens: int = Field(default=600, ge=20)
-    chunk_overlap: int = Field(default=DEFAULT_OVERLAP, ge=0)
-    # How much the models do: `high` spares no call and reads larger contexts, `low` the least (docs/decisions.md).
-    effort: Effort = "medium"
-    # A folder of a user's own instructions, each in a file `STEP.md`; and what they say, by step.
-    prompts: Path | None = None
-    instructions: dict[str, str] = Field(default_factory=dict)
-    gleanings: int = Field(default=0, ge=0, le=10)
-    # Whether a model is asked for them, for a third more tokens; the offline reader finds them in any case.
-    claims: bool = False
-    concurrency: int = Field(default=16, ge=1)
-    rpm: int | None = Field(default=None, ge=1)
-    tpm: int | None = Field(default=None, ge=1)
-    max_attempts: int = Field(default=6, ge=1)
-    timeout: float = Field(default=120.0, gt=0)
-    max_tokens: int = Field(default=4096, ge=16)
-    cache_dir: Path | None = None
-    keep_generations: int = Field(default=5, ge=1)
-    # Of the passages, entities or reports of a run; where more fail, nothing is published.
-    failure_limit: float = Field(default=0.1, ge=0, le=1)
-    tau: float = Field(default=0.8, ge=0, le=1)
-    # Sources that must be known: the title is a question that was answered from all that it needs (docs/memory.md).
-    theta: int = Field(default=1, ge=1)
-    # `published`: as in the paper, by closeness alone (tau .6 and theta 3 unless given), one entry a title.
-    memory: Literal["on", "published", "off"] = "on"
-    # Whether a question's steps may get an answer that a model has given to the same prompt before.
-    answer_cache: bool = True
-    # The name of a cross-encoder of sentence-transformers that judges support; empty: by words and figures.
-    grounding: str = ""
-    # Whether sentences of an answer that nothing supports are withheld, instead of being flagged.
-    strict: bool = False
-    # The most tokens of a prompt's input, each with a default by effort (prompts/engine/effort.py).
-    answer_tokens: int | None = Field(default=None, ge=200)
-    part_tokens: int | None = Field(default=None, ge=200)
-    filter_tokens: int | None = Field(default=None, ge=200)
-    structure_tokens: int | None = Field(default=None, ge=200)
-    structures_tokens: int | None = Field(default=None, ge=200)
-    map_tokens: int | None = Field(default=None, ge=200)
-    points_tokens: int | None = Field(default=None, ge=200)
-    rate_tokens: int | None = Field(default=None, ge=200)
-    # Tokens that the models can read at once, where that is known: limits grow and shrink with it.
-    context_window: int | None = Field(default=None, ge=2000)
-    community_size: int = Field(default=12, ge=2)
-    # What one report, and one description, is written from at most, in tokens; None: by effort.
-    report_tokens: int | None = Field(default=None, ge=200)
-    summary_tokens: int | None = Field(default=None, ge=200)
-    # Shares of the graph, and of a community, that may change before communities, or its report, are made anew.
-    community_drift: float = Field(default=0.1, ge=0, le=1)
-    report_drift: float = Field(default=0.1, ge=0, le=1)
-    # docs/scaling.md
-    limits: Literal["process", "machine"] = "machine"
-    runner: Literal["local", "processes", "dask", "ray"] = "local"
-    runner_address: str | None = None
-    runner_workers: int | None = Field(default=None, ge=1)
-    vector_store: str = "auto"
-    chroma_url: str | None = None
-    # A folder whose files every question reads beside the index (docs/versions.md).
-    pages: Path | None = None
-    tailoring: Tailoring = UNTAILORED
+    workspace: Path = Field(default=Path(".trellis"), description="The folder of state.")
+    lm: str = Field(
+        default=OFFLINE, description="The model of all roles, as DSPy names it: `openai/gpt-4o-mini`, `ollama/qwen3`."
+    )
+    lm_base_url: str | None = Field(
+        default=None, description="The address of an own server, up to `/v1` (vLLM, Ollama, llama.cpp)."
+    )
+    lm_api_key: SecretStr | None = Field(
+        default=None, description="Its key; without it that of the provider's own variable, as `OPENAI_API_KEY`."
+    )
+    roles: dict[Role, RoleSettings] = Field(
+        default_factory=dict, description="For one role another model, address or key; `offline` takes the role out."
+    )
+    embedding: str = Field(
+        default="bundled",
+        description="`bundled` (all-MiniLM-L6-v2 from an installed package), `none`, `sentence-transformers/NAME`, "
+        "or an API's model: `openai/NAME`, `mistral/NAME`, `ollama/NAME`, any name with an address.",
+    )
+    embedding_base_url: str | None = Field(default=None, description="The address of an own embedding server.")
+    embedding_api_key: SecretStr | None = Field(
+        default=None, description="Its key; the models' key serves where both are one server."
+    )
+    entity_vectors: bool = Field(
+        default=False,
+        description="Whether names of entities get vectors, so that a question finds them by meaning too: about a "
+        "millisecond each.",
+    )
+    chunk_tokens: int = Field(default=600, ge=20, description="The most tokens of a passage.")
+    chunk_overlap: int = Field(
+        default=DEFAULT_OVERLAP, ge=0,
+        description="Tokens that neighbouring passages share: less than half of a passage (small passages: a sixth).",
+    )  # fmt: skip
+    effort: Effort = Field(
+        default="medium",
+        description="How much the models do: `low` retrieves and answers, `high` spares no call and reads larger "
+        "contexts ([decisions](decisions.md)). `--effort` for one question.",
+    )
+    prompts: Path | None = Field(
+        default=None,
+        description="A folder with your own instruction `STEP.md` for any step ([models](models.md#prompts)).",
+    )
+    instructions: dict[str, str] = Field(
+        default_factory=dict, description="The same in the settings file: the instruction of a step under its name."
+    )
+    gleanings: int = Field(
+        default=0, ge=0, le=10,
+        description="How often a model is asked again what it has missed in a passage; ends early when nothing is new.",
+    )  # fmt: skip
+    claims: bool = Field(
+        default=False,
+        description="Whether a model is asked for claims too, for a third more tokens; without a model there are none.",
+    )
+    concurrency: int = Field(default=16, ge=1, description="Calls in flight to one server.")
+    rpm: int | None = Field(default=None, ge=1, description="Requests to one server in any 60 seconds.")
+    tpm: int | None = Field(default=None, ge=1, description="Tokens to one server in any 60 seconds.")
+    max_attempts: int = Field(default=6, ge=1, description="Tries of one call before it is an error.")
+    timeout: float = Field(default=120.0, gt=0, description="Seconds for one try.")
+    max_tokens: int = Field(
+        default=4096, ge=16, description="Tokens that a model's answer may have; a cut one gets twice as many, once."
+    )
+    cache_dir: Path | None = Field(
+        default=None,
+        description="A folder for models' answers and vectors that several workspaces share, instead of the workspace.",
+    )
+    keep_generations: int = Field(default=5, ge=1, description="How many generations stay.")
+    failure_limit: float = Field(
+        default=0.1, ge=0, le=1,
+        description="The share of a run's passages, entities or reports that may fail; beyond it nothing is published.",
+    )  # fmt: skip
+    # The title is a question that was answered from all that it needs, so one source is enough.
+    tau: float = Field(
+        default=0.8, ge=0, le=1,
+        description="How like a remembered question must be, as the default embedder counts it ([memory](memory.md)).",
+    )  # fmt: skip
+    theta: int = Field(default=1, ge=1, description="How many documents memory must know of it.")
+    memory: Literal["on", "published", "off"] = Field(
+        default="on",
+        description="Whether answers are remembered; `published` is the paper's rule: closeness alone (τ .6 and θ 3 "
+        "unless given), one entry a title.",
+    )
+    answer_cache: bool = Field(
+        default=True,
+        description="Whether a question's steps may get an answer that a model has given to the same prompt before.",
+    )
+    grounding: str = Field(
+        default="",
+        description="The name of a cross-encoder of sentence-transformers that judges support; without it words and "
+        "figures do.",
+    )
+    strict: bool = Field(
+        default=False,
+        description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
+    )
+    answer_tokens: int | None = Field(default=None, ge=200, description="Evidence of an answer.")
+    part_tokens: int | None = Field(default=None, ge=200, description="Evidence of a sub-question's answer.")
+    filter_tokens: int | None = Field(default=None, ge=200, description="Passages in a call that judges them.")
+    structure_tokens: int | None = Field(default=None, ge=200, description="Text in a call that structures it.")
+    structures_tokens: int | None = Field(default=None, ge=200, description="Text of all such calls.")
+    map_tokens: int | None = Field(default=None, ge=200, description="Reports in a call of the map step.")
+    points_tokens: int | None = Field(default=None, ge=200, description="Points that the last step of it reads.")
+    rate_tokens: int | None = Field(default=None, ge=200, description="Openings of reports in a call that rates them.")
+    context_window: int | None = Field(
+        default=None, ge=2000,
+        description="Tokens that the models can read at once, where that is known: the limits grow and shrink with it.",
+    )  # fmt: skip
+    community_size: int = Field(default=12, ge=2, description="The most entities of a community of the last level.")
+    report_tokens: int | None = Field(
+        default=None, ge=200, description="The most that one report is written from (by effort: 3000, `high` 12000)."
+    )
+    summary_tokens: int | None = Field(
+        default=None,
+        ge=200,
+        description="The most that one description is written from (by effort: 3000, `high` 12000).",
+    )
+    community_drift: float = Field(
+        default=0.1, ge=0, le=1, description="The share of the graph that may change before communities are made anew."
+    )
+    report_drift: float = Field(
+        default=0.1, ge=0, le=1, description="The share of a community that may change before its report is made anew."
+    )
+    limits: Literal["process", "machine"] = Field(
+        default="machine",
+        description="Who shares `rpm` and `tpm`: all processes with one workspace or cache folder, or each by itself "
+        "([scaling](scaling.md#limits-a-minute)).",
+    )
+    runner: Literal["local", "processes", "dask", "ray"] = Field(
+        default="local", description="Where batches of an index run go ([scaling](scaling.md#runners))."
+    )
+    runner_address: str | None = Field(default=None, description="The Dask or Ray cluster to join.")
+    runner_workers: int | None = Field(default=None, ge=1, description="How many workers to start; one for each core.")
+    vector_store: str = Field(
+        default="auto",
+        description="What searches the vectors: `auto`, `exact`, `chroma`, `chroma-server` "
+        "([scaling](scaling.md#vector-stores)).",
+    )
+    chroma_url: str | None = Field(
+        default=None, description="A Chroma server for the vectors, instead of a folder in the workspace."
+    )
+    pages: Path | None = Field(
+        default=None,
+        description="A folder whose files every question reads beside the index ([versions](versions.md)).",
+    )
+    tailoring: Tailoring = Field(
+        default=UNTAILORED,
+        description="Persona, language, kinds of entities and examples ([models](models.md#fit-to-a-domain)).",
+    )
 
     @property
     def report_context(self) -> int:

@@ -3,18 +3,23 @@
 import ast
 import asyncio
 import re
+import runpy
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from benchmarks import tour
 from flows.session import open_session
+from flows.settings import Settings
+from prompts.engine.roles import ROLES
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [*DOCS, *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"))]
+PAGES = [*DOCS, *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]
+REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
 MECHANISMS = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
 MOST = {"S": 30, "G": 18, "L": 19, "P": 19, "E": 24}
 STATES = ("done", "partly", "open")
@@ -28,7 +33,7 @@ _ROW = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|$", re.M)
 _NAMED = re.compile(r"`((?:[\w.]+/)+[\w.]+\.py)(?:: ([\w.]+))?`")
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 _BLOCK = re.compile(r"^```text\n## (.+)\n((?:.+\n)+)```$", re.M)
-_MODULE = re.compile(r"\b(benchmarks\.[a-z_]+)\b(?!/)")
+_MODULE = re.compile(r"\b(benchmarks\.(?!md\b)[a-z_]+)\b(?!/)")
 _FIGURE = re.compile(r"(?<![\w.])\.\d+")
 
 
@@ -112,6 +117,45 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{page.name}: {path}"
         if anchor and target.suffix == ".md":
             assert anchor[1:] in anchors(target), f"{page.name}: {path}{anchor}"
+
+
+def test_every_page_has_its_place_in_the_site() -> None:
+    chapters = YAML(typ="safe").load(ROOT / "mkdocs.yml")["nav"]
+    entries = [entry for chapter in chapters for pages in chapter.values() for entry in pages]
+    placed = [entry if isinstance(entry, str) else next(iter(entry.values())) for entry in entries]
+    assert sorted(placed) == [page.name for page in DOCS]
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_a_page_of_the_site_links_to_pages_of_the_site(page: Path) -> None:
+    paths = {path for path, _ in _LINK.findall(page.read_text(encoding="utf-8"))}
+    assert [path for path in paths if "/" in path] == []
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    """`make docs` writes it anew."""
+    for name, text in REFERENCE["pages"]().items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, f"{name}: run `python docs/reference.py`"
+
+
+def test_every_setting_and_command_has_its_place_in_the_reference() -> None:
+    pages = REFERENCE["pages"]()
+    for name, field in Settings.model_fields.items():
+        assert field.description, f"{name}: say in flows/settings.py what it is for"
+        written = {"roles": "TRELLIS_LM_<ROLE>", "instructions": "[instructions]", "tailoring": "[tailoring]"}
+        assert f"`{written.get(name, f'TRELLIS_{name.upper()}')}`" in pages["settings.md"], name
+    assert [role for role in ROLES if f"`{role}`" not in pages["settings.md"]] == []
+    for name, (_, parser) in REFERENCE["subcommands"]().items():
+        section = pages["commands.md"].split(f"\n## {name}\n")[1].split("\n## ")[0]
+        options = set(re.findall(r"--[a-z-]+", parser.format_usage())) - {"--workspace", "--json"}
+        assert {option for option in options if f"`{option}" not in section} == set(), name
+
+
+def test_every_mode_is_told() -> None:
+    table = (ROOT / "docs" / "modes.md").read_text(encoding="utf-8").partition("## How")[0]
+    offered = re.search(r"^\| `--mode MODE` \| (.+) \|$", REFERENCE["pages"]()["commands.md"], re.M)
+    assert offered
+    assert [mode for mode in re.findall(r"\w+(?=,|$| \()", offered[1]) if f"`{mode}`" not in table] == []
 
 
 def test_the_page_on_answers_has_no_figure_of_its_own() -> None:

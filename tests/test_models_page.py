@@ -1,11 +1,8 @@
-"""Does docs/models.md say what the code does? Prices, settings, roles and providers are held together here."""
+"""Does docs/models.md say what the code does? Prices, roles and providers are held together here."""
 
 import re
 from pathlib import Path
 
-import pytest
-
-from flows.settings import Settings
 from prompts.engine.prices import LISTED, price_of
 from prompts.engine.providers import ModelChoice, check
 from prompts.engine.roles import ROLES
@@ -21,13 +18,6 @@ def test_the_cost_table_is_the_one_that_counts() -> None:
         price = price_of(model)
         assert price is not None, model
         assert (price.input, price.output) == (float(given), float(written)), model
-
-
-@pytest.mark.parametrize("name", ["concurrency", "rpm", "tpm", "max_attempts", "timeout", "max_tokens", "gleanings"])
-def test_a_setting_of_calls_has_its_row_and_default(name: str) -> None:
-    row = next(line for line in PAGE.splitlines() if line.startswith("| `TRELLIS_") and name.upper() in line)
-    default = Settings.model_fields[name].default
-    assert f"| {'no limit' if default is None else f'{default:g}'} |" in row
 
 
 def test_every_role_is_told() -> None:

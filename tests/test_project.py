@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 FOLDERS = {*PACKAGES, "tests", "benchmarks", "docs", "examples"}
-TARGETS = {"setup", "demo", "check", "test", "bench", "clean"}
+TARGETS = {"setup", "demo", "check", "test", "bench", "docs", "clean"}
 # Packages that may be missing, each imported in one place.
 EXTRAS = {
     "dask": "flows/runners/channels.py",

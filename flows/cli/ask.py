@@ -21,6 +21,7 @@ from storage.errors import TrellisError, UsageError
 from storage.filters import parse
 from storage.records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 from tasks.retrieve.pages import FolderRetriever, Retriever
+from tasks.rewrite import turns
 
 FALLBACKS = {
     "none": "supported by the sources above",
@@ -205,7 +206,7 @@ class Asked(BaseModel):
     question: StrictStr = Field(pattern=r"\S")
     documents: tuple[StrictStr, ...] | None = None
     where: StrictStr | None = None
-    history: tuple[StrictStr, ...] = ()
+    history: tuple[StrictStr | dict[str, object], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -288,8 +289,8 @@ async def _row_answered(row: Row, options: AskOptions, answering: Answering, ses
         return {"id": row.id, "error": error_of(row.problem or UsageError("The row is empty."))}
     asked = row.asked
     where = (*options.where, asked.where) if asked.where else options.where
-    wanted = replace(options, documents=asked.documents, where=where, history=asked.history)
     try:
+        wanted = replace(options, documents=asked.documents, where=where, history=turns(asked.history))
         result = await answering(asked.question, wanted, session)
     except (TrellisError, EngineError) as error:
         return {"id": row.id, "error": error_of(error)}

@@ -159,7 +159,7 @@ def _in_force(settings: Settings) -> dict[str, object]:
     text = settings.model_dump_json()
     hidden = json.loads(_CREDENTIALS.sub("**********@", text))
     if not isinstance(hidden, dict):
-        raise UsageError("The settings are no table.", "See the README for their names.")
+        raise UsageError("The settings are no table.", "docs/settings.md lists them.")
     return hidden
 
 

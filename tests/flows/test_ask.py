@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from flows.__main__ import main
 from flows.query import aask, ask
 from flows.session import SESSIONS, Sessions
-from storage.errors import NoGeneration
+from storage.errors import NoGeneration, UsageError
 from storage.generations import Workspace
 from tests.flows.conftest import ROWS, write_rows
 
@@ -45,6 +46,25 @@ def test_many_threads_may_ask_at_once(indexed: Path) -> None:
 def test_documents_restrict_the_evidence(indexed: Path) -> None:
     answer = ask("How long is Orla Bridge?", workspace=indexed, documents=["bridge"])
     assert {passage.document for passage in answer.passages} == {"bridge"}
+
+
+@pytest.mark.parametrize("form", ["texts", "messages", "both"])
+def test_a_conversation_is_texts_or_messages(indexed: Path, form: str) -> None:
+    texts = [QUESTION, "Tomas Reyd."]
+    messages = [{"role": role, "content": text} for role, text in zip(("user", "assistant"), texts, strict=True)]
+    forms: dict[str, Sequence[str | Mapping[str, object]]] = {
+        "texts": texts, "messages": messages, "both": [texts[0], messages[1]],
+    }  # fmt: skip
+    assert ask("How long is it?", workspace=indexed, history=forms[form]).trace.rewritten == "How long is Orla Bridge?"
+
+
+@pytest.mark.parametrize(
+    "history", ["Who?", [7], [{"content": "Who?"}], [{"role": "system", "content": "Be brief."}], [{"role": "user"}]]
+)
+def test_what_is_no_turn_is_refused_with_what_is_one(indexed: Path, history: Sequence[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        ask(QUESTION, workspace=indexed, history=history)
+    assert "turn" in caught.value.remedy
 
 
 def test_an_error_reaches_whoever_asked(tmp_path: Path) -> None:

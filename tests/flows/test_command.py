@@ -173,6 +173,16 @@ def test_a_batch_answers_in_order_and_restricts_documents(trellis: Command, verb
     assert {passage["document"] for passage in done.rows[1]["passages"]} == {"bridge"}
 
 
+def test_a_row_may_have_a_conversation_as_texts_or_messages(trellis: Command, tmp_path: Path) -> None:
+    before = "Who designed Orla Bridge?"
+    turns = (before, {"role": "user", "content": before}, {"role": "tool", "content": "x"})
+    rows = [{"id": number, "question": "How long is it?", "history": [one]} for number, one in enumerate(turns)]
+    done = trellis("ask", "--questions", str(write_rows(tmp_path / "q.jsonl", rows)))
+    assert done.code == 1
+    assert [row["trace"]["rewritten"] for row in done.rows[:2]] == ["How long is Orla Bridge?"] * 2
+    assert done.rows[2]["error"]["type"] == "UsageError"
+
+
 def test_bad_rows_are_told_and_the_others_answered(trellis: Command, tmp_path: Path) -> None:
     file = tmp_path / "q.jsonl"
     lines = ['{"id": "a"}', "not json", "[1]", "", '{"id": "e", "question": "  "}', '{"id": "d", "question": 7}']
