@@ -139,7 +139,9 @@ async def keep(question: "QuestionContext", result: "ModeResult", answered: Answ
         return
     used = [chunk for part in result.subquestions for chunk in part.evidence]
     used += [citation.chunk for citation in answered.citations]
-    chosen = worth_keeping(answered.fallback, result.passages, result.filtered.entailed, used)
+    # Excerpts are chosen by words: what they leave out may be what the answer rests on, so all that was read is kept.
+    support = "partial" if answered.answered_by == "excerpts" else answered.fallback
+    chosen = worth_keeping(support, result.passages, result.filtered.entailed, used)
     if not chosen:
         return
     title = question.session.question_features.asked(question.text)
