@@ -25,7 +25,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import Session
 from flows.settings import Settings
 from prompts.language.words import fold
-from storage.errors import SettingsError
+from storage.errors import UsageError
 from storage.records import Answer, Citation
 
 # A claim is another one where less than so much of its words stands in one before it; it is supported where its
@@ -131,7 +131,7 @@ async def ask(way: Way, asked: Asked, session: Session) -> Given:
     answer, problem = None, ""
     try:
         answer = await answer_question(asked.text, AskOptions(mode=way.mode, level=way.level), session)
-    except SettingsError as error:
+    except UsageError as error:
         raise NeedsModelError(str(error)) from error
     except Exception as error:  # noqa: BLE001 -- counted, and its words are shown
         problem = f"{type(error).__name__}: {error}"

@@ -23,7 +23,7 @@ from prompts.tailoring.values import (
     Tailoring,
     Unfit,
 )
-from storage.errors import SettingsError
+from storage.errors import SettingsError, UsageError
 
 PREFIX = "TRELLIS_"
 DEFAULT_CONFIG = "trellis.toml"
@@ -333,7 +333,7 @@ def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         raise _explain(error, f"{path}: ", Tailoring) from error
     except ValueError as error:
-        raise SettingsError(str(path), str(error), "valid TOML with the table [tailoring]") from error
+        raise UsageError(f"{path} is no valid TOML: {error}.", "Give it the table [tailoring] as TOML.") from error
 
 
 def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(str(path), str(error), "valid TOML") from error
+        raise UsageError(f"{path} is no valid TOML: {error}.", "Mend it there, or remove the line.") from error
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -411,4 +411,5 @@ def _explain(error: ValidationError, place: str = "", model: type[BaseModel] = S
         return SettingsError(place + name, "", "a value: it cannot be left out")
     if "roles" in name:
         return SettingsError(name, shown, f"one of the roles: {', '.join(ROLES)}")
-    return SettingsError(place + name, shown, first["msg"])
+    expected = first["msg"].removeprefix("Input should be ").partition(", unable")[0]
+    return SettingsError(place + name, shown, expected)

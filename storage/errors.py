@@ -16,6 +16,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 ├── BudgetReached         exit 3  tokens or money are used up; nothing was published
 ├── WorkspaceLocked       exit 4  another index run holds the workspace
 ├── FailureGate           exit 5  too many items failed to publish the rest
+├── NothingToIndex        exit 5  the sources hold nothing that can be read
 ├── ModelError            exit 1  a model did not give a usable answer
 ├── ArchiveError          exit 2  a file is no archive of a workspace, or a damaged one; or none can be made
 └── StorageError          exit 1  stored state cannot be used
@@ -191,6 +192,18 @@ class FailureGate(TrellisError):
         super().__init__(
             f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was published.",
             "Mend the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is kept.",
+        )
+
+
+class NothingToIndex(TrellisError):
+    exit_code = 5
+
+    def __init__(self, sources: Sequence[str], problems: Sequence[str]) -> None:
+        told = f": {'; '.join(problems[:3])}" if problems else ""
+        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+        super().__init__(
+            f"{', '.join(sources)} holds nothing that can be read{told}{more}. Nothing was published.",
+            "Name files or folders that hold documents; README lists the formats.",
         )
 
 

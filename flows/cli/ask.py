@@ -86,7 +86,7 @@ def show_answer(
     structure = answer.trace.structure or route.type
     screen.line()
     screen.line(
-        f"{answer.fallback}: {supported(answer)} · mode {answer.trace.mode} · structure {structure} "
+        f"{supported(answer)} · mode {answer.trace.mode} · structure {structure} "
         f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
         style="dim",
     )
@@ -149,7 +149,7 @@ def _show_passages(found: Retrieval, screen: Screen) -> None:
     if not found.passages:
         screen.line("No passage has anything in common with the question.", style="yellow")
     for rank, passage in enumerate(found.passages, 1):
-        screen.line(f"{rank}. {passage.title} ({passage.document})  {passage.score:.3f}", style="bold")
+        screen.line(f"{rank}. {passage.title} ({passage.document})", style="bold")
         screen.line(" ".join(passage.text.split()), indent=3)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from flows.runtime import Runtime, usage_of
-from storage.errors import NoGeneration
+from storage.errors import NoGeneration, NothingToIndex
 from storage.generations import Generation
 from storage.records import (
     Chunk,
@@ -73,11 +73,15 @@ class SourceChanges:
 
 
 def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> SourceChanges:
-    """Compare the sources with the current generation."""
+    """Compare the sources with the current generation; NothingToIndex where there is none and they hold nothing."""
     try:
         generation = runtime.workspace.read()
     except NoGeneration:
         plan = plan_sync(loaded, {}, 0, allow_removals)
+        if not plan.put:
+            skipped = [f"{one.path} ({one.reason})" for one in loaded.skipped]
+            failed = [f"{letter.item} ({letter.error})" for letter in loaded.dead_letters]
+            raise NothingToIndex(loaded.sources, [*skipped, *failed]) from None
         return SourceChanges(loaded, plan, full, None, "", {})
     with generation:
         known, forgotten = generation.documents.parts(), generation.documents.forgotten()

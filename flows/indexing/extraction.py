@@ -52,6 +52,9 @@ async def extract_chunks(
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(changes.outdated_letters, step="load")
     staging.extractions.put_dead_letters([*failed, *changes.loaded.dead_letters])
+    limit = runtime.settings.failure_limit
+    if failed and limit < 1 and not staging.extractions.inputs():
+        raise _gated("extract", failed, len(failed), limit)  # nothing at all was extracted: there is nothing to publish
     return documents
 
 
@@ -86,14 +89,17 @@ def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> N
 
     One alone never ends a run, unless the limit is 0.
     """
-    if len(failed) <= max(1 if limit else 0, limit * total):
-        return
+    if len(failed) > max(1 if limit else 0, limit * total):
+        raise _gated(step, failed, total, limit)
+
+
+def _gated(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> FailureGate:
     (reason, remedy), times = Counter((letter.error, letter.remedy) for letter in failed).most_common(1)[0]
     error = FailureGate(step, len(failed), total, limit)
     error.message += f" {times} of them: {reason}"
     error.remedy = remedy or error.remedy
     error.args = (error.message, error.remedy)
-    raise error
+    return error
 
 
 def replace_letters(

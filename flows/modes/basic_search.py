@@ -21,7 +21,7 @@ from prompts.hypothesize import Hypothesize
 from prompts.links import needs
 from prompts.partial import Offered, Partial
 from prompts.reading.gist import Gist
-from storage.errors import SettingsError
+from storage.errors import UsageError
 from storage.records import Mode, Passage
 from tasks.answer import AnswerContext
 from tasks.decompose import decompose
@@ -96,4 +96,7 @@ def _of_passages(question: QuestionContext, passages: Sequence[Passage]) -> Mode
 
 def _need_model(mode: Mode, offline: bool) -> None:
     if offline:
-        raise SettingsError("mode", mode, "another mode, or set TRELLIS_LM: a model has to write here")
+        raise UsageError(
+            f"Mode {mode} needs a model that writes, and none is set.",
+            "Set TRELLIS_LM, or use mode auto, which needs none.",
+        )

@@ -35,6 +35,7 @@ SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is mark
 SUPPORTED = 0.65  # the share of the question's weight that a supported answer holds in one piece
 OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
 SPOKEN, SPOKEN_AROUND = (0.4, 0.48), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
+ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
 POOL = 60  # the pieces that are compared for the second and third excerpt
 
 Support = Literal["none", "partial", "abstained"]
@@ -171,7 +172,7 @@ def spoken_of(asked: Asked, passages: Sequence[OfferedPassage], pieces: Sequence
     texts = [_whole_text(passage) for passage in passages]
     if asked.han != any(is_han(text) for text in texts):
         return True
-    in_piece = max(asked.weigh(piece.held | piece.above) for piece in pieces)
+    in_piece = max(asked.weigh(piece.held) + ABOVE * asked.weigh(piece.above) for piece in pieces)
     in_passage = max(asked.weigh(wanted & _terms_of(text)) for text in texts)
     return in_piece >= SPOKEN[asked.han] or in_passage >= SPOKEN_AROUND[asked.han]
 

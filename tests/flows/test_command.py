@@ -340,6 +340,33 @@ def test_the_demo_shows_answers_with_their_sources(
     assert said.count("\n[1] ") == 10
     assert "mode chosen: about the whole collection" in said
     assert "mode traverse" in said
-    assert "abstained: the documents do not speak of this" in said
+    assert "the documents do not speak of this" in said
     assert "Try next" in said
     assert [path.name for path in tmp_path.iterdir()] == [".trellis-demo"]
+
+
+# --- nothing to index ------------------------------------------------------------------------------------------------
+
+
+def test_what_holds_nothing_readable_is_not_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scans" / "broken.pdf").write_text("no PDF")
+    command = Command(tmp_path / "ws", capsys)
+    ended = command("index", str(tmp_path / "scans"))
+    assert ended.code == 5
+    assert "holds nothing that can be read" in ended.err
+    assert "broken.pdf (broken PDF" in ended.err
+    assert command("ask", "Who?").code == 2, "there is no generation"
+
+
+def test_where_no_call_of_a_model_succeeds_nothing_is_published(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("Ada Lovelace wrote the first program.")
+    for name, value in (("LM", "openai/none"), ("LM_BASE_URL", "http://127.0.0.1:9/v1"), ("MAX_ATTEMPTS", "1")):
+        monkeypatch.setenv(f"TRELLIS_{name}", value)
+    command = Command(tmp_path / "ws", capsys)
+    ended = command("index", str(tmp_path / "a.txt"))
+    assert ended.code == 5
+    assert "1 of 1 items failed in step extract" in ended.err
+    assert command("ask", "Who?").code == 2, "there is no generation"

@@ -8,7 +8,7 @@ import pytest
 from flows.__main__ import main
 from flows.modes.registry import mode_names
 from flows.query import ask
-from storage.errors import FilterError, NothingMatches, SettingsError, UnknownDocument
+from storage.errors import FilterError, NothingMatches, UnknownDocument, UsageError
 from storage.records import Mode
 from tests.flows.conftest import Command, write_rows
 
@@ -107,5 +107,5 @@ def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) ->
 
 @pytest.mark.parametrize("mode", ["direct", "hyde"])
 def test_what_only_a_model_can_answer_says_so(dated: Path, mode: Mode) -> None:
-    with pytest.raises(SettingsError, match="a model has to write"):
+    with pytest.raises(UsageError, match="needs a model that writes"):
         ask(LENGTH, workspace=dated, mode=mode)
