@@ -23,7 +23,7 @@ from prompts.tailoring.values import (
     Tailoring,
     Unfit,
 )
-from storage.errors import SettingsError, UsageError
+from storage.errors import SettingsError, SettingsFileError
 
 PREFIX = "TRELLIS_"
 DEFAULT_CONFIG = "trellis.toml"
@@ -333,7 +333,7 @@ def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         raise _explain(error, f"{path}: ", Tailoring) from error
     except ValueError as error:
-        raise UsageError(f"{path} is no valid TOML: {error}.", "Give it the table [tailoring] as TOML.") from error
+        raise SettingsFileError(path, error) from error
 
 
 def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no valid TOML: {error}.", "Mend it there, or remove the line.") from error
+        raise SettingsFileError(path, error) from error
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

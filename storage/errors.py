@@ -9,6 +9,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 │   ├── FilterError               a filter on documents cannot be read
 │   ├── NothingMatches            no document meets a filter
 │   ├── SettingsError             a setting has a value that it cannot have
+│   │   └── SettingsFileError     the settings file is no TOML
 │   ├── DuplicateDocument         one id with two texts in one run
 │   └── WorkspaceFormatError      the stored schema is newer or older than this program
 ├── RemovalRefused        exit 2  a run would remove more documents than it may
@@ -115,6 +116,11 @@ class SettingsError(UsageError):
 
     def __init__(self, name: str, value: object, expected: str) -> None:
         super().__init__(f"Setting {name} cannot be {value!r}.", f"Use {expected}.")
+
+
+class SettingsFileError(SettingsError):
+    def __init__(self, path: str | Path, problem: Exception) -> None:
+        UsageError.__init__(self, f"{path} is no valid TOML: {problem}.", "Mend it there, or remove the line.")
 
 
 class DuplicateDocument(UsageError):
