@@ -26,7 +26,8 @@ async def everything() -> str:
     from prefect.client.orchestration import get_client
 
     asked = {
-        "/flow_runs/filter": {}, "/task_runs/filter": {}, "/logs/filter": {}, "/artifacts/filter": {},
+        "/flow_runs/filter": {}, "/task_runs/filter": {}, "/logs/filter": {"sort": "TIMESTAMP_DESC"},
+        "/artifacts/filter": {},
         "/events/filter": {"limit": 50},
     }  # fmt: skip
     async with get_client() as client:
