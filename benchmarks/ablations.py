@@ -14,7 +14,8 @@ from flows.session import Session
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.language.words import fold
-from storage.records import Mode, Record
+from storage.answer_records import Mode
+from storage.records import Record
 from tasks.retrieve.passage_sets import Switches
 
 WITHOUT: dict[str, Switches] = {

@@ -25,7 +25,8 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.language.spans import names_of
-from storage.records import Answer, Passage, Record
+from storage.answer_records import Answer, Passage
+from storage.records import Record
 
 CHINESE = 50
 # Of the questions in the seed's order the first 500 measure answers, and the next were read while rules were made.

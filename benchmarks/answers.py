@@ -29,7 +29,8 @@ from flows.session import Session, open_session
 from flows.settings import Settings
 from prompts.language.segment import sentences
 from prompts.language.words import fold, is_han
-from storage.records import Answer, Record
+from storage.answer_records import Answer
+from storage.records import Record
 
 NAMES = {"hotpot": "hotpot_train100", "cmrc": "cmrc2018_zh", "musique": "musique_train100"}
 ASKED, SEED = 500, 20180811

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import networkx as nx
 
-from storage.records import Entity, Relation
+from storage.graph_records import Entity, Relation
 from tasks.communities import detect, modularity, partition_of
 
 

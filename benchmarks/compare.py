@@ -26,7 +26,7 @@ from benchmarks.page.whole import page
 from benchmarks.questions import Question
 from flows.modes.registry import mode_names
 from flows.session import Session, open_session
-from storage.records import Mode
+from storage.answer_records import Mode
 
 ALL_MODES: tuple[Mode, ...] = mode_names()
 

@@ -25,8 +25,8 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import Session
 from flows.settings import Settings
 from prompts.language.words import fold
+from storage.answer_records import Answer, Citation
 from storage.errors import UsageError
-from storage.records import Answer, Citation
 
 # A claim is another one where less than so much of its words stands in one before it; it is supported where its
 # citations hold so much of them.

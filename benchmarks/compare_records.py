@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from storage.records import Mode, Record
+from storage.answer_records import Mode
+from storage.records import Record
 
 Verdict = Literal["holds", "does not hold", "not measured"]
 # How an answer is judged: by the gold answer, by all gold passages, by the exact set of values, as the sample corpus

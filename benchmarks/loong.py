@@ -32,7 +32,8 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from storage.records import Answer, Record
+from storage.answer_records import Answer
+from storage.records import Record
 
 MODES: dict[str, AskOptions] = {
     "full": AskOptions(mode="struct"),

@@ -22,7 +22,7 @@ from typing import TypeVar, get_args
 
 from benchmarks.overhead_client import IN_FLIGHT, Asked, Floor, Index, Indexed, Questions, ask_all, floor_of, index_once
 from benchmarks.overhead_questions import questions_about
-from storage.records import Effort
+from storage.answer_records import Effort
 from tests.server.client import Server, serving
 
 T = TypeVar("T")

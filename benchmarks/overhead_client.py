@@ -15,7 +15,9 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import Settings
-from storage.records import Effort, IndexReport, Record
+from storage.answer_records import Effort
+from storage.records import Record
+from storage.run_records import IndexReport
 from tasks.step import watched
 
 IN_FLIGHT = 16

@@ -9,7 +9,8 @@ from benchmarks.questions import Question
 from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session
-from storage.records import Mode, Record
+from storage.answer_records import Mode
+from storage.records import Record
 from tasks.retrieve.passage_sets import fused
 
 

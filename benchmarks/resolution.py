@@ -23,7 +23,8 @@ from pathlib import Path
 
 from prompts.language.words import fold
 from prompts.resolve import Named, Pair, decide
-from storage.records import Chunk, Extraction, Mention
+from storage.graph_records import Extraction, Mention
+from storage.records import Chunk
 from tasks.dedupe import Graph, build_graph
 
 PAIRS = "er/fodors_zagats.jsonl.gz"

@@ -25,7 +25,8 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from storage.records import Mode, Record
+from storage.answer_records import Mode
+from storage.records import Record
 from tasks.retrieve.passage_sets import Switches
 
 

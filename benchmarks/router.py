@@ -20,7 +20,8 @@ from prompts.language.parts import parts_in
 from prompts.language.question import ask
 from prompts.offline.route import STRUCTURES, RuleRoute, ranked
 from prompts.reading.sure import is_plain
-from storage.records import Record, StructureType
+from storage.answer_records import StructureType
+from storage.records import Record
 from tasks.route import hop_count
 
 HERE = Path(__file__).resolve().parent

@@ -22,7 +22,8 @@ from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from storage.records import Answer, Mode, Record
+from storage.answer_records import Answer, Mode
+from storage.records import Record
 from tests.server.client import Server, serving
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

@@ -28,7 +28,7 @@ from benchmarks.compare_sets import COMPARED
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from storage.records import Report
+from storage.graph_records import Report
 from tests.server.client import serving
 
 REPORTS = "llm_outputs/christmas_carol_gpt4o_reports.jsonl.gz"

@@ -19,7 +19,9 @@ from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from storage.records import Answer, Chunk, IndexReport, Record
+from storage.answer_records import Answer
+from storage.records import Chunk, Record
+from storage.run_records import IndexReport
 
 CORPUS = Path(__file__).resolve().parents[1] / "examples" / "corpus"
 DOCUMENT = "brewery/gullstone-history.md"

@@ -28,7 +28,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
 from prompts.offline.classify import classify_offline
-from storage.records import Answer
+from storage.answer_records import Answer
 from tasks.step import watched
 
 GRAPH, QUESTIONS, TYPED = (

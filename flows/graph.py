@@ -13,7 +13,7 @@ import networkx as nx
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from storage.records import Community, Entity, Relation
+from storage.graph_records import Community, Entity, Relation
 from tasks import graph_views
 
 

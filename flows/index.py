@@ -30,7 +30,8 @@ from flows.indexing.graph import (
 from flows.indexing.vectors import embed_chunks, embed_graph
 from flows.runners.runner import open_runner
 from flows.runtime import Runtime, usage_rows
-from storage.records import Chunk, IndexReport
+from storage.records import Chunk
+from storage.run_records import IndexReport
 from storage.staging import Staging
 from tasks.communities import detect_communities
 from tasks.load.step import load

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts.language.words import content_terms, terms
+from storage.answer_records import Passage
 from storage.memory import MemoryEntry
-from storage.records import Passage, content_id
+from storage.records import content_id
 from storage.vectors import VectorReader
 from tasks.answer import Answered
 from tasks.calibration import DEFAULT, Scale, of_characters, of_cosines, of_words

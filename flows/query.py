@@ -24,7 +24,7 @@ from flows.session import SESSIONS, Session
 from prompts.engine.bridge import run_anywhere
 from prompts.engine.meter import Meter
 from prompts.rewrite import Ambiguous, Rewrite
-from storage.records import Answer, Effort, Mode, Retrieval, StructureType
+from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from tasks.answer import Answered, answer
 from tasks.choose import SEARCH
 from tasks.retrieve.pages import Retriever
@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
-    """Answer from the session's generation. The answer's fields are described at `storage.records.Answer`."""
+    """Answer from the session's generation. The answer's fields are described at `storage.answer_records.Answer`."""
     started = time.monotonic()
     asked, ambiguous = await _rewritten(question, options, session)
     response = await (answer_in_turn(asked, respond) if options.mode == AUTO else respond(asked, options.mode))

@@ -17,8 +17,9 @@ from prompts.language.concepts import concept_terms, members
 from prompts.language.question import ask
 from prompts.reading.relevance import Relevance
 from prompts.reading.sure import is_plain
+from storage.answer_records import Effort, Mode, Passage, StructureType
 from storage.errors import NothingMatches
-from storage.records import Chunk, Document, Effort, Mode, Passage, StructureType
+from storage.records import Chunk, Document
 from tasks.answer import AnswerOptions
 from tasks.evidence import Pool, pool_of
 from tasks.filter import shares

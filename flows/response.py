@@ -7,7 +7,7 @@ from flows.question import QuestionContext
 from flows.runtime import usage_of
 from prompts.answer import AnswerStep
 from prompts.rewrite import Ambiguous
-from storage.records import (
+from storage.answer_records import (
     Ambiguity,
     Answer,
     Citation,

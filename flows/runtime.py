@@ -24,7 +24,7 @@ from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
 from storage.generations import Workspace
 from storage.meta import UsageRow
-from storage.records import StepUsage, Usage
+from storage.run_records import StepUsage, Usage
 from storage.side import SideStore
 from storage.spending import Budget
 from storage.sqlite import SideDatabase

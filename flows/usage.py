@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from storage.meta import UsageRow
-from storage.records import StepUsage, Usage
+from storage.run_records import StepUsage, Usage
 
 
 def in_short(used: StepUsage) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from storage.database import Database, Parameter, selection
 from storage.errors import StorageError
-from storage.records import Community, Finding, Record, Report, TextSpan
+from storage.graph_records import Community, Finding, Report, TextSpan
+from storage.records import Record
 
 _FINDING = "community, ordinal, summary, explanation, document, start_at, end_at"
 

@@ -6,9 +6,8 @@ from typing import Protocol, TypeVar
 
 from storage.database import Database, Parameter, selection
 from storage.errors import StorageError
-from storage.records import (
+from storage.graph_records import (
     ClaimMention,
-    DeadLetter,
     Extraction,
     ExtractionRow,
     Mention,
@@ -16,6 +15,7 @@ from storage.records import (
     RelationMention,
     RelationRow,
 )
+from storage.records import DeadLetter
 
 # Columns in the order of `MentionRow` and `RelationRow`.
 _MENTIONS = """

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from storage.database import Database, selection
 from storage.errors import UsageError
-from storage.records import Alias, Claim, Entity, Occurrence, Record, Relation
+from storage.graph_records import Alias, Claim, Entity, Occurrence, Relation
+from storage.records import Record
 
 OccurrenceKind = Literal["entity", "relation"]
 

@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from itertools import zip_longest
 
-from storage.records import Fallback, Record
+from storage.answer_records import Fallback
+from storage.records import Record
 from storage.sqlite import Row, SideDatabase
 
 _SELECT = """

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from storage.database import Column, Database
 from storage.errors import StorageError
-from storage.records import StepUsage
+from storage.run_records import StepUsage
 
 _COUNTED = (
     "documents", "chunks", "mentions", "entities", "aliases", "relations", "claims", "communities", "reports",

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from storage.records import DocumentCounts, Record, Skipped
+from storage.records import Record, Skipped
+from storage.run_records import DocumentCounts
 
 
 class Budget(Record):

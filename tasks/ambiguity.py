@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prompts.rewrite import Ambiguous
-from storage.records import Ambiguity, Entity
+from storage.answer_records import Ambiguity
+from storage.graph_records import Entity
 from tasks.retrieve.link import Link
 
 MAX_READINGS = 5

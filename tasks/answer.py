@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan
 from prompts.language.words import is_han
-from storage.records import AnsweredBy, Citation, Document, Fallback, Grounding
+from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
+from storage.records import Document
 from tasks.grounding import Scorer, fallback_of, ground, word_coverage
 from tasks.sources import Source, best_quote, citation_of
 from tasks.step import step

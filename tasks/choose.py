@@ -12,7 +12,7 @@ from prompts.choose import Choose
 from prompts.engine.calls import fitting
 from prompts.engine.effort import Policy
 from prompts.language.asked import Ask
-from storage.records import Mode, ModeDecision, ModeForecast
+from storage.answer_records import Mode, ModeDecision, ModeForecast
 from tasks.explore import LOOK_UPS
 from tasks.reports.tree import reach_of
 from tasks.step import step

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from storage.records import Community, Entity, Relation, content_id
+from storage.graph_records import Community, Entity, Relation
+from storage.records import content_id
 from tasks.step import step
 
 if TYPE_CHECKING:

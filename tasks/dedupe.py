@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from prompts.engine.errors import ModelRefused
 from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
 from storage.graph import Edit
+from storage.graph_records import Alias, Claim, Entity, Found, Occurrence, Relation
 from storage.meta import Place, Verdict, Went
-from storage.records import Alias, Chunk, Claim, DeadLetter, Entity, Found, Occurrence, Record, Relation, content_id
+from storage.records import Chunk, DeadLetter, Record, content_id
 from tasks.batching import gather_or_cancel
 from tasks.resolve.assemble import assemble, entity_id, predicate_key
 from tasks.resolve.edits import Given, edited

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from prompts.language.segment import sentences
 from prompts.reading.evidence import Evidence, cells_of, row_of
-from storage.records import Chunk, Citation, Document, Record
+from storage.answer_records import Citation
+from storage.records import Chunk, Document, Record
 
 _HEADING = re.compile(r"^\s*#{1,6}\s+(.+?)\s*#*\s*$")
 _MARKUP = re.compile(r"^(?:\s*(?:[*+>]|-(?= ))\s+)+")

@@ -8,17 +8,8 @@ from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured
 from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
 from prompts.language.segment import sentences
 from prompts.language.words import content_terms
-from storage.records import (
-    Chunk,
-    ClaimMention,
-    DeadLetter,
-    Extraction,
-    Mention,
-    Record,
-    RelationMention,
-    Triple,
-    content_id,
-)
+from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
+from storage.records import Chunk, DeadLetter, Record, Triple, content_id
 from tasks.batching import gather_or_cancel
 from tasks.step import step
 

@@ -12,7 +12,7 @@ import numpy as np
 from prompts.engine.calls import rough_tokens
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, Verdict
 from prompts.language.words import is_han
-from storage.records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
+from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.batching import gather_or_cancel, portions
 from tasks.retrieve.passage_sets import pair_scores
 from tasks.retrieve.search import SearchIndex

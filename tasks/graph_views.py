@@ -12,7 +12,7 @@ from pathlib import Path
 
 import networkx as nx
 
-from storage.records import Community, Entity, Relation
+from storage.graph_records import Community, Entity, Relation
 
 # What XML 1.0 cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -17,7 +17,7 @@ from prompts.language.common import rarity, usually_lower
 from prompts.language.segment import Script, UnitKind, script_of, sentences, units
 from prompts.language.values import NUMBER_WORDS, figures_in, values_in, without_figures
 from prompts.language.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
-from storage.records import Fallback, Grounding
+from storage.answer_records import Fallback, Grounding
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
 _NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage

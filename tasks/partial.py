@@ -8,7 +8,8 @@ from prompts.engine.step import Step
 from prompts.partial import Offered, Partial
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
-from storage.records import Chunk, Document, Finding, Report
+from storage.graph_records import Finding, Report
+from storage.records import Chunk, Document
 from tasks.batching import gather_or_cancel
 from tasks.evidence import Place, Pool, pool_of
 from tasks.reports.near import CommunityChunkIndex, Sentence

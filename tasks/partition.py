@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from storage.records import Community, Record, Relation
+from storage.graph_records import Community, Relation
+from storage.records import Record
 from tasks.communities import community_id, split_further
 
 

@@ -8,7 +8,7 @@ from prompts.language.segment import sentences
 from prompts.rate import Rate, rate_offline
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
-from storage.records import Report
+from storage.graph_records import Report
 from tasks.batching import gather_or_cancel, portions
 from tasks.reports.near import CommunityChunkIndex, Near
 from tasks.reports.tree import Tree

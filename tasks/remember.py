@@ -8,8 +8,8 @@ half of an answer's evidence never stands for all of it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from storage.answer_records import Fallback, Passage
 from storage.memory import MemoryEntry
-from storage.records import Fallback, Passage
 from tasks.step import step
 
 

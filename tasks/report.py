@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from prompts.engine.errors import ModelRefused
 from prompts.report import ReportWritten, WriteReports, report_offline
-from storage.records import Community, DeadLetter, Finding, Record, Report
+from storage.graph_records import Community, Finding, Report
+from storage.records import DeadLetter, Record
 from tasks.batching import gather_or_cancel
 from tasks.partition import Followed
 from tasks.report_context import Context, Desk, Evidence, Source

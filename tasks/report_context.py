@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from prompts.language.tokens import count_tokens
 from prompts.report import StatementGiven
-from storage.records import Chunk, Claim, Community, Entity, Occurrence, Record, Relation, Report, TextSpan, content_id
+from storage.graph_records import Claim, Community, Entity, Occurrence, Relation, Report, TextSpan
+from storage.records import Chunk, Record, content_id
 
 _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 

@@ -6,7 +6,7 @@ from prompts.engine.calls import fitting
 from prompts.language.asked import Ask
 from prompts.reading.chains import chain
 from prompts.route import Route
-from storage.records import QuestionType, RouteDecision, StructureType
+from storage.answer_records import QuestionType, RouteDecision, StructureType
 from tasks.evidence import Pool
 from tasks.step import step
 

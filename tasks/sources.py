@@ -8,7 +8,8 @@ from prompts.engine.calls import rough_tokens
 from prompts.language.segment import sentences
 from prompts.language.words import content_terms
 from prompts.reading.evidence import Evidence
-from storage.records import Chunk, Citation, Document
+from storage.answer_records import Citation
+from storage.records import Chunk, Document
 from tasks.evidence import Place
 
 # A source of at most so many characters is quoted whole; of a longer one at most so much.

@@ -15,7 +15,7 @@ from prompts.structures.offline import is_exact
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
-from storage.records import DocumentStructure, StructureType
+from storage.answer_records import DocumentStructure, StructureType
 from tasks.answer import Note
 from tasks.batching import gather_or_cancel, portions
 from tasks.evidence import Pool

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from prompts.engine.errors import ModelRefused
 from prompts.language.tokens import count_tokens
 from prompts.summarize import DescribeRelations, RelationDescribed, Stated, Summarize, is_short, summarize_offline
-from storage.records import DeadLetter, Entity, Record, Relation, content_id
+from storage.graph_records import Entity, Relation
+from storage.records import DeadLetter, Record, content_id
 from tasks.batching import gather_or_cancel
 from tasks.dedupe import Graph
 from tasks.step import PATIENT, step

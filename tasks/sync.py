@@ -12,7 +12,8 @@ from pathlib import Path
 
 from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
-from storage.records import Document, DocumentCounts, Part, Record, Skipped
+from storage.records import Document, Part, Record, Skipped
+from storage.run_records import DocumentCounts
 from tasks.load.compose import compose
 from tasks.load.sources import Loaded
 

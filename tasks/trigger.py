@@ -8,8 +8,9 @@ in one name, year or relation are close in meaning and need different evidence.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from storage.answer_records import Fallback, TriggerDecision
 from storage.memory import MemoryEntry
-from storage.records import Fallback, Record, TriggerDecision
+from storage.records import Record
 from tasks.question_similarity import Question, alike, differs
 from tasks.step import step
 

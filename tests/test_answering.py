@@ -15,8 +15,8 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
+from storage.answer_records import Answer, StructureType
 from storage.errors import SettingsError
-from storage.records import Answer, StructureType
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NO_MEMORY = 1_000  # a θ that no memory reaches

@@ -8,7 +8,7 @@ from prompts.choose import Choose
 from prompts.engine.effort import LIMITS, Policy
 from prompts.engine.models import Models
 from prompts.language.question import ask
-from storage.records import Mode
+from storage.answer_records import Mode
 from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
 
 SIZES = Sizes(

@@ -37,7 +37,9 @@ from prompts.extract import (
 )
 from prompts.tailoring.values import UNTAILORED
 from storage.export import Export, export
-from storage.records import Chunk, Claim, Community, Entity, IndexReport, Occurrence, Relation
+from storage.graph_records import Claim, Community, Entity, Occurrence, Relation
+from storage.records import Chunk
+from storage.run_records import IndexReport
 from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
 from tasks.report_context import Context, Desk, Evidence

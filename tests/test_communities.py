@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.records import Community, Entity, Relation
+from storage.graph_records import Community, Entity, Relation
 from tasks.communities import detect, modularity, partition_of
 
 

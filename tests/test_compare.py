@@ -17,7 +17,7 @@ from benchmarks.compare_sets import CITED, COUNTED, COVERED, EXPECTED, CompareSe
 from benchmarks.page.plots import Bar, Point, bars, number, scatter
 from benchmarks.page.whole import page
 from flows.session import open_session
-from storage.records import Citation, Mode
+from storage.answer_records import Citation, Mode
 
 DOCUMENTS = (
     {"id": "a", "title": "Orla Bridge", "text": "Orla Bridge was designed by Ada Korb. It was opened in 1931."},

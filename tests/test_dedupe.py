@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.extract import ALIAS_PREDICATE
-from storage.records import Chunk, Entity, Extraction, Mention, RelationMention
+from storage.graph_records import Entity, Extraction, Mention, RelationMention
+from storage.records import Chunk
 from tasks.dedupe import Graph, build_graph, name_key, predicate_key
 
 Named = str | tuple[str, str]

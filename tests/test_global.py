@@ -13,7 +13,7 @@ from prompts.offline.partial import partial_offline
 from prompts.reading.evidence import Evidence
 from prompts.reading.gist import Gist
 from prompts.reading.relevance import Relevance
-from storage.records import Community, Report
+from storage.graph_records import Community, Report
 from tasks.explore import LOOK_UPS, Agenda
 from tasks.reports.pack import MOST_POINTS, PACK_TOKENS, Point, filled, packed, shuffled
 from tasks.reports.themes import themed, topic_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.records import Community, Entity, Relation
+from storage.graph_records import Community, Entity, Relation
 from tasks.graph_views import directed, undirected, write_graphml
 
 ENTITIES = [Entity(id=f"ent_{name}", name=name.upper(), kind="thing", mentions=2, degree=1) for name in "cab"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.records import Grounding
+from storage.answer_records import Grounding
 from tasks.grounding import fallback_of, ground, sentences_of
 
 ROOT = Path(__file__).parents[1]

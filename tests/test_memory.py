@@ -17,8 +17,8 @@ from flows.session import open_session
 from flows.settings import load_settings
 from prompts.engine.embedder import Floats
 from prompts.engine.meter import Meter
+from storage.answer_records import Answer
 from storage.memory import MemoryEntry
-from storage.records import Answer
 from tasks.question_similarity import Question, keys, taken_apart
 from tasks.trigger import Likeness, check_trigger, overlap
 

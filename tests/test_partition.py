@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from storage.records import Community, Entity, Relation
+from storage.graph_records import Community, Entity, Relation
 from tasks.communities import detect
 from tasks.partition import follow
 

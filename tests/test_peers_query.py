@@ -19,7 +19,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.engine.errors import AnswerMalformed
-from storage.records import Answer
+from storage.answer_records import Answer
 from tests.server.client import Server, serving
 
 COST = "$1,308,463.50"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.records import Community, Report
+from storage.graph_records import Community, Report
 from tasks.partition import Followed
 from tasks.report import still_valid_reports
 

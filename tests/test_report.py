@@ -7,7 +7,8 @@ from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
-from storage.records import Chunk, Community, Entity, Occurrence, Relation
+from storage.graph_records import Community, Entity, Occurrence, Relation
+from storage.records import Chunk
 from tasks.report import Evidence, report
 from tasks.report_context import Desk
 

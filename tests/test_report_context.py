@@ -4,7 +4,8 @@ from itertools import combinations
 
 from prompts.engine.models import Models
 from prompts.report import WriteReports
-from storage.records import Chunk, Community, Entity, Finding, Occurrence, Relation, Report
+from storage.graph_records import Community, Entity, Finding, Occurrence, Relation, Report
+from storage.records import Chunk
 from tasks.report import Evidence, report
 from tasks.report_context import Context, Desk
 

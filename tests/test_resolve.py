@@ -12,7 +12,8 @@ from prompts.language.defined import contradict, defined_as
 from prompts.language.likeness import alike, opposed, words_of
 from prompts.language.written import form, simplified
 from prompts.resolve import Named, Pair, Resolve, ResolveNames, decide
-from storage.records import Chunk, Extraction, Mention
+from storage.graph_records import Extraction, Mention
+from storage.records import Chunk
 from tasks.dedupe import Before, Graph, build_graph, dedupe
 from tasks.resolve.keys import name_key
 

@@ -1,7 +1,7 @@
 """Corrections by hand: they hold over runs, name things by what texts write, and go away when they are undone."""
 
 from storage.graph import Edit, Subject
-from storage.records import Alias
+from storage.graph_records import Alias
 from tasks.dedupe import Graph, build_graph
 from tests.test_resolve import Said, found_in, together
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from storage.records import Chunk, Extraction, Mention
+from storage.graph_records import Extraction, Mention
+from storage.records import Chunk
 from tasks.dedupe import Graph, build_graph
 
 

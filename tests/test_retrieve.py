@@ -7,7 +7,8 @@ import pytest
 
 from storage.documents import Postings
 from storage.graph import EntityChunkPairs
-from storage.records import Alias, Chunk, Entity, Occurrence, Relation, content_id
+from storage.graph_records import Alias, Entity, Occurrence, Relation
+from storage.records import Chunk, content_id
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import K1, B, Lexicon, chunk_terms
 from tasks.retrieve.link import Names

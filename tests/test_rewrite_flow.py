@@ -14,7 +14,7 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
-from storage.records import Ambiguity, Answer
+from storage.answer_records import Ambiguity, Answer
 from tasks.retrieve.pages import Page
 
 TEXTS = {

@@ -18,7 +18,8 @@ from prompts.structures.offline import steps_of
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize, built_of, structurize_offline
-from storage.records import Chunk, StructureType
+from storage.answer_records import StructureType
+from storage.records import Chunk
 from tasks.evidence import Pool, pool_of
 from tasks.structurize import Structured, shown_of, structurize
 

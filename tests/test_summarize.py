@@ -14,7 +14,7 @@ from prompts.summarize import (
     Summarize,
     summarize_offline,
 )
-from storage.records import Entity, Relation
+from storage.graph_records import Entity, Relation
 from tasks.dedupe import Graph
 from tasks.summarize import STATEMENTS_TOKENS, Known, packs, summarize
 

@@ -26,7 +26,7 @@ from prompts.tailoring.step import TailoredStep
 from prompts.tailoring.toml import from_toml, to_toml
 from prompts.tailoring.values import MOST_EXAMPLE_TOKENS, UNTAILORED, Example, Tailoring
 from storage.errors import SettingsError
-from storage.records import IndexReport
+from storage.run_records import IndexReport
 from tests.server.client import Server, serving
 from tests.test_engine_step import GOLDEN, INPUTS, AsWritten
 

@@ -12,7 +12,7 @@ from benchmarks.triples import rows_of, stored, well_formed
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
-from storage.records import IndexReport
+from storage.run_records import IndexReport
 
 
 def runtime_in(folder: Path) -> Runtime:

@@ -17,9 +17,9 @@ from flows.question import AskOptions
 from flows.session import Session
 from flows.usage import in_short
 from prompts.engine.errors import EngineError
+from storage.answer_records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 from storage.errors import TrellisError, UsageError
 from storage.filters import parse
-from storage.records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 from tasks.retrieve.pages import FolderRetriever, Retriever
 from tasks.rewrite import turns
 

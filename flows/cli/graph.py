@@ -12,7 +12,8 @@ from flows.runtime import Runtime
 from storage.errors import UsageError
 from storage.generations import Generation
 from storage.graph import Edit, Subject
-from storage.records import Chunk, Claim, ClaimStatus, Document, Entity, Occurrence, Record, Relation, Scalar
+from storage.graph_records import Claim, ClaimStatus, Entity, Occurrence, Relation
+from storage.records import Chunk, Document, Record, Scalar
 
 
 class KnownAs(Record):

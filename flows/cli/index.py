@@ -19,8 +19,10 @@ from flows.runtime import Runtime, with_budget
 from flows.settings import load_settings
 from flows.usage import cost_of, in_short
 from prompts.tailoring.values import Tailoring
+from storage.answer_records import Answer, Mode
 from storage.errors import UsageError
-from storage.records import Answer, IndexReport, KeptPrompts, Mode, Skipped, StepUsage
+from storage.records import Skipped
+from storage.run_records import IndexReport, KeptPrompts, StepUsage
 from storage.spending import Budget, Forecast, StepForecast
 
 SHOWN_SKIPPED = 10

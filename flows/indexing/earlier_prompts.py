@@ -17,7 +17,8 @@ from prompts.tailoring.values import Tailoring
 from storage.errors import NoGeneration
 from storage.generations import Generation
 from storage.meta import MetaReader
-from storage.records import KeptPrompts, content_id
+from storage.records import content_id
+from storage.run_records import KeptPrompts
 from storage.staging import Staging
 from tasks.summarize import RELATIONS_IN_ONE_CALL
 

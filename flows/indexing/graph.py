@@ -15,7 +15,8 @@ from flows.indexing.vectors import near_names
 from flows.runtime import Runtime
 from prompts.resolve import Resolve
 from storage.graph import GraphRows, Outdated
-from storage.records import Chunk, Community, Entity, Occurrence, Relation, Report
+from storage.graph_records import Community, Entity, Occurrence, Relation, Report
+from storage.records import Chunk
 from storage.staging import Staging
 from tasks.communities import detect_communities
 from tasks.dedupe import Before, Graph, dedupe

@@ -12,7 +12,8 @@ from flows.indexing.concurrency import in_thread, side_by_side
 from flows.runners.runner import Runner
 from flows.runtime import Runtime
 from prompts.engine.embedder import Embedder, text_hash
-from storage.records import Chunk, Entity
+from storage.graph_records import Entity
+from storage.records import Chunk
 from storage.staging import Staging
 from tasks.embed import embed, plan_windows
 from tasks.resolve.near import near_pairs

@@ -11,7 +11,7 @@ from flows.question import QuestionContext
 from flows.response import Response
 from prompts.choose import Choose
 from prompts.engine.models import Models
-from storage.records import Mode, ModeDecision, ModeTried
+from storage.answer_records import Mode, ModeDecision, ModeTried
 from tasks.choose import SEARCH, Choice, Sizes, Walk, choose
 
 SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer

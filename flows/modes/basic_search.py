@@ -21,8 +21,8 @@ from prompts.hypothesize import Hypothesize
 from prompts.links import needs
 from prompts.partial import Offered, Partial
 from prompts.reading.gist import Gist
+from storage.answer_records import Mode, Passage
 from storage.errors import UsageError
-from storage.records import Mode, Passage
 from tasks.answer import AnswerContext
 from tasks.decompose import decompose
 from tasks.direct import answer_directly

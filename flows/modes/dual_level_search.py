@@ -13,7 +13,7 @@ from flows.response import ModeResult
 from prompts.filter import Filter
 from prompts.keywords import Keywords
 from prompts.language.words import fold_name
-from storage.records import Mode, Passage, RouteDecision
+from storage.answer_records import Mode, Passage, RouteDecision
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages
 from tasks.keywords import find_keys

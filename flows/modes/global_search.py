@@ -13,7 +13,8 @@ from prompts.answer import ReduceStep
 from prompts.partial import Partial
 from prompts.rate import Rate
 from prompts.reading.gist import Gist
-from storage.records import Passage, Report, ReportRead, RouteDecision, SubQuestion
+from storage.answer_records import Passage, ReportRead, RouteDecision, SubQuestion
+from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer
 from tasks.partial import Shown, joined, partial_answers, read_tokens, shown_of
 from tasks.rate import rate_reports, rated_free, rating_tokens

@@ -12,7 +12,8 @@ from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.engine.calls import rough_tokens
 from prompts.reading.evidence import Evidence
-from storage.records import Claim, Report, ReportRead
+from storage.answer_records import ReportRead
+from storage.graph_records import Claim, Report
 from tasks.answer import AnswerContext, Note
 from tasks.partial import shown_of
 from tasks.sources import Source, number_of, piece_source, span_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # names alone load nothing: help and typing errors come at once
     from flows.question import QuestionContext
     from flows.response import ModeResult
-    from storage.records import StructureType
+    from storage.answer_records import StructureType
 
     RunMode = Callable[[QuestionContext], Awaitable[ModeResult]]
 

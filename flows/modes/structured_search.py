@@ -15,7 +15,7 @@ from prompts.plan_table import PlanTable
 from prompts.route import Route
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize
-from storage.records import Passage, RouteDecision, SubQuestion, TableResult
+from storage.answer_records import Passage, RouteDecision, SubQuestion, TableResult
 from tasks.answer import AnswerContext, Note, answer
 from tasks.decompose import PartAnswer, answer_parts, decompose
 from tasks.filter import FilterResult, filter_passages

@@ -4,7 +4,7 @@ from flows.modes.registry import mode
 from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.engine.models import Models
-from storage.records import RouteDecision
+from storage.answer_records import RouteDecision
 from tasks.answer import AnswerContext, Note
 from tasks.sources import piece_source
 from tasks.traverse.context import Stated, entity_table, path_list, relation_table, relations_in

@@ -15,7 +15,8 @@ from flows.runtime import Runtime
 from prompts.language.words import fold_name
 from storage.errors import UsageError
 from storage.graph import Edit, Subject
-from storage.records import Alias, Entity, Record
+from storage.graph_records import Alias, Entity
+from storage.records import Record
 from storage.staging import Staging
 from tasks.resolve.keys import name_key
 

@@ -22,7 +22,8 @@ from prompts.engine.meter import Meter
 from prompts.forecast import answer, extraction_tokens
 from storage.errors import NoGeneration
 from storage.generations import Workspace, rehearsal
-from storage.records import DocumentCounts, Skipped
+from storage.records import Skipped
+from storage.run_records import DocumentCounts
 from storage.spending import Forecast, StepForecast
 from tasks.chunk import chunk
 from tasks.embed import plan_windows

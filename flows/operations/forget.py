@@ -16,7 +16,8 @@ from prompts.engine.embedder import text_hash
 from prompts.language.segment import sentences
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.generations import Generation
-from storage.records import Chunk, Record, Usage
+from storage.records import Chunk, Record
+from storage.run_records import Usage
 from storage.staging import Staging
 from tasks.embed import embedded_text
 from tasks.forget import Traces

@@ -15,7 +15,7 @@ from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.redact import redacted
 from prompts.engine.roles import Role
 from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
-from storage.records import IndexReport
+from storage.run_records import IndexReport
 from storage.side import RunRow
 from tasks.forecast import Written
 

@@ -16,7 +16,8 @@ from prompts.tailoring.toml import to_toml
 from prompts.tailoring.values import Tailoring
 from prompts.tune import Sampled, Tune
 from storage.errors import UsageError
-from storage.records import Chunk, Record, Usage
+from storage.records import Chunk, Record
+from storage.run_records import Usage
 from tasks.chunk import chunk
 from tasks.load.compose import compose
 from tasks.load.step import load

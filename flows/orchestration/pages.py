@@ -8,9 +8,12 @@ from flows.orchestration.artifacts import label, markdown_table, plain, short
 from flows.runtime import Runtime
 from flows.session import Session
 from flows.usage import ledger
+from storage.answer_records import Answer, ModeDecision, ReportRead, Trace
 from storage.errors import NoGeneration
+from storage.graph_records import Report
 from storage.meta import UsageRow
-from storage.records import Answer, DeadLetter, IndexReport, ModeDecision, Record, Report, ReportRead, Trace
+from storage.records import DeadLetter, Record
+from storage.run_records import IndexReport
 
 SHOWN_DOCUMENTS = 50
 SHOWN_LETTERS = 20

@@ -36,9 +36,10 @@ from flows.settings import load_settings
 from flows.usage import cost_rows, rows_of
 from prompts.engine.errors import EngineError
 from prompts.engine.redact import redact
+from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.errors import BudgetReached, TrellisError
 from storage.meta import UsageRow
-from storage.records import Answer, Effort, IndexReport, Mode, StructureType
+from storage.run_records import IndexReport
 from storage.spending import NO_BUDGET, Budget
 from tasks.retrieve.pages import FolderRetriever
 

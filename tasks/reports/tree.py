@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prompts.engine.effort import Policy
-from storage.records import Community, Report
+from storage.graph_records import Community, Report
 
 # (reports) → how relevant each is to the question, 0-1.
 Rate = Callable[[Sequence[Report]], Awaitable[list[float]]]

@@ -12,7 +12,7 @@ from math import fsum
 from pydantic import TypeAdapter
 
 from prompts.language.words import fold, stem
-from storage.records import (
+from storage.graph_records import (
     Alias,
     Claim,
     ClaimMention,
@@ -24,8 +24,8 @@ from storage.records import (
     Relation,
     RelationMention,
     RelationRow,
-    content_id,
 )
+from storage.records import content_id
 from tasks.resolve.edits import Given
 from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
 

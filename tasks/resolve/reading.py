@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from prompts.extract import ALIAS_PREDICATE
 from prompts.language.defined import Defined, apart_in_place, contradict, defined_as, opening
 from prompts.language.words import fold, fold_name
-from storage.records import Found
+from storage.graph_records import Found
 from tasks.resolve.keys import Place, main_kind, name_key
 
 

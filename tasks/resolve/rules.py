@@ -23,7 +23,7 @@ from math import sqrt
 from prompts.language.names_zh import is_generic
 from prompts.language.words import fold
 from prompts.resolve import Decided, Pair, decide
-from storage.records import Found
+from storage.graph_records import Found
 from tasks.resolve.alike import OpenPair, Shortened, join_forms, open_pairs
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
 from tasks.resolve.reading import Read, read

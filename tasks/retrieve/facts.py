@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from storage.records import Entity, Occurrence, Relation
+from storage.graph_records import Entity, Occurrence, Relation
 
 Direction = Literal["along", "against", "either"]
 

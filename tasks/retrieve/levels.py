@@ -18,8 +18,9 @@ from scipy import sparse
 from prompts.engine.embedder import Embedder
 from prompts.language.concepts import concept_terms
 from prompts.language.words import fold_name
+from storage.answer_records import Passage
 from storage.graph import EntityChunkPairs
-from storage.records import Passage, Relation
+from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex

@@ -20,7 +20,8 @@ from prompts.language.common import usually_lower
 from prompts.language.names import name_spans
 from prompts.language.names_zh import name_spans_zh
 from prompts.language.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, terms
-from storage.records import Chunk, Entity, Record
+from storage.graph_records import Entity
+from storage.records import Chunk, Record
 from tasks.resolve.keys import name_key
 from tasks.retrieve.lexical import Lexicon
 

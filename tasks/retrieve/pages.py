@@ -12,8 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from storage.answer_records import Passage
 from storage.errors import SourceNotFound
-from storage.records import Chunk, Document, Part, Passage, Record
+from storage.records import Chunk, Document, Part, Record
 from tasks.chunk import chunk_document
 from tasks.load.compose import compose
 from tasks.load.discover import Found, resolve, walk

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from prompts.language.words import content_terms, fold_name, is_han, terms
+from storage.answer_records import Passage
 from storage.documents import Postings
 from storage.graph import EntityChunkPairs
-from storage.records import Alias, Chunk, Entity, Passage
+from storage.graph_records import Alias, Entity
+from storage.records import Chunk
 from tasks.retrieve.lexical import Lexicon
 from tasks.retrieve.link import Link, Names, Writing
 from tasks.retrieve.passage_sets import Asked, Bridges, PassageSetSelector, Switches

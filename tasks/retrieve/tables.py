@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from prompts.language.tokens import count_tokens
-from storage.records import Chunk, Entity, Relation
+from storage.graph_records import Entity, Relation
+from storage.records import Chunk
 from tasks.answer import Note
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Found

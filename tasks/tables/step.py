@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from prompts.plan_table import PlanTable
-from storage.records import Chunk, Document, TableCell, TableResult
+from storage.answer_records import TableCell, TableResult
+from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
 from tasks.sources import Source, number_of
 from tasks.step import step

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from prompts.language.amounts import scale_stated
 from prompts.language.words import is_han
-from storage.records import TableCell, TableResult
+from storage.answer_records import TableCell, TableResult
 from storage.workbench import Condition, Group
 from tasks.tables.relations import Cell
 from tasks.tables.run import Outcome

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prompts.reading.evidence import Evidence
-from storage.records import Chunk, Occurrence, Relation
+from storage.graph_records import Occurrence, Relation
+from storage.records import Chunk
 from tasks.evidence import Place, Pool
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.results import Chain

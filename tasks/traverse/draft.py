@@ -8,8 +8,8 @@ from prompts.language.asked import DIRECTION
 from prompts.language.openers import REQUEST_WORDS
 from prompts.language.words import fold, stem
 from prompts.traverse import Hop, PlanStep, TraversalPlan
+from storage.answer_records import QuestionType
 from storage.graph import Direction
-from storage.records import QuestionType
 from tasks.traverse.cues import Cue, cues_around, cues_in
 from tasks.traverse.meta_path import MAX_HOPS, Worded, best_paths, follow, narrowed, step_score
 from tasks.traverse.names import Named

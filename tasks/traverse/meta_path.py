@@ -19,7 +19,7 @@ from prompts.language.relation_words import (
     sex_of,
 )
 from prompts.traverse import Hop
-from storage.records import Relation
+from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.cues import Cue
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from itertools import islice, pairwise
 from typing import get_args
 
-from storage.records import Relation
+from storage.graph_records import Relation
 from tasks.retrieve.facts import Direction, GraphFacts, Ways
 
 K = 3

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from storage.records import Relation
+from storage.graph_records import Relation
 
 ProblemKind = Literal["no path", "not in the graph", "bad plan"]
 Chain = tuple[Relation, ...]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from prompts.traverse import Hop
 from storage.graph import Direction, Measured, TraversalReader
-from storage.records import Relation
+from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.meta_path import chains_of, follow
 from tasks.traverse.paths import K, shortest_paths

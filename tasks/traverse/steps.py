@@ -10,7 +10,7 @@ from functools import partial
 
 from prompts.engine.models import Models
 from prompts.traverse import SURE, PlanTraversal, TraversalPlan
-from storage.records import QuestionType
+from storage.answer_records import QuestionType
 from tasks.step import step
 from tasks.traverse.draft import Draft, draft
 from tasks.traverse.names import Linked

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.language.words import is_han
-from storage.records import Fallback, SubQuestion
+from storage.answer_records import Fallback, SubQuestion
 from tasks.answer import StatedAnswer
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.context import Stated, path_list, relations_in

@@ -9,7 +9,7 @@ from rapidfuzz import fuzz, process
 from prompts.language.relation_words import handles, likeness, relation_words
 from prompts.language.words import fold, is_han, stem
 from prompts.traverse import Hop
-from storage.records import Relation
+from storage.graph_records import Relation
 from tasks.traverse.cues import Cue
 from tasks.traverse.meta_path import step_score
 

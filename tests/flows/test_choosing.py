@@ -14,7 +14,7 @@ from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.engine.drafts import Withdrawn
-from storage.records import Answer, ModeDecision
+from storage.answer_records import Answer, ModeDecision
 from tests.flows.conftest import Command, write_rows
 from tests.server.client import Server
 

@@ -18,7 +18,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
 from prompts.engine.errors import ModelRefused
-from storage.records import Answer, Mode
+from storage.answer_records import Answer, Mode
 from tasks.reports.near import near_of, sentences_near
 from tests.copying import copy_of
 from tests.server.client import Server

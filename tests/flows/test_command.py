@@ -12,7 +12,8 @@ import pytest
 from flows.__main__ import main
 from flows.cli.parser import STRUCTURES
 from flows.modes.registry import AUTO, find_mode, mode_names
-from storage.records import Answer, IndexReport, Retrieval, StructureType
+from storage.answer_records import Answer, Retrieval, StructureType
+from storage.run_records import IndexReport
 from tests.flows.conftest import BRIDGE, ROWS, Command, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]

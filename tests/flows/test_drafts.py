@@ -17,7 +17,7 @@ from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.engine.drafts import Withdrawn
-from storage.records import Answer
+from storage.answer_records import Answer
 from tests.flows.conftest import Command
 from tests.server.client import Server
 

@@ -15,7 +15,7 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.export import Export, export
-from storage.records import Report
+from storage.graph_records import Report
 
 SEQUENCES, EACH, AT_ONCE = 200, 20, 20
 RUNS = 4

@@ -15,7 +15,8 @@ from prompts.engine.embedder import Floats
 from prompts.engine.meter import Meter
 from storage.errors import RemovalRefused
 from storage.export import Export, export
-from storage.records import Entity, IndexReport
+from storage.graph_records import Entity
+from storage.run_records import IndexReport
 
 CORPUS = Path(__file__).resolve().parent.parent.parent / "examples" / "corpus"
 SAME = IndexOptions()

@@ -10,7 +10,7 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from storage.records import Mode, Retrieval
+from storage.answer_records import Mode, Retrieval
 from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.server.client import Server

@@ -10,7 +10,7 @@ from pathlib import Path
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from storage.records import IndexReport
+from storage.run_records import IndexReport
 
 ROOT = Path(__file__).parents[2]
 READER = """

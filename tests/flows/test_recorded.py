@@ -8,8 +8,9 @@ import pytest
 from flows.index import index
 from flows.modes.registry import mode_names
 from flows.query import query
+from storage.answer_records import Answer
 from storage.errors import BudgetReached, NoGeneration, SourceNotFound
-from storage.records import Answer, IndexReport
+from storage.run_records import IndexReport
 from tests.flows.recorder import artifact, events, logs, run_of, task_runs
 
 pytestmark = pytest.mark.usefixtures("prefect_server")

@@ -18,28 +18,24 @@ from flows.orchestration.pages import (
     picture,
     reports_page,
 )
-from storage.meta import UsageRow
-from storage.records import (
+from storage.answer_records import (
     Answer,
     Citation,
-    DeadLetter,
-    DocumentCounts,
     DocumentStructure,
     FilterCounts,
-    Finding,
-    IndexReport,
     ModeDecision,
     ModeForecast,
     ModeTried,
-    Report,
     RouteDecision,
-    Skipped,
     SparedCall,
     SubQuestion,
     Trace,
     TriggerDecision,
-    Usage,
 )
+from storage.graph_records import Finding, Report
+from storage.meta import UsageRow
+from storage.records import DeadLetter, Skipped
+from storage.run_records import DocumentCounts, IndexReport, Usage
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HOSTILE = '"] --> x\nclick n1 "javascript:alert(1)" ``` %%{init: {}}%% <img src=x> https://a.example [a](b) | #quot;'

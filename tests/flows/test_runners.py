@@ -21,7 +21,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.errors import SettingsError
 from storage.export import Export, export
-from storage.records import IndexReport
+from storage.run_records import IndexReport
 from tests.flows.conftest import KEY, ROWS, write_rows
 from tests.server.client import Server
 

@@ -16,7 +16,7 @@ import pytest
 
 from flows.index import index
 from storage.layout import WriterLock
-from storage.records import IndexReport
+from storage.run_records import IndexReport
 from tests.flows.recorder import logs, run_of
 from tests.server.client import Server
 

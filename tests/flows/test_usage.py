@@ -8,7 +8,7 @@ from flows.index import index
 from flows.query import query
 from flows.usage import in_short, ledger
 from storage.meta import UsageRow
-from storage.records import StepUsage
+from storage.run_records import StepUsage
 from tests.flows.conftest import Command
 from tests.server.client import Server
 

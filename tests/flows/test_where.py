@@ -8,8 +8,8 @@ import pytest
 from flows.__main__ import main
 from flows.modes.registry import mode_names
 from flows.query import ask
+from storage.answer_records import Mode
 from storage.errors import FilterError, NothingMatches, UnknownDocument, UsageError
-from storage.records import Mode
 from tests.flows.conftest import Command, write_rows
 
 LENGTH = "How long is Orla Bridge?"

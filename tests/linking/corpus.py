@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.graph import EntityChunkPairs
-from storage.records import Alias, Chunk, Entity, Occurrence, Relation
+from storage.graph_records import Alias, Entity, Occurrence, Relation
+from storage.records import Chunk
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels
 from tasks.retrieve.search import SearchIndex

@@ -16,9 +16,11 @@ from flows.settings import load_settings
 from prompts.engine.clock import Clock
 from prompts.engine.meter import Meter
 from prompts.engine.models import Models
+from storage.answer_records import Answer
 from storage.export import Export, export
 from storage.meta import UsageRow
-from storage.records import Answer, DeadLetter, IndexReport
+from storage.records import DeadLetter
+from storage.run_records import IndexReport
 from tests.server.client import Server
 
 SPEED = 200

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prompts.engine.roles import ROLES
-from storage.records import Answer
+from storage.answer_records import Answer
 from tests.models.running import Place, write_rows
 from tests.server.client import Server
 

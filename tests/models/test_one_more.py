@@ -8,7 +8,8 @@ import pytest
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
-from storage.records import IndexReport, Report
+from storage.graph_records import Report
+from storage.run_records import IndexReport
 from tests.server.client import Server
 
 CORPUS = Path(__file__).resolve().parents[2] / "examples" / "corpus"

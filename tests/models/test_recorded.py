@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from prompts.engine.messages import NotAsAsked
-from storage.records import Chunk, Extraction
+from storage.graph_records import Extraction
+from storage.records import Chunk
 from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
 from tests.models.recorded import read_extraction, read_report, rows

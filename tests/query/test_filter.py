@@ -7,7 +7,7 @@ import pytest
 from prompts.answer import NumberedText
 from prompts.engine.models import Models
 from prompts.filter import Filter, FilterRequest
-from storage.records import Passage
+from storage.answer_records import Passage
 from tasks.filter import filter_passages
 from tests.query.steps import golden, rendered, scripted, sent, spared
 

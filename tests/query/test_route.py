@@ -6,7 +6,7 @@ from prompts.engine.effort import Effort
 from prompts.engine.errors import AnswerMalformed
 from prompts.language.question import ask
 from prompts.route import Route
-from storage.records import RouteDecision
+from storage.answer_records import RouteDecision
 from tasks.route import choose_structure
 from tests.query.steps import golden, rendered, scripted, sent, spared
 

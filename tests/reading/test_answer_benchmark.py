@@ -7,7 +7,7 @@ import pytest
 from benchmarks.abstention import known_here
 from benchmarks.answers import ASKED, chosen_of, holds, main
 from benchmarks.questions import SETS, Question
-from storage.records import Passage
+from storage.answer_records import Passage
 
 CMRC = next(known for known in SETS if known.name == "cmrc2018_zh")
 

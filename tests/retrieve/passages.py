@@ -6,7 +6,8 @@ import numpy as np
 
 from storage.documents import Postings
 from storage.graph import EntityChunkPairs
-from storage.records import Chunk, Entity
+from storage.graph_records import Entity
+from storage.records import Chunk
 from tasks.retrieve.lexical import chunk_terms
 from tasks.retrieve.search import SearchIndex
 

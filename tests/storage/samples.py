@@ -7,23 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.generations import Workspace
-from storage.records import (
+from storage.graph_records import (
     Alias,
-    Chunk,
     Community,
-    Document,
     Entity,
     Extraction,
     Finding,
     Mention,
     Occurrence,
-    Part,
     Relation,
     RelationMention,
     Report,
     TextSpan,
-    Triple,
 )
+from storage.records import Chunk, Document, Part, Triple
 from storage.staging import Staging
 from storage.vector_stores import open_vector_store
 from storage.vectors import Window

@@ -14,8 +14,9 @@ from storage.errors import StorageError, UnknownDocument, WorkspaceFormatError
 from storage.export import export
 from storage.generations import Workspace
 from storage.graph import GraphRows
+from storage.graph_records import Entity, Occurrence, Relation
 from storage.meta import UsageRow
-from storage.records import DeadLetter, Document, Entity, Occurrence, Part, Relation, Triple
+from storage.records import DeadLetter, Document, Part, Triple
 from storage.staging import Staging
 from tests.storage.samples import (
     ALIASES,

@@ -9,7 +9,7 @@ from dspy.utils import DummyLM
 from prompts.engine.models import Models
 from prompts.engine.wire import conversation
 from prompts.plan_table import PlanOverTables, PlanTable, TableFilter, TablePlan, shown_table
-from storage.records import TableResult
+from storage.answer_records import TableResult
 from tasks.tables.relations import relations_of
 from tasks.tables.run import DoesNotFit, run
 from tasks.tables.step import answer_from_tables

@@ -6,7 +6,8 @@ import pytest
 
 from prompts.engine.models import Models
 from prompts.plan_table import PlanTable
-from storage.records import Document, TableResult
+from storage.answer_records import TableResult
+from storage.records import Document
 from tasks.tables.step import answer_from_tables
 from tests.tables.documents import branches, chinese, ports, samples, statements
 

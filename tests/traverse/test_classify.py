@@ -3,7 +3,7 @@
 import pytest
 
 from prompts.offline.classify import SURE, classify_offline
-from storage.records import QuestionType
+from storage.answer_records import QuestionType
 
 ASKED: list[tuple[str, QuestionType]] = [
     ("Tell me about 'Orla Bridge'.", "s**"),

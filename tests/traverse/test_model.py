@@ -10,7 +10,7 @@ from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
-from storage.records import Answer
+from storage.answer_records import Answer
 from tests.server.client import Server, serving
 
 

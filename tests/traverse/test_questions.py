@@ -11,7 +11,7 @@ from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from storage.records import QuestionType
+from storage.answer_records import QuestionType
 from tests.traverse.conftest import Asking
 
 EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [

@@ -10,7 +10,8 @@ import pytest
 
 from storage.database import Database
 from storage.graph import TraversalReader
-from storage.records import Chunk, Entity, Occurrence, Relation, content_id
+from storage.graph_records import Entity, Occurrence, Relation
+from storage.records import Chunk, content_id
 from tasks.retrieve.facts import MAX_HOPS, Direction, GraphFacts
 from tasks.traverse.context import Stated, entity_table, path_list, relation_table
 from tasks.traverse.paths import shortest_paths

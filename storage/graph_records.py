@@ -1,0 +1,210 @@
+"""Records of the graph: what extraction finds in a chunk; entities, relations, claims, communities and reports."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from storage.records import Record
+
+ClaimStatus = Literal["true", "false", "suspected"]
+
+
+class Mention(Record):
+    """An entity named at one place; `text[start:end]` names it, apart from white space and capitals.
+
+    An empty span says that the chunk does not hold the name: the title does, or a model wrote another form of it.
+    """
+
+    chunk: str
+    name: str
+    kind: str
+    start: int
+    end: int
+    description: str = ""
+
+
+class RelationMention(Record):
+    """A directed, typed statement between two names at one place; the span is its sentence or triple line."""
+
+    chunk: str
+    source: str
+    target: str
+    predicate: str
+    start: int
+    end: int
+    description: str = ""
+    weight: float = 1.0
+    keys: tuple[str, ...] = ()
+
+
+class ClaimMention(Record):
+    """What one place asserts of a name, with the text's own word on it: a claim (GraphRAG, section 2.2: covariates).
+
+    `status` is that of the matter. `since` and `until` are its first and last day as far as the text tells, as
+    2024-05-31, 2024-05 or 2024 (another wording only from a model). The span is the quoted source text; an empty one
+    says that the chunk does not hold it.
+    """
+
+    chunk: str
+    subject: str
+    object: str | None = None
+    kind: str
+    status: ClaimStatus
+    since: str | None = None
+    until: str | None = None
+    start: int
+    end: int
+    description: str = ""
+
+
+class Extraction(Record):
+    """All that one chunk yields (GraphRAG, section 2.2; LightRAG, `Recog`)."""
+
+    chunk: str
+    mentions: tuple[Mention, ...] = ()
+    relations: tuple[RelationMention, ...] = ()
+    claims: tuple[ClaimMention, ...] = ()
+
+
+class MentionRow(NamedTuple):
+    """A stored `Mention`, without the cost of a record: resolution reads all of a generation at once."""
+
+    chunk: str
+    name: str
+    kind: str
+    start: int
+    end: int
+    description: str
+
+
+class RelationRow(NamedTuple):
+    """A stored `RelationMention`, likewise."""
+
+    chunk: str
+    source: str
+    target: str
+    predicate: str
+    start: int
+    end: int
+    description: str
+    weight: float
+    keys: Sequence[str]
+
+
+class ExtractionRow(NamedTuple):
+    """A stored `Extraction`, likewise."""
+
+    chunk: str
+    mentions: Sequence[MentionRow]
+    relations: Sequence[RelationRow]
+    claims: Sequence[ClaimMention]
+
+
+# What the graph is made of.
+Found = Extraction | ExtractionRow
+
+
+class Alias(Record):
+    """A name that stands for an entity, and why it was merged into it."""
+
+    entity: str
+    name: str
+    reason: str
+
+
+class Entity(Record):
+    """A node: one thing, however many names it has."""
+
+    id: str
+    name: str
+    kind: str
+    description: str = ""
+    mentions: int = 0
+    degree: int = 0
+
+
+class Relation(Record):
+    """An edge between two entities; `weight` is the normalised count of its statements (GraphRAG, section 2.3)."""
+
+    id: str
+    source: str
+    target: str
+    predicate: str
+    description: str = ""
+    weight: float = 1.0
+    count: int = 1
+    keys: tuple[str, ...] = ()
+
+
+class Claim(Record):
+    """A claim about an entity; `subject` and `object` are entities, all else is as its `ClaimMention` has it."""
+
+    id: str
+    subject: str
+    object: str | None
+    kind: str
+    status: ClaimStatus
+    since: str | None
+    until: str | None
+    description: str
+    chunk: str
+    start: int
+    end: int
+
+
+class Occurrence(Record):
+    """Where an entity or a relation (`item`) stands in the text."""
+
+    item: str
+    chunk: str
+    start: int
+    end: int
+
+
+class Community(Record):
+    """A group of entities at one level (0 is the root level); `parent` is the community above, None at level 0."""
+
+    id: str
+    level: int
+    parent: str | None
+    members: tuple[str, ...]
+
+
+class TextSpan(Record):
+    """A span of a document's text."""
+
+    document: str
+    start: int
+    end: int
+
+
+class Finding(Record):
+    """One insight of a report with the place that shows it best, and the other places that it rests on (`more`)."""
+
+    summary: str
+    explanation: str
+    document: str
+    start: int
+    end: int
+    more: tuple[TextSpan, ...] = ()
+
+    @property
+    def places(self) -> tuple[TextSpan, ...]:
+        """All places that it rests on, the telling one first."""
+        return (TextSpan(document=self.document, start=self.start, end=self.end), *self.more)
+
+
+class Report(Record):
+    """A community's report (GraphRAG, section 2.5). `inputs` is the hash of what it was written from.
+
+    `stale` is the share of the community's members that something was added to since; 0 where nothing was.
+    """
+
+    community: str
+    level: int
+    title: str
+    summary: str
+    rating: float
+    rating_reason: str
+    findings: tuple[Finding, ...]
+    inputs: str
+    stale: float = 0.0
