@@ -13,7 +13,7 @@ from flows.question import AskOptions, QuestionContext
 from flows.session import Session
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
-from prompts.language.words import fold
+from prompts.text.words import fold
 from storage.answer_records import Mode
 from storage.records import Record
 from tasks.retrieve.passage_sets import Switches

@@ -27,8 +27,8 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from prompts.language.segment import sentences
-from prompts.language.words import fold, is_han
+from prompts.text.segment import sentences
+from prompts.text.words import fold, is_han
 from storage.answer_records import Answer
 from storage.records import Record
 

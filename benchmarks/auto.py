@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.compare_sets import Row, rows
-from prompts.language.question import ask
 from prompts.offline.choose import scope_offline
+from prompts.text.question import ask
 
 LIST = Path(__file__).parent / "auto_questions.jsonl"
 

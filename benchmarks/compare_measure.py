@@ -24,7 +24,7 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session
 from flows.settings import Settings
-from prompts.language.words import fold
+from prompts.text.words import fold
 from storage.answer_records import Answer, Citation
 from storage.errors import UsageError
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from flows.settings import Settings
 from prompts.extract import extract_offline
-from prompts.language.words import fold_name
+from prompts.text.words import fold_name
 from storage.records import Document, Part, Record
 from tasks.chunk import chunk_document
 

@@ -19,8 +19,8 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from prompts.language.words import fold_name
 from prompts.offline.filter import FLOOR, odds_of
+from prompts.text.words import fold_name
 from tasks.filter import shares
 from tasks.retrieve.search import retrieve
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.filter import area
 from prompts.engine.cross_encoder import CrossEncoderScorer
-from prompts.language.words import terms
+from prompts.text.words import terms
 from storage.records import Record
 from tasks.grounding import Scorer, ground, ground_scored, sentences_of, weighed, word_coverage
 

@@ -17,8 +17,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from prompts.language.amounts import amounts_in
-from prompts.language.words import fold, is_han
+from prompts.text.amounts import amounts_in
+from prompts.text.words import fold, is_han
 from storage.records import Record
 
 QUESTIONS = "router/loong_financial_questions.jsonl.gz"

@@ -24,9 +24,9 @@ from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from prompts.language.segment import sentences
-from prompts.language.words import STOPWORDS, content_terms, fold, terms
 from prompts.offline.answer import OfferedPassage, best_excerpts, shown
+from prompts.text.segment import sentences
+from prompts.text.words import STOPWORDS, content_terms, fold, terms
 from storage.records import Record
 
 CORPUS, QUESTIONS = "natural/medical_corpus.jsonl.gz", "natural/medical_dev_questions.jsonl.gz"

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from prompts.language.words import fold
 from prompts.resolve import Named, Pair, decide
+from prompts.text.words import fold
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
 from tasks.dedupe import Graph, build_graph

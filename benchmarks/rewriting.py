@@ -22,8 +22,8 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
-from prompts.language.words import content_terms
 from prompts.offline.rewrite import rewrite_offline
+from prompts.text.words import content_terms
 from storage.records import Record
 from tasks.ambiguity import several_meant
 

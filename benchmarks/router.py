@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from prompts.language.parts import parts_in
-from prompts.language.question import ask
+from prompts.offline.parts import parts_in
 from prompts.offline.route import STRUCTURES, RuleRoute, ranked
-from prompts.reading.sure import is_plain
+from prompts.text.question import ask
+from prompts.text.sure import is_plain
 from storage.answer_records import StructureType
 from storage.records import Record
 from tasks.route import hop_count

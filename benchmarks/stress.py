@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Iterator
 
-from prompts.language.words import STOPWORDS
+from prompts.text.words import STOPWORDS
 
 _WORD = re.compile(r"[^\W_][\w'’.&-]*")
 _OWN = re.compile(r"['’]s?$")

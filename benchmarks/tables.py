@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from prompts.language.amounts import amounts_in
+from prompts.text.amounts import amounts_in
 from storage.records import Document
 from tasks.load.compose import compose
 from tasks.load.sources import read_sources

@@ -24,10 +24,10 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from benchmarks.compare_sets import Row, rows
-from prompts.language.question import ask
 from prompts.offline.choose import LEAST_WHOLE
 from prompts.offline.classifier import UNIT, WEIGHTS, LinearClassifier, features
 from prompts.offline.route import STRUCTURES
+from prompts.text.question import ask
 
 HERE = Path(__file__).parent
 FOLDS, LEAST_SEEN, STEPS = 5, 2, 150

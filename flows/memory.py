@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts.language.words import content_terms, terms
+from prompts.text.words import content_terms, terms
 from storage.answer_records import Passage
 from storage.memory import MemoryEntry
 from storage.records import content_id

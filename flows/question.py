@@ -12,11 +12,11 @@ from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.embedder import Embedder
 from prompts.engine.models import Models
 from prompts.filter import FilterRequest, Hypothesis
-from prompts.language.asked import Ask
-from prompts.language.concepts import concept_terms, members
-from prompts.language.question import ask
-from prompts.reading.relevance import Relevance
-from prompts.reading.sure import is_plain
+from prompts.text.asked import Ask
+from prompts.text.concepts import concept_terms, members
+from prompts.text.question import ask
+from prompts.text.relevance import Relevance
+from prompts.text.sure import is_plain
 from storage.answer_records import Effort, Mode, Passage, StructureType
 from storage.errors import NothingMatches
 from storage.records import Chunk, Document

@@ -16,8 +16,8 @@ from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedder import Embedder, text_hash
-from prompts.language.names_zh import tagged
-from prompts.language.words import is_han
+from prompts.text.names_zh import tagged
+from prompts.text.words import is_han
 from storage.communities import ReportSizes
 from storage.generations import Generation
 from storage.records import Chunk, Document

@@ -7,8 +7,8 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.asked import Ask
 from prompts.offline.choose import SURELY_PART, SURELY_WHOLE, scope_offline
+from prompts.text.asked import Ask
 
 LOW = "low effort: the question's wording chooses"
 PLAIN = f"the wording is plainly about one side (outside {SURELY_PART} to {SURELY_WHOLE})"

@@ -9,7 +9,7 @@ from prompts.engine.step import Step
 from prompts.offline.explore import follow_ups_offline
 from prompts.offline.partial import MOST, partial_offline
 from prompts.partial import Offered, PointWritten, points_by_rules, shown_by
-from prompts.reading.gist import Gist
+from prompts.text.gist import Gist
 
 MOST_FOLLOW_UPS = 5
 RULE_FOLLOW_UPS = 3

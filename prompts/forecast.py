@@ -21,8 +21,6 @@ from prompts.extract import (
     RelationFound,
     extract_offline,
 )
-from prompts.language.segment import sentences
-from prompts.language.tokens import count_tokens
 from prompts.report import FindingWritten, ReportWritten, WriteReport, WriteReports
 from prompts.resolve import Resolve, ResolveNames, Verdict, Verdicts
 from prompts.summarize import (
@@ -33,6 +31,8 @@ from prompts.summarize import (
     SummarizeEntity,
     SummarizeRelations,
 )
+from prompts.text.segment import sentences
+from prompts.text.tokens import count_tokens
 
 MOST_RELATIONS, MOST_FINDINGS = 60, 10
 MOST_LENGTH = 200  # of what is said of an entity or a relation

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
 from prompts.offline.partial import MOST, partial_offline
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.step import Step
-from prompts.language.amounts import amount_of
-from prompts.language.words import content_terms
+from prompts.text.amounts import amount_of
+from prompts.text.words import content_terms
 
 Operation = Literal[
     "lookup", "list", "count", "sum", "average", "difference", "ratio", "max", "min", "compare", "sort", "none"

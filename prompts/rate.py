@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
 from prompts.offline.rate import rate_offline
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
 
 __all__ = ["MOST", "Rate", "RateReports", "Rating", "Ratings", "rate_offline"]
 

@@ -10,7 +10,7 @@ import prompts
 from prompts.engine.step import Step
 
 # Steps that examine a model instead of working, and rooms without steps.
-_NO_STEPS = ("prompts.engine", "prompts.language", "prompts.reading", "prompts.registry")
+_NO_STEPS = ("prompts.engine", "prompts.text", "prompts.registry")
 
 
 @cache

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.messages import Doubtful
 from prompts.engine.step import Step
-from prompts.language.defined import contradict, defined_as
-from prompts.language.likeness import Numbers, alike, numbers_said, opposed, unmatched, words_of
-from prompts.language.words import fold
+from prompts.text.defined import contradict, defined_as
+from prompts.text.likeness import Numbers, alike, numbers_said, opposed, unmatched, words_of
+from prompts.text.words import fold
 
 PAIRS_IN_ONE_CALL = 30
 MOST_SAID, MOST_LENGTH, MOST_SHARED = 2, 200, 5

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 from prompts.engine.calls import rough_tokens
 from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
-from prompts.language.words import is_han
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
+from prompts.text.words import is_han
 
 MAX_READINGS = 4
 # A longer question says more than it asks: a model finds what that is.

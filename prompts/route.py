@@ -6,10 +6,10 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.language.asked import Ask
 from prompts.offline.route import route_offline
-from prompts.reading.sure import is_plain
 from prompts.structures.checks import StructureName
+from prompts.text.asked import Ask
+from prompts.text.sure import is_plain
 
 LOW = "low effort: the passages are read as they are"
 SINGLE = "a short question for one thing is answered from passages as they are"

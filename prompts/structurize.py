@@ -14,10 +14,10 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
 from prompts.engine.step import Step, told
-from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
 from prompts.structures.checks import StructureName, numbered, unverified
 from prompts.structures.offline import elements_of
+from prompts.text.evidence import Evidence
+from prompts.text.relevance import Relevance
 
 NOT_FOUND = "not found"
 _SENTENCE = "Number of the sentence that says it."

@@ -11,10 +11,10 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.step import Step
-from prompts.language.segment import language_of
-from prompts.language.words import STOPWORDS, WORD
-from prompts.reading.passage import extract_offline
+from prompts.offline.passage import extract_offline
 from prompts.tailoring.values import OTHER_KIND
+from prompts.text.segment import language_of
+from prompts.text.words import STOPWORDS, WORD
 
 MOST_TYPES, MOST_EXAMPLES, SHOWN_NAMES = 12, 3, 3
 # A kind with fewer names in a sample may be a wrong guess.

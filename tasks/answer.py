@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan
-from prompts.language.words import is_han
+from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import Document
 from tasks.grounding import Scorer, fallback_of, ground, word_coverage

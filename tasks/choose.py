@@ -11,7 +11,7 @@ from math import ceil
 from prompts.choose import Choose
 from prompts.engine.calls import fitting
 from prompts.engine.effort import Policy
-from prompts.language.asked import Ask
+from prompts.text.asked import Ask
 from storage.answer_records import Mode, ModeDecision, ModeForecast
 from tasks.explore import LOOK_UPS
 from tasks.reports.tree import reach_of

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from prompts.language.segment import UnitKind, language_of, units
-from prompts.language.tokens import count_tokens
+from prompts.text.segment import UnitKind, language_of, units
+from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Record, content_id
 from tasks.load.compose import JOINT

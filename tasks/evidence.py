@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from prompts.language.segment import sentences
-from prompts.reading.evidence import Evidence, cells_of, row_of
+from prompts.text.evidence import Evidence, cells_of, row_of
+from prompts.text.segment import sentences
 from storage.answer_records import Citation
 from storage.records import Chunk, Document, Record
 

@@ -6,9 +6,9 @@ from heapq import heappop, heappush
 
 from prompts.engine.effort import Effort
 from prompts.explore import Explore, FollowUp
-from prompts.language.words import fold
 from prompts.partial import Offered
-from prompts.reading.gist import Gist
+from prompts.text.gist import Gist
+from prompts.text.words import fold
 from tasks.reports.pack import Point
 from tasks.step import step
 

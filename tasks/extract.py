@@ -6,8 +6,8 @@ from functools import cached_property
 
 from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured
 from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
-from prompts.language.segment import sentences
-from prompts.language.words import content_terms
+from prompts.text.segment import sentences
+from prompts.text.words import content_terms
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.records import Chunk, DeadLetter, Record, Triple, content_id
 from tasks.batching import gather_or_cancel

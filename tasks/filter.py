@@ -11,7 +11,7 @@ import numpy as np
 
 from prompts.engine.calls import rough_tokens
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, Verdict
-from prompts.language.words import is_han
+from prompts.text.words import is_han
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.batching import gather_or_cancel, portions
 from tasks.retrieve.passage_sets import pair_scores

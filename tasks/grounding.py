@@ -13,10 +13,10 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
-from prompts.language.common import rarity, usually_lower
-from prompts.language.segment import Script, UnitKind, script_of, sentences, units
-from prompts.language.values import NUMBER_WORDS, figures_in, values_in, without_figures
-from prompts.language.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
+from prompts.text.common import rarity, usually_lower
+from prompts.text.segment import Script, UnitKind, script_of, sentences, units
+from prompts.text.values import NUMBER_WORDS, figures_in, values_in, without_figures
+from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
 from storage.answer_records import Fallback, Grounding
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set

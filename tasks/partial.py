@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from prompts.engine.calls import rough_tokens
 from prompts.engine.step import Step
 from prompts.partial import Offered, Partial
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
 from storage.graph_records import Finding, Report
 from storage.records import Chunk, Document
 from tasks.batching import gather_or_cancel

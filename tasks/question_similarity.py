@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from prompts.language.question import ask
-from prompts.language.relation_words import likeness, meanings, sex_of
-from prompts.language.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
+from prompts.text.question import ask
+from prompts.text.relation_words import likeness, meanings, sex_of
+from prompts.text.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
 from storage.records import content_id
 from tasks.traverse.cues import cues_around, cues_in
 

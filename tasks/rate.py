@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from prompts.engine.calls import fitting, rough_tokens
 from prompts.engine.effort import TokenLimits
-from prompts.language.segment import sentences
 from prompts.rate import Rate, rate_offline
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
+from prompts.text.segment import sentences
 from storage.graph_records import Report
 from tasks.batching import gather_or_cancel, portions
 from tasks.reports.near import CommunityChunkIndex, Near

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prompts.language.tokens import count_tokens
 from prompts.report import StatementGiven
+from prompts.text.tokens import count_tokens
 from storage.graph_records import Claim, Community, Entity, Occurrence, Relation, Report, TextSpan
 from storage.records import Chunk, Record, content_id
 

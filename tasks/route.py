@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from prompts.engine.calls import fitting
-from prompts.language.asked import Ask
-from prompts.reading.chains import chain
 from prompts.route import Route
+from prompts.text.asked import Ask
+from prompts.text.chains import chain
 from storage.answer_records import QuestionType, RouteDecision, StructureType
 from tasks.evidence import Pool
 from tasks.step import step

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from prompts.engine.calls import rough_tokens
-from prompts.language.segment import sentences
-from prompts.language.words import content_terms
-from prompts.reading.evidence import Evidence
+from prompts.text.evidence import Evidence
+from prompts.text.segment import sentences
+from prompts.text.words import content_terms
 from storage.answer_records import Citation
 from storage.records import Chunk, Document
 from tasks.evidence import Place

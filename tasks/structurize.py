@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.engine.calls import rough_tokens
-from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
 from prompts.structures.offline import is_exact
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
+from prompts.text.evidence import Evidence
+from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType
 from tasks.answer import Note
 from tasks.batching import gather_or_cancel, portions

@@ -8,8 +8,8 @@ What a model has described before is not described again for as long as model, p
 from collections.abc import Mapping, Sequence
 
 from prompts.engine.errors import ModelRefused
-from prompts.language.tokens import count_tokens
 from prompts.summarize import DescribeRelations, RelationDescribed, Stated, Summarize, is_short, summarize_offline
+from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from storage.records import DeadLetter, Record, content_id
 from tasks.batching import gather_or_cancel

@@ -7,7 +7,7 @@ import pytest
 from prompts.choose import Choose
 from prompts.engine.effort import LIMITS, Policy
 from prompts.engine.models import Models
-from prompts.language.question import ask
+from prompts.text.question import ask
 from storage.answer_records import Mode
 from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
 

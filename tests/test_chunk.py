@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from prompts.language.segment import is_cjk, language_of, script_of, sentences
-from prompts.language.tokens import count_tokens
+from prompts.text.segment import is_cjk, language_of, script_of, sentences
+from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Triple
 from tasks.chunk import chunk_document

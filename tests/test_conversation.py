@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.rewriting import is_clean, is_complete, read_conversations
-from prompts.language.conversation import stand_alone
+from prompts.offline.conversation import stand_alone
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 
 DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.explore import FollowUp
-from prompts.language.question import ask
 from prompts.offline.partial import partial_offline
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
-from prompts.reading.relevance import Relevance
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
+from prompts.text.question import ask
+from prompts.text.relevance import Relevance
 from storage.graph_records import Community, Report
 from tasks.explore import LOOK_UPS, Agenda
 from tasks.reports.pack import MOST_POINTS, PACK_TOKENS, Point, filled, packed, shuffled

@@ -8,10 +8,10 @@ from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
 from prompts.engine.wire import conversation
-from prompts.language.defined import contradict, defined_as
-from prompts.language.likeness import alike, opposed, words_of
-from prompts.language.written import form, simplified
 from prompts.resolve import Named, Pair, Resolve, ResolveNames, decide
+from prompts.text.defined import contradict, defined_as
+from prompts.text.likeness import alike, opposed, words_of
+from prompts.text.written import form, simplified
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
 from tasks.dedupe import Before, Graph, build_graph, dedupe

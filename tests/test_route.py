@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.router import Asked
-from prompts.language.question import ask
 from prompts.offline.classifier import classifier, features
 from prompts.offline.route import STRUCTURES, RuleRoute, ranked
-from prompts.reading.evidence import Evidence
 from prompts.structures.checks import StructureName
+from prompts.text.evidence import Evidence
+from prompts.text.question import ask
 from tasks.evidence import Pool
 from tasks.route import core_content
 

@@ -10,14 +10,14 @@ from dspy.utils.dummies import DummyLM
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.engine.wire import conversation
-from prompts.language.question import ask
-from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
 from prompts.structures.checks import StructureName, has_figures, numbered, unverified
 from prompts.structures.offline import steps_of
 from prompts.structures.render import rendered
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize, built_of, structurize_offline
+from prompts.text.evidence import Evidence
+from prompts.text.question import ask
+from prompts.text.relevance import Relevance
 from storage.answer_records import StructureType
 from storage.records import Chunk
 from tasks.evidence import Pool, pool_of

@@ -4,7 +4,6 @@ import dspy
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
-from prompts.language.tokens import count_tokens
 from prompts.summarize import (
     MAX_LENGTH,
     MAX_SENTENCES,
@@ -14,6 +13,7 @@ from prompts.summarize import (
     Summarize,
     summarize_offline,
 )
+from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from tasks.dedupe import Graph
 from tasks.summarize import STATEMENTS_TOKENS, Known, packs, summarize

@@ -20,7 +20,7 @@ from prompts.direct import Direct
 from prompts.hypothesize import Hypothesize
 from prompts.links import needs
 from prompts.partial import Offered, Partial
-from prompts.reading.gist import Gist
+from prompts.text.gist import Gist
 from storage.answer_records import Mode, Passage
 from storage.errors import UsageError
 from tasks.answer import AnswerContext

@@ -13,8 +13,8 @@ from flows.response import ModeResult
 from prompts.engine.calls import rough_tokens
 from prompts.explore import Explore
 from prompts.partial import Offered
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
 from tasks.explore import LOOK_UPS, Agenda, explore
 from tasks.partial import Shown, helpful_points, text_of, with_sentences
 

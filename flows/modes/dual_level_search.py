@@ -12,7 +12,7 @@ from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.filter import Filter
 from prompts.keywords import Keywords
-from prompts.language.words import fold_name
+from prompts.text.words import fold_name
 from storage.answer_records import Mode, Passage, RouteDecision
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages

@@ -12,7 +12,7 @@ from flows.response import ModeResult
 from prompts.answer import ReduceStep
 from prompts.partial import Partial
 from prompts.rate import Rate
-from prompts.reading.gist import Gist
+from prompts.text.gist import Gist
 from storage.answer_records import Passage, ReportRead, RouteDecision, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer

@@ -11,7 +11,7 @@ from flows.modes.registry import mode
 from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.engine.calls import rough_tokens
-from prompts.reading.evidence import Evidence
+from prompts.text.evidence import Evidence
 from storage.answer_records import ReportRead
 from storage.graph_records import Claim, Report
 from tasks.answer import AnswerContext, Note

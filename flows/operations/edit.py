@@ -12,7 +12,7 @@ from rapidfuzz import process
 
 from flows.index import derive
 from flows.runtime import Runtime
-from prompts.language.words import fold_name
+from prompts.text.words import fold_name
 from storage.errors import UsageError
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Entity

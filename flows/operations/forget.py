@@ -13,7 +13,7 @@ from flows.index import derive
 from flows.indexing.concurrency import relaxed_gc
 from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedder import text_hash
-from prompts.language.segment import sentences
+from prompts.text.segment import sentences
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.generations import Generation
 from storage.records import Chunk, Record

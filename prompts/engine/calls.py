@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from prompts.engine.memo import memo
 from prompts.engine.messages import Message, Schema
-from prompts.language.tokens import count_tokens
+from prompts.text.tokens import count_tokens
 
 Finish = Literal["stop", "length", "withheld"]
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prompts.engine.errors import ModelUnavailable
-from prompts.language.segment import sentences
+from prompts.text.segment import sentences
 
 _WINDOW, _STRIDE = 6, 4  # sentences of a passage read at once: most cross-encoders read 512 tokens
 

@@ -18,7 +18,7 @@ from prompts.engine.prices import price_of
 from prompts.engine.providers import Endpoint, without_user
 from prompts.engine.purse import Purse
 from prompts.engine.redact import keep_secret, redact, redacted, secrets_of_address
-from prompts.language.tokens import count_tokens
+from prompts.text.tokens import count_tokens
 
 STEP = "embed"  # in the ledger
 _BATCH = 64

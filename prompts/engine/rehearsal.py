@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from prompts.engine.calls import Call, Reply, Transport
 from prompts.engine.client import AnswerCache
-from prompts.language.tokens import count_tokens
+from prompts.text.tokens import count_tokens
 
 # What a chat format adds to each message, and to the whole.
 _AROUND = 3

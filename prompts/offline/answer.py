@@ -22,9 +22,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from prompts.language.words import fold, fold_name, is_han, terms
 from prompts.offline.question import Asked, Rarity, asked_of
 from prompts.offline.units import Quotable, quotables
+from prompts.text.words import fold, fold_name, is_han, terms
 
 HEADING, BESIDE, AROUND, KIND, RANK = 0.7, 0.3, 0.1, 0.1, 0.01
 NEWS, LINK, END = 2, 0.15, 2.0

@@ -7,8 +7,8 @@ Korb worry about in 1931?" about one thing.
 from dataclasses import dataclass
 from typing import Literal
 
-from prompts.language.asked import Ask
 from prompts.offline.classifier import classifier
+from prompts.text.asked import Ask
 
 # Between these probabilities the wording does not tell. Across fifths of the questions that the weights were fitted to
 # 3 of 410 about the whole are below the first, none of 693 about a part above the second.

@@ -13,8 +13,8 @@ from itertools import pairwise
 from math import exp, sqrt
 from pathlib import Path
 
-from prompts.language.asked import Ask
-from prompts.language.words import STOPWORDS
+from prompts.text.asked import Ask
+from prompts.text.words import STOPWORDS
 
 WEIGHTS = Path(__file__).parent / "weights"
 # Weights are kept as whole hundredths.

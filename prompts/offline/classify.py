@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from prompts.language.openers import REQUEST_WORDS
-from prompts.language.words import HAN_RUN, fold
+from prompts.text.openers import REQUEST_WORDS
+from prompts.text.words import HAN_RUN, fold
 
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 # From this confidence on the words tell the type.

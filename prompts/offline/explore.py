@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from prompts.language.spans import names_of
 from prompts.offline.partial import RulePoint
-from prompts.reading.gist import Gist
+from prompts.text.gist import Gist
+from prompts.text.spans import names_of
 
 
 def follow_ups_offline(points: Sequence[RulePoint], gist: Gist, most: int) -> list[tuple[str, int]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from prompts.language.words import content_terms
+from prompts.text.words import content_terms
 
 Label = Literal["entailment", "neutral", "contradiction"]
 # Log-odds that a passage is evidence, fitted to questions of two public sets (see benchmarks/filter.py).

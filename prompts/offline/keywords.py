@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from prompts.language.names import name_spans
-from prompts.language.names_zh import name_spans_zh, tagged
-from prompts.language.openers import OPENERS
-from prompts.language.words import HAN_STOP, STOPWORDS, WORD, is_han
+from prompts.text.names import name_spans
+from prompts.text.names_zh import name_spans_zh, tagged
+from prompts.text.openers import OPENERS
+from prompts.text.words import HAN_STOP, STOPWORDS, WORD, is_han
 
 MOST, LONGEST = 5, 60
 _QUOTED = re.compile(r"[\"“「『《]([^\"“”「」『』《》]{2,60})[\"”」』》]")

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
 
 MOST = 100
 

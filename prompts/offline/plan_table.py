@@ -9,9 +9,9 @@ import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 
-from prompts.language.amounts import amount_of, amounts_in
-from prompts.language.words import HAN_STOP, STOPWORDS, fold, is_han, stem
 from prompts.plan_table import Operation, TableFilter, TablePlan, TableView
+from prompts.text.amounts import amount_of, amounts_in
+from prompts.text.words import HAN_STOP, STOPWORDS, fold, is_han, stem
 
 _TOKEN = re.compile(r"\d[\d,.]*\d|\d|[^\W\d_\u4e00-\u9fff]+(?:['’]s\b)?|[\u4e00-\u9fff]")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")

@@ -11,9 +11,9 @@ from functools import lru_cache
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from prompts.language.names import name_spans
-from prompts.language.names_zh import tagged
-from prompts.language.words import HAN_RUN, content_terms, is_han, stem, terms
+from prompts.text.names import name_spans
+from prompts.text.names_zh import tagged
+from prompts.text.words import HAN_RUN, content_terms, is_han, stem, terms
 
 SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
 

@@ -1,7 +1,7 @@
 """Ratings of reports by rules: what lies near to the question in a report's community, and its own words."""
 
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
 
 # What the report's own words count beside what lies near to the question in its community.
 OWN_WORDS = 0.35

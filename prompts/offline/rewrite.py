@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.language.conversation import Doubt, doubts, stand_alone
-from prompts.language.question import ask
-from prompts.reading.aspects import aspects
+from prompts.offline.aspects import aspects
+from prompts.offline.conversation import Doubt, doubts, stand_alone
+from prompts.text.question import ask
 
 MAX_QUERIES = 4
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from prompts.language.asked import Ask
 from prompts.offline.classifier import classifier
 from prompts.structures.checks import StructureName
+from prompts.text.asked import Ask
 
 STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
 # What rows among the best passages add for a table; the classifier sees the question alone.

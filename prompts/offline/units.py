@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from prompts.language.segment import Unit, UnitKind, units
-from prompts.language.words import terms
+from prompts.text.segment import Unit, UnitKind, units
+from prompts.text.words import terms
 
 LONGEST = 700  # characters of a list, of steps or of a block of code that are quoted together
 _COLON = re.compile(r"[:：][*_`]*$")

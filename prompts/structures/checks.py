@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from prompts.language.concepts import concept_terms
-from prompts.language.words import fold_name
-from prompts.reading.evidence import Evidence
+from prompts.text.concepts import concept_terms
+from prompts.text.evidence import Evidence
+from prompts.text.words import fold_name
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 # The share of an element's words that its sentence (with title and heading) must have.

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from prompts.language.relations import Statement, statements
-from prompts.language.spans import names_of
-from prompts.language.values import values_in
-from prompts.reading.evidence import Evidence
-from prompts.reading.relevance import Relevance
 from prompts.structures.checks import StructureName
+from prompts.text.evidence import Evidence
+from prompts.text.relations import Statement, statements
+from prompts.text.relevance import Relevance
+from prompts.text.spans import names_of
+from prompts.text.values import values_in
 
 # The share of a question's words from which a sentence is worth being taken apart.
 NEAR = 0.25

@@ -5,10 +5,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from prompts.language.spans import names_of
-from prompts.language.words import fold_name, is_han
-from prompts.reading.evidence import Evidence
 from prompts.structures.checks import StructureName
+from prompts.text.evidence import Evidence
+from prompts.text.spans import names_of
+from prompts.text.words import fold_name, is_han
 
 _OPENERS = frozenset("if when whenever unless until once before after in only as where".split())
 # From so many cells in a hundred on, a table is written with a column for each attribute.

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from prompts.language.defined import opening_subject
+from prompts.text.defined import opening_subject
 from storage.records import DeadLetter, Part, Record, Scalar, Triple
 from tasks.load.discover import Found
 from tasks.load.plain import clean, one_line, pretty_stem, scalars, stem, title_of

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.language.concepts import concept_terms, members
-from prompts.language.words import content_terms, is_han
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
-from prompts.reading.relevance import Relevance, term_set
+from prompts.text.concepts import concept_terms, members
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
+from prompts.text.relevance import Relevance, term_set
+from prompts.text.words import content_terms, is_han
 from storage.graph import EntityChunkPairs
 from storage.records import Chunk
 from tasks.evidence import Place, pool_of

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from prompts.language.concepts import concept_terms
-from prompts.language.names_zh import tagged
-from prompts.language.words import WORD, is_han
-from prompts.reading.gist import A_FILE, Gist
+from prompts.text.concepts import concept_terms
+from prompts.text.gist import A_FILE, Gist
+from prompts.text.names_zh import tagged
+from prompts.text.words import WORD, is_han
 from tasks.reports.pack import Point
 
 MOST_WORDS = 2  # of a theme's name

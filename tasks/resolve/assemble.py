@@ -11,7 +11,7 @@ from math import fsum
 
 from pydantic import TypeAdapter
 
-from prompts.language.words import fold, stem
+from prompts.text.words import fold, stem
 from storage.graph_records import (
     Alias,
     Claim,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from prompts.language.words import fold, fold_name
+from prompts.text.words import fold, fold_name
 
 _HONORIFICS = frozenset({"mr", "dr", "prof", "professor", "sir"})
 STRONG_KINDS = frozenset({"person", "organisation", "place"})

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prompts.extract import ALIAS_PREDICATE
-from prompts.language.defined import Defined, apart_in_place, contradict, defined_as, opening
-from prompts.language.words import fold, fold_name
+from prompts.text.defined import Defined, apart_in_place, contradict, defined_as, opening
+from prompts.text.words import fold, fold_name
 from storage.graph_records import Found
 from tasks.resolve.keys import Place, main_kind, name_key
 

@@ -20,9 +20,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from prompts.language.names_zh import is_generic
-from prompts.language.words import fold
 from prompts.resolve import Decided, Pair, decide
+from prompts.text.names_zh import is_generic
+from prompts.text.words import fold
 from storage.graph_records import Found
 from tasks.resolve.alike import OpenPair, Shortened, join_forms, open_pairs
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from prompts.engine.embedder import Embedder
-from prompts.language.concepts import concept_terms
-from prompts.language.words import fold_name
+from prompts.text.concepts import concept_terms
+from prompts.text.words import fold_name
 from storage.answer_records import Passage
 from storage.graph import EntityChunkPairs
 from storage.graph_records import Relation

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.language.words import content_terms, terms
+from prompts.text.words import content_terms, terms
 from storage.records import Chunk
 
 K1 = 1.2

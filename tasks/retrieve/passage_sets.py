@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.language.concepts import concept_terms, members
-from prompts.language.words import content_terms, fold_name
+from prompts.text.concepts import concept_terms, members
+from prompts.text.words import content_terms, fold_name
 from storage.records import Chunk, Record
 from tasks.retrieve.lexical import Lexicon
 from tasks.retrieve.link import Link

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.language.words import content_terms, fold_name, is_han, terms
+from prompts.text.words import content_terms, fold_name, is_han, terms
 from storage.answer_records import Passage
 from storage.documents import Postings
 from storage.graph import EntityChunkPairs

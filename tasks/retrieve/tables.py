@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from prompts.language.tokens import count_tokens
+from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from storage.records import Chunk
 from tasks.answer import Note

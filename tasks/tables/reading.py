@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from prompts.language.amounts import amount_of, scale_stated
+from prompts.text.amounts import amount_of, scale_stated
 
 Span = tuple[int, int]
 _SEGMENT = re.compile(r"\S+(?: \S+)*")

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.language.amounts import amount_of, scale_stated
-from prompts.language.words import fold, fold_name
 from prompts.plan_table import TableView
+from prompts.text.amounts import amount_of, scale_stated
+from prompts.text.words import fold, fold_name
 from storage.records import Document
 from storage.workbench import Value
 from tasks.tables.reading import Grid, Span, grids_in

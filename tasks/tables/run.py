@@ -4,9 +4,9 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from prompts.language.amounts import amount_of
-from prompts.language.words import fold, fold_name, terms
 from prompts.plan_table import TableFilter, TablePlan
+from prompts.text.amounts import amount_of
+from prompts.text.words import fold, fold_name, terms
 from storage.workbench import (
     Aggregate,
     Comparison,

@@ -6,8 +6,8 @@ Figures stand as the documents write them; computed ones are written as those th
 import re
 from collections.abc import Sequence
 
-from prompts.language.amounts import scale_stated
-from prompts.language.words import is_han
+from prompts.text.amounts import scale_stated
+from prompts.text.words import is_han
 from storage.answer_records import TableCell, TableResult
 from storage.workbench import Condition, Group
 from tasks.tables.relations import Cell

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prompts.reading.evidence import Evidence
+from prompts.text.evidence import Evidence
 from storage.graph_records import Occurrence, Relation
 from storage.records import Chunk
 from tasks.evidence import Place, Pool

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from prompts.language.relation_words import han_words, phrases
-from prompts.language.words import CJK, HAN_STOP, STOPWORDS, fold, stem
+from prompts.text.relation_words import han_words, phrases
+from prompts.text.words import CJK, HAN_STOP, STOPWORDS, fold, stem
 from tasks.retrieve.link import INTRODUCING
 
 # They begin a request or say what sort of word follows; no relation is meant by them.

@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from prompts.language.asked import DIRECTION
-from prompts.language.openers import REQUEST_WORDS
-from prompts.language.words import fold, stem
+from prompts.text.asked import DIRECTION
+from prompts.text.openers import REQUEST_WORDS
+from prompts.text.words import fold, stem
 from prompts.traverse import Hop, PlanStep, TraversalPlan
 from storage.answer_records import QuestionType
 from storage.graph import Direction

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.language.relation_words import (
+from prompts.text.relation_words import (
     SEXES,
     SYNONYM,
     is_mutual,

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.language.words import STOPWORDS, WORD, fold_name
+from prompts.text.words import STOPWORDS, WORD, fold_name
 from tasks.retrieve.link import Link, Names
 from tasks.step import step
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.language.words import is_han
+from prompts.text.words import is_han
 from storage.answer_records import Fallback, SubQuestion
 from tasks.answer import StatedAnswer
 from tasks.retrieve.facts import GraphFacts

@@ -6,8 +6,8 @@ from itertools import chain
 
 from rapidfuzz import fuzz, process
 
-from prompts.language.relation_words import handles, likeness, relation_words
-from prompts.language.words import fold, is_han, stem
+from prompts.text.relation_words import handles, likeness, relation_words
+from prompts.text.words import fold, is_han, stem
 from prompts.traverse import Hop
 from storage.graph_records import Relation
 from tasks.traverse.cues import Cue

@@ -31,8 +31,8 @@ from prompts.engine.messages import Message
 from prompts.engine.openai_api import OpenAITransport
 from prompts.engine.providers import Endpoint
 from prompts.engine.wire import conversation
-from prompts.language.tokens import count_tokens
 from prompts.summarize import SummarizeEntity
+from prompts.text.tokens import count_tokens
 from tests.engine.fakes import Sheet
 from tests.server.client import Server
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.language.words import terms
 from prompts.offline.answer import ExcerptAnswer, OfferedPassage, best_excerpts, shown
 from prompts.offline.units import LONGEST, quotables
+from prompts.text.words import terms
 
 HARBOUR = """# Harbour rules
 

@@ -11,10 +11,10 @@ from prompts.engine.meter import Meter
 from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.engine.wire import conversation
-from prompts.language.question import ask
-from prompts.reading.evidence import Evidence
-from prompts.reading.gist import Gist
-from prompts.reading.relevance import Relevance
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
+from prompts.text.question import ask
+from prompts.text.relevance import Relevance
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")

@@ -4,8 +4,8 @@ import pytest
 
 from prompts.choose import Choose
 from prompts.engine.effort import Effort
-from prompts.language.question import ask
 from prompts.offline.choose import scope_offline
+from prompts.text.question import ask
 from tasks.choose import Sizes, Walk, choose
 from tests.query.steps import golden, rendered, scripted, sent, spared
 

@@ -4,8 +4,8 @@ import pytest
 
 from prompts.engine.effort import Effort
 from prompts.engine.errors import AnswerMalformed
-from prompts.language.question import ask
 from prompts.route import Route
+from prompts.text.question import ask
 from storage.answer_records import RouteDecision
 from tasks.route import choose_structure
 from tests.query.steps import golden, rendered, scripted, sent, spared

@@ -16,7 +16,7 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import Settings
-from prompts.language.tokens import count_tokens
+from prompts.text.tokens import count_tokens
 
 SET = QuestionSet(
     "set", "corpus.jsonl.gz", "questions.jsonl.gz", "pos", "gold", kind_field="type", peers_field="lists", titles=False

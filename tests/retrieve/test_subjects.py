@@ -2,7 +2,7 @@
 
 import pytest
 
-from prompts.language.defined import opening_subject
+from prompts.text.defined import opening_subject
 from storage.graph_records import Entity
 from tasks.retrieve.search import short_names, subjects
 from tests.retrieve.passages import chunk_of

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from functools import lru_cache
 
-from prompts.language.tokens import count_tokens
+from prompts.text.tokens import count_tokens
 
 # What a chat format adds to each message and to the whole.
 _MESSAGE_OVERHEAD = 3

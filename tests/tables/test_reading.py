@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.language.amounts import amount_of, amounts_in, scale_stated
+from prompts.text.amounts import amount_of, amounts_in, scale_stated
 from tasks.tables.reading import grids_in
 from tasks.tables.relations import relations_of
 from tests.tables.documents import PORTS, STATEMENT, branches, chinese, document, ports, samples, statements

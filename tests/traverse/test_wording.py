@@ -2,8 +2,8 @@
 
 import pytest
 
-from prompts.language.relation_words import SYNONYM, likeness
-from prompts.language.words import stem
+from prompts.text.relation_words import SYNONYM, likeness
+from prompts.text.words import stem
 from prompts.traverse import Hop
 from tasks.traverse.cues import Cue, cues_around
 from tasks.traverse.draft import measure_of

@@ -1,0 +1,190 @@
+"""Definitions: what a sentence says its subject to be, and whether two definitions can be of one thing.
+
+"Paris was a prince of Troy" → a person; "Springfield is a town in Ohio" → a place, in Ohio; "John Harlow (1805–1872)
+was an English surveyor" → a person of those years. What is not said is left open: only what is said twice and
+differently tells things apart.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from prompts.text.kinds import KIND_OF
+from prompts.text.words import STOPWORDS, fold, is_han
+
+_CLASSES = {
+    "person": """
+        actor actress architect artist astronomer athlete author baron biologist bishop boxer brewer businessman
+        businesswoman captain chemist child clerk coach comedian composer conductor cricketer cyclist dancer
+        daughter director diplomat doctor drummer duke economist editor emperor empress engineer explorer farmer father
+        filmmaker footballer geologist goddess god governor guitarist hero historian inventor journalist judge
+        king lawyer linguist man manager mathematician mayor merchant missionary monk mother musician
+        naturalist novelist nun nurse officer painter philosopher photographer physician physicist pianist pilot
+        player playwright poet politician pope president priest prince princess producer professor queen racer rapper
+        rower saint scholar scientist screenwriter sculptor senator shepherd singer skater skier soldier
+        songwriter statesman student surgeon surveyor swimmer teacher trader violinist wife woman wrestler writer""",
+    "place": """
+        capital commune constellation continent country crater hamlet locality moon municipality mountain neighborhood
+        neighbourhood planet region settlement star state suburb asteroid archipelago woreda volcano""",
+    "organisation": """
+        airline band bank brand broadcaster business chain charity club company firm manufacturer maker
+        publisher retailer startup""",
+    "work": """
+        album ballad book comedy comic documentary drama film game magazine movie newspaper novel novella opera painting
+        play poem sculpture series single sitcom song soundtrack symphony thriller western""",
+    "creature": """
+        animal beetle bird breed butterfly cat dog fish flower fungus fruit genus grass herb insect mammal moth plant
+        reptile shrub snail snake species spider subspecies tree vegetable""",
+    "matter": "acid alloy chemical compound drug element enzyme gas medicine metal mineral protein rock salt substance",
+    "speech": "alphabet dialect language script word surname name",
+    "software": "algorithm app application framework library program protocol software",
+}  # fmt: skip
+CLASS_OF = {word: kind for kind, words in reversed(_CLASSES.items()) for word in words.split()}
+CLASS_OF |= {
+    # A museum is a house and those who run it: a place may be one, and so may an organisation.
+    word: "institution" if kind == "organisation" else kind
+    for word, kind in KIND_OF.items()
+    if word not in CLASS_OF
+}
+_ONE = (frozenset({"institution", "place"}), frozenset({"institution", "organisation"}))
+_ZH_CLASSES = (
+    ("person", "诗人 作家 演员 导演 歌手 运动员 教授 科学家 画家 工程师 政治家 将军 皇帝 医生 学者 音乐家 记者 人物"),
+    ("place", "河流 河 江 湖泊 湖 海 山 山脉 岛屿 岛 城市 市 县 镇 村 国家 省 地区 首都 行星"),
+    ("organisation", "公司 企业 乐队 集团 政党"),
+    ("institution", "大学 学校 医院 机构 组织 银行 博物馆"),
+    ("work", "杂志 报纸 小说 电影 歌曲 专辑 诗集 电视剧 游戏 书 著作 剧 期刊"),
+    ("creature", "动物 植物 昆虫 鸟 鱼 属"),
+)  # fmt: skip
+_ZH_HEADS = sorted(((word, kind) for kind, words in _ZH_CLASSES for word in words.split()), key=lambda p: -len(p[0]))
+
+_BRACKET = r"(?:\s*[(（](?P<bracket>[^()（）]{0,120})[)）])?"
+_IS = re.compile(
+    rf"{_BRACKET}\s*,?\s*(?:(?:is|was|are|were|remains)\s+(?:also\s+)?)?"
+    r"(?:an?|the|one of (?:the|two|several))\s+(?P<what>[^.;:()]{3,160})", re.I
+)  # fmt: skip
+_ZH_IS = re.compile(rf"{_BRACKET}\s*[，,]?\s*(?:是|为|係)(?P<what>[^。；;，,]{{2,60}})")
+_BORN = re.compile(rf"{_BRACKET}[^.;]{{0,60}}?\b(?:born|b\.)\s+[^.;()]{{0,30}}?(?P<year>\d{{4}})", re.I)
+_ZH_BORN = re.compile(r"(?:生于\s*(\d{4})|(\d{4})年[^，。]{0,8}(?:出生|生于|生[）)，]))")
+_CUT = re.compile(
+    r"\b(?:of|in|on|at|by|with|from|to|for|about|that|which|who|whose|where|near|between|located|situated|based|native|"
+    r"made|written|directed|produced|published|released|built|founded|known|born|set|held|and|or|as|when|during|after)\b|,"
+)
+_IN = re.compile(r"\b(?:in|of)\s+(?:the\s+)?((?:[A-Z][\w'’.-]+\s*){1,4}(?:,\s*(?:[A-Z][\w'’.-]+\s*){1,4})*)")
+_YEAR = re.compile(r"(?<!\d)(1\d{3}|20\d{2})(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """What a thing is said to be: its class and the word for it, the years of its life or making, where it lies."""
+
+    kind: str = ""
+    head: str = ""
+    years: tuple[int, ...] = ()
+    within: tuple[str, ...] = ()
+
+    @property
+    def fullness(self) -> int:
+        """How much is said; where documents differ, the fuller word is heard first."""
+        return bool(self.kind) + 2 * bool(self.years) + bool(self.within)
+
+
+@lru_cache(maxsize=50_000)
+def defined_as(name: str, sentence: str) -> Defined | None:
+    """The definition of the name that opens the sentence (an article may stand first), or None."""
+    at = opening(name, sentence)
+    if at < 0:
+        return None
+    if is_han(sentence):
+        return _defined_zh(sentence, at)
+    life = _BORN.match(sentence, at)
+    said = _IS.match(sentence, at)
+    bracket = (said or life or {"bracket": ""})["bracket"] or ""
+    years = tuple(map(int, _YEAR.findall(bracket)))[:2] or ((int(life["year"]),) if life else ())
+    if said is None:
+        return Defined("person", "", years, ()) if life else None
+    what = said["what"]
+    phrase = _CUT.split(what, maxsplit=1)[0].split()
+    head = fold(phrase[-1]) if phrase else ""
+    kind = CLASS_OF.get(head, CLASS_OF.get(head.removesuffix("s"), ""))
+    if not kind and life:
+        kind = "person"
+    if kind == "work":
+        years = tuple(map(int, _YEAR.findall(" ".join(phrase)))) or years
+    within = _IN.search(what) if kind == "place" else None
+    names = tuple(" ".join(part.split()).rstrip(".") for part in within[1].split(",")) if within else ()
+    return Defined(kind, head, years, tuple(name for name in names if name))
+
+
+def opening(name: str, sentence: str) -> int:
+    """Where the name that opens a sentence ends, or -1; 0 where the sentence is a description without its subject."""
+    start = 4 if sentence.startswith(("The ", "the ")) and not name.startswith(("The ", "the ")) else 0
+    if sentence.startswith(name, start):
+        return start + len(name)
+    return 0 if sentence.startswith(("A ", "An ")) and name not in sentence else -1
+
+
+def _defined_zh(sentence: str, at: int) -> Defined | None:
+    said = _ZH_IS.match(sentence, at)
+    born = _ZH_BORN.search(sentence[at : at + 60])
+    bracket = (said["bracket"] if said else "") or ""
+    years = tuple(map(int, _YEAR.findall(bracket)))[:2] or ((int(born[1] or born[2]),) if born else ())
+    if said is None:
+        return Defined("person", "", years, ()) if born else None
+    what = said["what"].strip()
+    head, kind = next(((word, kind) for word, kind in _ZH_HEADS if what.endswith(word)), ("", ""))
+    return Defined(kind, head, years, ())
+
+
+def contradict(one: Defined, other: Defined) -> str:
+    """In what two definitions cannot be of one thing, or nothing. Where they lie is for `apart_in_place`."""
+    if one.kind and other.kind and one.kind != other.kind and frozenset({one.kind, other.kind}) not in _ONE:
+        return f"one is a {one.head or one.kind}, the other a {other.head or other.kind}"
+    same = one.kind and one.kind == other.kind
+    if same and one.kind == "work" and one.head != other.head:
+        return f"one is a {one.head}, the other a {other.head}"
+    if same and one.kind in {"person", "work"} and one.years and other.years and one.years[0] != other.years[0]:
+        return f"{one.years[0]} and {other.years[0]}"
+    return ""
+
+
+def apart_in_place(one: Defined, other: Defined) -> bool:
+    """Whether two places are of one sort and each lies in something that the other is not said to lie in."""
+    if one.kind != "place" or other.kind != "place" or one.head != other.head:
+        return False
+    return bool(one.within and other.within) and not {*map(fold, one.within)} & {*map(fold, other.within)}
+
+
+# --- what a text begins with -----------------------------------------------------------------------------------------
+
+_ANY_BRACKET = r"\((?:[^()]|\([^()]*\))*\)"
+_KNOWN = (
+    r",?\s+(?:(?:also|better|commonly|formerly|usually|sometimes|often|originally)\s+)?"
+    r"(?:known|called|titled|spelt|spelled|born|née)\b[^.;]{0,120}?"
+)
+_OPENING = re.compile(
+    r"\W{0,2}(?P<name>[^\W_][^,;()\n\"“”]{0,90}?)[\"”]?\s*"
+    rf"(?P<more>(?:\s*,?\s*{_ANY_BRACKET}|{_KNOWN})*)\s*,?\s+(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
+)
+_LOOKED_AT = 600  # characters
+_MOST_WORDS = 12
+_SENTENCE_END = re.compile(r"[a-z]{3,}\. ")
+_SAYS_ELSE = frozenset({"he", "she", "it", "they", "who", "which", "that"})
+
+
+def opening_subject(text: str) -> str:
+    """The name that an English text begins with and says the nature of, or empty.
+
+    A sentence that begins with a pronoun or a function word, or names nothing with a capital, tells no name.
+    """
+    found = _OPENING.match(text[:_LOOKED_AT])
+    if found is None or not (found["article"] or found["more"].strip()):
+        return ""
+    name = " ".join(found["name"].split())
+    words = name.split()
+    folded = [word.lower() for word in words]
+    told = words[1:] if folded[0] in {"the", "a", "an"} else words
+    is_sentence = bool(_SENTENCE_END.search(name)) or not _SAYS_ELSE.isdisjoint(folded)
+    begins_plain = told is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
+    if is_sentence or begins_plain or len(words) > _MOST_WORDS:
+        return ""
+    return name if any(word[0].isupper() or word[0].isdigit() for word in told) else ""

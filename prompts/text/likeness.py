@@ -1,0 +1,161 @@
+"""Likeness of two names, and what tells them apart, by letters and words alone; nothing is known of the things."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rapidfuzz.distance import OSA
+
+from prompts.text.words import WORD, fold, is_han
+
+SAME_WORD = 0.8  # likeness of letters from which two words may be one word, misspelt
+_ABBREVIATED = 0.9
+_INITIAL = 0.75
+_LEAST_CUT = 3  # letters of an abbreviated word
+_SAYS_LITTLE = frozenset("the a an of and de la le el du des and & at in on for by to van von der den al".split())
+_ROMAN = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
+_ORDINALS = {
+    word: str(number)
+    for number, words in enumerate(
+        ("first 1st one", "second 2nd two", "third 3rd three", "fourth 4th four", "fifth 5th five", "sixth 6th six",
+         "seventh 7th seven", "eighth 8th eight", "ninth 9th nine", "tenth 10th ten"), 1
+    )
+    for word in words.split()
+}  # fmt: skip
+# Of each group a name has one member at most; two names with different ones are two things.
+_OPPOSED = tuple(
+    frozenset(words.split())
+    for words in (
+        "north south east west northern southern eastern western northeast northwest southeast southwest",
+        "upper lower middle",
+        "old new",
+        "big little great lesser greater small",
+        "mr mrs ms miss sir lady lord dame king queen prince princess duke duchess",
+        "father mother brother sister uncle aunt son daughter",
+        "senior sr junior jr",
+        "men women boys girls man woman boy girl mens womens",
+        "spring summer autumn fall winter",
+        "past present future",
+        "primary secondary",
+        "upstairs downstairs",
+        "black white red green blue yellow brown grey",
+        "monday tuesday wednesday thursday friday saturday sunday",
+        "january february march april may june july august september october november december",
+    )
+)
+_HAN_OPPOSED = ("东西南北", "上下中", "新旧老", "大小", "前后", "男女", "一二三四五六七八九十")
+
+
+def words_of(name: str) -> list[str]:
+    """The folded words of a name, in order; points and apostrophes inside them are gone."""
+    found = WORD.findall(fold(name).replace("-", " ").replace("·", " "))
+    return [word.replace(".", "").replace("'", "").replace("’", "") for word in found]
+
+
+def alike(first: Sequence[str], second: Sequence[str]) -> float:
+    """From 0 to 1, of two names as words: how much of the shorter is in the longer, and of both in each other.
+
+    A word also counts where it is cut ("deli"), an initial, or misspelt.
+    """
+    short, long, found, _ = _matched(first, second)
+    if not short:
+        return float(list(first) == list(second))
+    return 0.5 * found / len(short) + found / (len(short) + len(long))
+
+
+def unmatched(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The telling words that only one of two names has, of either."""
+    short, long, _, pairs = _matched(first, second)
+    of_short, of_long = {one for one, _ in pairs}, {other for _, other in pairs}
+    return [word for word in short if word not in of_short], [word for word in long if word not in of_long]
+
+
+def _matched(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], float, list[tuple[str, str]]]:
+    """The telling words of the shorter and the longer name, how alike those are that pair up in sum, and the pairs."""
+    short, long = sorted(([word for word in name if word not in _SAYS_LITTLE] for name in (first, second)), key=len)
+    left = list(long)
+    found, pairs = 0.0, []
+    for word in short:
+        best = max(left, key=lambda other: _word_likeness(word, other), default="")
+        likeness = _word_likeness(word, best)
+        if likeness:
+            found += likeness
+            left.remove(best)
+            pairs.append((word, best))
+    return short, long, found, pairs
+
+
+def _word_likeness(one: str, other: str) -> float:
+    if one == other:
+        return 1.0
+    if not one or not other or one[0] != other[0]:
+        return 0.0
+    short, long = sorted((one, other), key=len)
+    if len(short) == 1:
+        return _INITIAL
+    if len(short) >= _LEAST_CUT and long.startswith(short):
+        return _ABBREVIATED
+    likeness = float(OSA.normalized_similarity(one, other))
+    return likeness if likeness >= SAME_WORD else 0.0
+
+
+def opposed(first: Sequence[str], second: Sequence[str]) -> str:
+    """What makes two similar names two things ("11 and 12", "north and south"), or nothing."""
+    one, two = _numbers(first), _numbers(second)
+    if one != two and (one and two):
+        return f"{' '.join(sorted(one))} and {' '.join(sorted(two))}"
+    a, b = set(first), set(second)
+    for group in _OPPOSED:
+        mine, other = group & (a - b), group & (b - a)
+        if mine and other:
+            return f"{min(mine)} and {min(other)}"
+    return _han_opposed("".join(first), "".join(second))
+
+
+def _han_opposed(first: str, second: str) -> str:
+    if len(first) != len(second) or not is_han(first):
+        return ""
+    differ = [(one, two) for one, two in zip(first, second, strict=True) if one != two]
+    if len(differ) == 1 and any(differ[0][0] in group and differ[0][1] in group for group in _HAN_OPPOSED):
+        return f"{differ[0][0]} and {differ[0][1]}"
+    return ""
+
+
+def _numbers(words: Sequence[str]) -> frozenset[str]:
+    """Figures, ordinals and Roman numerals after the first word, as they are written in figures."""
+    found = {word for word in words if any(c.isdigit() for c in word) and word not in _ORDINALS}
+    found |= {_ORDINALS[word] for word in words if word in _ORDINALS}
+    found |= {str(_roman(word)) for word in words[1:] if _ROMAN.fullmatch(word)}
+    return frozenset(found)
+
+
+def has_number(words: Sequence[str]) -> bool:
+    """Whether a figure, an ordinal or a Roman numeral is in a name."""
+    return bool(_numbers(words))
+
+
+def _roman(word: str) -> int:
+    values = [{"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}[letter] for letter in word]
+    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
+
+
+_LONG_NUMBER = re.compile(r"(?<!\w)\+?\(?\d(?:[\s/().-]{0,3}\d){6,14}(?!\w)")
+_FIGURE = re.compile(r"(?<![\w.])(?!(?:1[5-9]|20)\d\d(?!\w))\d{3,6}[a-z]?(?!\w)")
+
+
+class Numbers(NamedTuple):
+    """Numbers of seven digits and more however they are grouped, such as telephones; and shorter ones, but years."""
+
+    long: frozenset[str]
+    short: frozenset[str]
+
+
+def numbers_said(texts: Iterable[str]) -> Numbers:
+    """The numbers that texts hold."""
+    long: set[str] = set()
+    short: set[str] = set()
+    for text in texts:
+        for match in _LONG_NUMBER.finditer(text):
+            long.add("".join(c for c in match.group() if c.isdigit()))
+        short.update(_FIGURE.findall(_LONG_NUMBER.sub(" ", text)))
+    return Numbers(frozenset(long), frozenset(short))

@@ -1,0 +1,314 @@
+"""Parsing a question: its form, the kind of answer it expects, and the things it chooses between.
+
+Rules over function words, in English here and in Chinese beside; nothing about any domain.
+"""
+
+import re
+
+from prompts.text.asked import DIRECTION, NOUN_KIND, Ask, Direction, Expected, Form, is_plural, singular
+from prompts.text.words import is_han
+
+_CAPITALISED = r"(?:[A-Z][\w&.'’-]*)(?: (?:of|the|and|for|[A-Z0-9&][\w&.'’-]*|\([^)]*\)))*"
+_LARGER = r"first|later|earlier|older|younger|longer|higher|larger|smaller|more|less|better"
+# The first pattern that fits decides; case counts only where a pattern does not switch it off itself.
+_FORMS: tuple[tuple[Form, tuple[str, ...]], ...] = (
+    (
+        "howto",
+        (
+            r"(?i)^how (?:do|can|should|would|must|to|does one|is \w+ to)\b"
+            r"(?!.*\b(?:connected|related|linked|compare)\b)",
+            r"(?i)\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to do)\b.*\b(?:for|to|when|if|of)\b",
+            r"(?i)^what (?:do|does|must|should|has|have)\b.*\b(?:do|be done)\b.*\b(?:when|if|to|after|before|once)\b",
+        ),
+    ),
+    (
+        "connect",
+        (
+            r"(?i)\b(?:connected|related|linked|associated)\s*(?:(?:to|with) each other)?\s*\?*$",
+            r"(?i)\b(?:connection|relationship|link|path)s? between\b",
+            r"(?i)^how (?:is|are|was|were)\b.+\b(?:connected|related|linked|tied) (?:to|with)\b",
+            r"(?i)^(?:what|how) (?:links?|connects?|relates?|ties)\b",
+            r"(?i)\bhave to do with\b|^what (?:do|does|did)\b.*\b(?:have in common|share)\W*$",
+        ),
+    ),
+    ("summary", (r"(?i)\b(?:summar[iy][sz]?e?|summary|overview|outline|key points|main points|gist|recap)\b",)),
+    (
+        "global",
+        (
+            r"(?i)\b(?:across|throughout) (?:the|all)\b.*\b(?:collection|corpus|documents?|files|texts|sources)\b",
+            r"(?i)\b(?:themes?|trends?|recurring|recurs?|keep coming|common (?:problems|themes|concerns)|overall)\b",
+            r"(?i)\b(?:main|major|biggest|key|most important) "
+            r"(?:topics?|problems?|challenges?|concerns?|issues?|risks?|ideas?|lessons?)\b",
+        ),
+    ),
+    (
+        "about",
+        (
+            r"(?i)^(?:please )?(?:tell me|describe|introduce|explain|give me (?:some )?information|"
+            r"what (?:can you tell|do (?:you|we) know))\b",
+            rf"^(?i:who|what) (?i:is|was|are|were) (?:the )?{_CAPITALISED}\s*\?*$",
+        ),
+    ),
+    (
+        "yesno",
+        (
+            r"(?i)^(?:did|does|do|was|were|is|are|has|have|had|can|could|will|would|should|may|might)\b"
+            rf"(?!.*\b(?:{_LARGER}) *,? *(?:,|\bor\b).*\bor\b)",
+        ),
+    ),
+)
+_OPEN_FORMS = frozenset({"howto", "summary", "global", "about", "connect"})
+_SUPERLATIVE = re.compile(
+    r"\b(?:which|what|who)\b.*\b(?:most|highest|lowest|largest|smallest|longest|shortest|biggest|greatest|fewest|least|"
+    r"oldest|youngest|tallest|deepest|widest|heaviest|earliest|latest|fastest|cheapest)\b",
+    re.I,
+)
+# "…: A, B or C?", "…between A and B?"
+_OPTIONS = re.compile(
+    r"(?:[,:.]|\b(?:between|of|from|than)\b)\s*([^,:?]+?(?:,\s*[^,?]+?)*,?\s+(?:or|and)\s+[^,?]+)\s*\?*$", re.I
+)
+# "Between A and B, which …", "Of A and B, who …"
+_OPENING = re.compile(
+    r"^(?:between|of|out of|from)\s+(?P<one>.+?)\s+(?:and|or)\s+(?P<two>.+?)\s*,\s*(?=which|who|what)", re.I
+)
+# "Which of A, B and C is the longest?"
+_AMONG = re.compile(
+    r"^(?:which|what|who)(?: one)? (?:out )?of (?P<all>.+?,? (?:and|or) .+?) "
+    r"(?:is|was|are|were|has|had|have|did|does)\b",
+    re.I,
+)
+_AND = re.compile(r",\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+")
+# "Was A or B born first?"
+_EITHER = re.compile(
+    r"^(?:is|was|are|were|did|does|has|have|had)\s+(?:the\s+)?(?P<one>.+?)\s+or\s+(?:the\s+)?(?P<two>.+?)\s+"
+    r"(?=born|founded|older|younger|released|first|later|longer|larger|built|opened)",
+    re.I,
+)
+# "Which band was formed first A or B?": the last capitalised stretch before "or", and what follows.
+_BARE = re.compile(
+    rf"\b[a-z]+\s+(?P<one>(?:[Tt]he )?{_CAPITALISED}|\"[^\"]+\"|“[^”]+”)\s*,?\s+or\s+(?P<two>[^,?]+?)\s*\?*$"
+)
+# "Are A and B both film directors?", "Are both A and B …", "Are A and B in the same country?"
+_TOGETHER = re.compile(
+    r"^(?:are|were|is|was|do|did|does|have|has|can)\s+(?P<lead>both\s+(?:[a-z]+,\s+)?)?(?:the\s+)?"
+    r"(?P<one>[^,?]+?)\s+and\s+(?:the\s+)?(?P<two>[^?]+?)"
+    r"(?P<rest>,?\s+(?-i:[a-z])[^?]*|,\s+[^,?]*)\s*\?*$",
+    re.I,
+)
+_SHARE = re.compile(
+    r"^what (?:do|does|did)\s+(?:the\s+)?(?P<one>.+?)\s+and\s+(?:the\s+)?(?P<two>.+?)\s+(?:both\s+)?(?:have|share)\b",
+    re.I,
+)
+_NAMED = re.compile(r"[A-Z0-9]")
+_ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\w* [A-Z]|[A-Z])")
+
+
+def ask(question: str) -> Ask:
+    """Take a question apart."""
+    text = " ".join(question.split())
+    return ask_zh(text) if is_han(text) else _ask_en(text)
+
+
+def _ask_en(text: str) -> Ask:
+    form = _form(text)
+    direction = _direction(text)
+    options = _options(text) if form in {None, "fact", "yesno", "global", "about"} and direction else ()
+    either = form == "yesno" and options and _EITHER.match(text)
+    if either or (direction and form in {None, "global"} and (options or _SUPERLATIVE.search(text))):
+        form = "compare"
+    elif form in {"yesno", "connect"}:
+        options = _pair(text, form)
+    elif form != "compare":
+        options = ()
+    noun, plural = _noun(text)
+    form = form or ("list" if plural else "fact")
+    return Ask(text, False, form, _expected(text, noun, form), noun, options, direction, plural)
+
+
+def _form(text: str) -> Form | None:
+    return next((form for form, patterns in _FORMS if any(re.search(pattern, text) for pattern in patterns)), None)
+
+
+def _direction(text: str) -> Direction:
+    return next((DIRECTION[word] for word in re.findall(r"[a-z]+", text.lower()) if word in DIRECTION), "")
+
+
+def _options(text: str) -> tuple[str, ...]:
+    """What a question chooses between; nothing where it chooses among all there is."""
+    pair = _EITHER.match(text) or _OPENING.match(text)
+    listed, parts = _OPTIONS.search(text), _among(text)
+    if parts:
+        pass
+    elif pair is None and listed is not None and " or " in listed.group(1):
+        parts = re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", listed.group(1))
+    else:
+        pair = pair or _BARE.search(text)
+        if pair is None:
+            return ()
+        parts = [pair["one"], pair["two"]]
+    return tuple(_ARTICLE.sub("", part.strip(' "“”')).strip() for part in parts if part.strip())
+
+
+def _among(text: str) -> list[str]:
+    """The things of "which of A, B and C …", if all are named."""
+    found = _AMONG.match(text)
+    parts = _AND.split(found["all"]) if found else []
+    return parts if all(map(_NAMED.search, parts)) else []
+
+
+def _pair(text: str, form: Form) -> tuple[str, ...]:
+    """The two things that a question says or asks something of together ("both", "the same", "in common")."""
+    found = (_TOGETHER if form == "yesno" else _SHARE).match(text)
+    if found is None:
+        return ()
+    if form == "yesno" and not found["lead"] and not re.search(r"\b(?:both|each|same)\b", found["rest"], re.I):
+        return ()
+    return found["one"].strip(" ,"), found["two"].strip(" ,")
+
+
+_NOUN_AFTER = re.compile(
+    r"\b(?:which|what)\s+(?:of the\s+)?((?:[\w'’-]+\s+){0,3}?)([\w-]+)\s+(?:is|was|are|were|did|does|do|has|have|had|"
+    r"can|could|will|would|that|which|who|in|of|on|at|by|from|for|[\w-]+(?:ed|es|s))\b",
+    re.I,
+)
+_NOUN_OF = re.compile(
+    r"\b(?:what|who|which)\s+(?:is|was|are|were)\s+(?:the\s+)?(?:[\w-]+\s+)??([\w-]+)\s+"
+    r"(?:of|for|in|at|on|behind|that|who)\b",
+    re.I,
+)
+_NOUN_LISTED = re.compile(r"(?:please )?(?:list|name|enumerate)\s+(?:all\s+)?(?:the\s+)?([\w-]+)", re.I)
+_NOUN_LAST = re.compile(r"\b(?:which|what)\s+(?:(?:[\w'’-]+\s+){0,2})([\w-]+)\W*$", re.I)
+# "Which person Aurel Vint taught": what begins with a capital is not the noun.
+_NOUN_BEFORE_NAME = re.compile(r"^(?i:which|what)\s+([a-z][\w-]+)\s+(?:the\s+)?(?=[A-Z])")
+_NO_NOUN = frozenset("is was are were did does do the has had have".split())
+
+
+def _noun(text: str) -> tuple[str, bool]:
+    """The noun after "which"/"what"/"how many", and whether several things are asked for."""
+    many = re.search(r"\bhow many\s+((?:[\w-]+\s+)??)([\w-]+)", text, re.I)
+    if many:
+        return many.group(2).lower(), False
+    before, after = _NOUN_BEFORE_NAME.match(text), _NOUN_AFTER.search(text)
+    for noun in (match.group(match.lastindex or 0).lower() for match in (before, after) if match):
+        if noun not in _NO_NOUN:
+            return noun, is_plural(noun)
+    named = _NOUN_OF.search(text)
+    if named:
+        return named.group(1).lower(), re.search(r"\b(?:are|were)\b", named.group()) is not None
+    listed = _NOUN_LISTED.match(text)
+    if listed:
+        return listed.group(1).lower(), True
+    last = _NOUN_LAST.search(text)
+    if last and last.group(1).lower() not in _NO_NOUN:
+        return last.group(1).lower(), False
+    return "", False
+
+
+_COST = re.compile(
+    r"\bhow much\b.*\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .* cost\b|"
+    r"\bhow (?:expensive|costly)\b"
+)
+_EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
+    ("text", re.compile(r"^why\b")),
+    ("money", _COST),
+    ("number", re.compile(r"\bhow (?:much|many|long|high|wide|tall|deep|far|old|heavy|large|big|fast|often)\b")),
+    (
+        "date",
+        re.compile(
+            r"^(?:[\w ]+ )?when (?:is|was|were|are|did|does|do|will|has|have|had)\b|\b(?:what|which) year\b|\bwhen\W*$"
+        ),
+    ),
+    ("place", re.compile(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
+    ("person", re.compile(r"^(?:by |to |for |with |after )?who(?:m|se)?\b|\b(?:by|with|after|for) who(?:m)?\W*$")),
+)
+
+
+def _expected(text: str, noun: str, form: Form) -> Expected:
+    if form == "yesno":
+        return "yesno"
+    if form in _OPEN_FORMS:
+        return "text"
+    lower = text.lower()
+    told = next((kind for kind, pattern in _EXPECTED if pattern.search(lower)), None)
+    return told or NOUN_KIND.get(singular(noun), "name")
+
+
+# --- Chinese ---------------------------------------------------------------------------------------------------------
+
+_FORMS_ZH: tuple[tuple[Form, str], ...] = (
+    ("connect", r"(?:有什么|什么|有何|有哪些|之间的?)(?:关系|联系|关联|共同|相同)|(?:如何|怎样)(?:关联|联系)"),
+    ("summary", r"总结|概括|概述|归纳|摘要|综述|主要内容|讲了什么|主要讲"),
+    ("howto", r"如何|怎样|怎么(?!样|评价|看)|步骤|流程|应该做什么|需要做什么"),
+    ("global", r"(?:所有|全部|整个|这些)(?:文档|资料|文件|文集|材料)|共同的?(?:主题|问题|特点)|主题是|反复出现"),
+    ("about", r"介绍(?:一下)?|^(?:什么是|何谓)|^[^，。？?的]{2,24}(?:是什么|是谁)[?？]?$|讲讲|谈谈"),
+    ("yesno", r"是否|是不是|有没有|能否|可否|吗[?？]?$"),
+)
+_DIRECTIONS: tuple[tuple[Direction, str], ...] = (
+    ("max", r"最(?:高|大|多|长|晚|新|远|重|快|好|宽|深)|更(?:高|大|多|长|晚|新|远|重|快|好|宽|深)"),
+    ("min", r"最(?:低|小|少|短|早|旧|近|轻|慢|窄|先)|更(?:低|小|少|短|早|旧|近|轻|慢|窄)|谁先|哪个先"),
+)
+_EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
+    ("text", r"为什么|为何|什么原因|原因是什么"),
+    ("money", r"多少(?:钱|元|美元|克朗|经费)|(?:费用|造价|价格|收入|成本|花费)(?:是|为|有)?多少"),
+    ("date", r"什么时候|何时|哪(?:一)?年|哪(?:一)?天|几年|几月|什么时间|哪个?月|时间是|哪个?(?:年代|世纪)"),
+    ("number", r"多少|几[个位名次座艘岁口年天条种]|多[长高大宽深远重久]"),
+    ("place", r"哪里|哪儿|何处|何地|什么地方|在哪|哪些?个?(?:城市|国家|省|县|镇|地方|地区)|位于"),
+    ("person", r"谁|哪位|何人|哪个人|什么人"),
+)
+_SEVERAL = re.compile(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
+_ASKED_OF = re.compile(r"(?:，|,)?(?:相比|之间|两者|二者|中|里)?(?:，|,)?(?:谁|哪一?[个座家条艘部种所]).*$")
+_NOUN = re.compile(
+    r"哪(?:一?[个家位所座种条艘部项类支]|些|[两三四五六七八九十几][个家位所座种条艘部项类支])(?!主要)([\u4e00-\u9fff]{2})"
+)
+_TOGETHER_ZH = re.compile(
+    r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:是否都|是不是都|都是|都在|都有|是否同|是同一)"
+)
+_SHARED = re.compile(r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:之间)?(?:有|的)")
+
+
+def ask_zh(text: str) -> Ask:
+    """Take a Chinese question apart; white space in it is folded already."""
+    direction: Direction = next((side for side, pattern in _DIRECTIONS if re.search(pattern, text)), "")
+    form = next((form for form, pattern in _FORMS_ZH if re.search(pattern, text)), None)
+    options = _choice(text, direction)
+    if form in {None, "about"} and (options or (direction and re.search(r"哪|谁", text))):
+        form = "compare"
+    if form in {"yesno", "connect"}:
+        options = _pair_zh(text, form)
+    several = _SEVERAL.search(text) is not None
+    form = form or ("list" if several else "fact")
+    return Ask(text, True, form, _expected_zh(text, form), _noun_zh(text), options, direction, several)
+
+
+def _choice(text: str, direction: Direction) -> tuple[str, ...]:
+    """The things to choose between: "…还是…" anywhere, "…和…哪个…" where something is compared."""
+    bare = text.rstrip("?？")
+    if "还是" in bare:
+        # Of several clauses the one that chooses: "…，是甲、乙还是丙".
+        clause = next(part for part in re.split(r"[，,：:]", bare) if "还是" in part)
+        return tuple(re.sub(r"^是|更.$", "", part) for part in re.split(r"还是|、", clause) if part)
+    if not direction or not _ASKED_OF.search(bare):
+        return ()
+    named = _ASKED_OF.sub("", bare)
+    parts = [part for part in re.split(r"和|与|跟|、|或者?", named) if part]
+    return tuple(parts) if len(parts) > 1 and all(len(part) <= 20 for part in parts) else ()
+
+
+def _pair_zh(text: str, form: Form) -> tuple[str, ...]:
+    """The two things that are said or asked something of together."""
+    found = (_TOGETHER_ZH if form == "yesno" else _SHARED).search(text)
+    return (found["one"], found["two"]) if found else ()
+
+
+def _noun_zh(text: str) -> str:
+    """The kind of thing that "哪个…" asks for, by its first two characters."""
+    found = _NOUN.search(text)
+    return found[1] if found else ""
+
+
+def _expected_zh(text: str, form: Form) -> Expected:
+    if form == "yesno":
+        return "yesno"
+    if form in {"howto", "summary", "global", "about", "connect"}:
+        return "text"
+    return next((kind for kind, pattern in _EXPECTED_ZH if re.search(pattern, text)), "name")

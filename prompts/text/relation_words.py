@@ -1,0 +1,123 @@
+"""Words for relations: whether one of a question and one of a relation mean the same ("kid" and `children`).
+
+A general lexicon of the words that people and graphs use for relations; nothing in it comes from any one graph.
+"""
+
+import re
+from collections import defaultdict
+from functools import lru_cache
+
+from prompts.text.words import HAN_RUN, fold, is_han, lines_of, stem
+
+SAME, SYNONYM, DERIVED = 1.0, 0.9, 0.8
+_LEAST_SHARED = 5  # letters that two words of one family begin with
+_AGENT = re.compile(r"(?:ations?|ions?|ors?|ers?|ress|ments?|ship|ing|ist|ity|al|ed|ic)$")
+
+# A meaning, and the words and short phrases that may stand for it. A word may have several meanings.
+# What a relation says in one direction, the other says in the opposite one.
+_OPPOSITES = (("parent", "child"), ("teach", "student"), ("succeed", "precede"))
+# Relations that hold in both directions at once.
+_MUTUAL = frozenset({"spouse", "sibling", "collaborate", "near"})
+_FEMALE = "mother mom mum mama mommy daughter wife sister bride heiress niece aunt 母亲 妈妈 女儿 妻子 姐姐 妹妹"
+_MALE = "father dad daddy papa son husband brother groom nephew uncle 父亲 爸爸 儿子 丈夫 哥哥 弟弟"
+SEXES = ("female", "male")
+_SEX_OF = dict.fromkeys(_FEMALE.split(), "female") | dict.fromkeys(_MALE.split(), "male")
+_SMALL = frozenset("of by in is has had was were the a an to at for on from with and or as be are been".split())
+_SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|[^\w]+|_+")
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> dict[str, frozenset[str]]:
+    """Meanings by stem or phrase (stems joined by underscores)."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for line in lines_of("relation_meanings"):
+        meaning, words = line.split(": ", 1)
+        for word in words.split():
+            found["_".join(map(stem, word.split("_")))].add(meaning)
+    return {word: frozenset(meanings) for word, meanings in found.items()}
+
+
+@lru_cache(maxsize=1)
+def phrases() -> tuple[str, ...]:
+    """The phrases of the lexicon, as stems joined by underscores, longest first."""
+    return tuple(sorted((word for word in _lexicon() if "_" in word), key=lambda word: (-word.count("_"), word)))
+
+
+@lru_cache(maxsize=1)
+def han_words() -> tuple[str, ...]:
+    """The Chinese words of the lexicon, longest first."""
+    return tuple(sorted((word for word in _lexicon() if HAN_RUN.match(word)), key=lambda word: (-len(word), word)))
+
+
+def meanings(word: str) -> frozenset[str]:
+    """What a stem or phrase may mean; nothing where the lexicon does not know it."""
+    return _lexicon().get(word, frozenset())
+
+
+@lru_cache(maxsize=20_000)
+def relation_words(relation: str) -> tuple[tuple[str, ...], ...]:
+    """The telling stems of a relation's name, a group for each of its dotted parts, the last and most telling first."""
+    parts = [part for part in re.split(r"[./]|__", relation) if part] or [relation]
+    groups = []
+    for part in reversed(parts):
+        words = [fold(word) for word in _SPLIT.split(part) if word]
+        telling = [word for word in words if word not in _SMALL] or words
+        groups.append(tuple(stem(word) for word in telling))
+    return tuple(group for group in groups if group)
+
+
+@lru_cache(maxsize=200_000)
+def likeness(word: str, other: str) -> float:
+    """From 0 to 1, of two stems or phrases: equal, of one meaning, or of one family ("author" and "authored")."""
+    if word == other:
+        return SAME
+    if meanings(word) & meanings(other):
+        return SYNONYM
+    if is_han(word) and is_han(other):
+        return DERIVED if word in other or other in word else 0.0
+    return DERIVED if _root(word) == _root(other) or _family(word, other) else 0.0
+
+
+@lru_cache(maxsize=50_000)
+def handles(word: str) -> frozenset[str]:
+    """Marks of a stem or phrase: two that are alike share one, so that they can be looked up."""
+    opposite = {two for one, two in (*_OPPOSITES, *((b, a) for a, b in _OPPOSITES)) if one in meanings(word)}
+    return frozenset({word, f"root:{_root(word)}", f"begins:{word[:_LEAST_SHARED]}", *meanings(word), *opposite})
+
+
+@lru_cache(maxsize=50_000)
+def _root(word: str) -> str:
+    bare = _AGENT.sub("", word)
+    return bare if len(bare) > 2 else word
+
+
+def _family(word: str, other: str) -> bool:
+    short, long = sorted((word, other), key=len)
+    shared = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    return shared >= _LEAST_SHARED and shared >= len(short) - 1 and len(long) - shared <= _LEAST_SHARED
+
+
+@lru_cache(maxsize=20_000)
+def is_mutual(relation: str) -> bool:
+    """Whether a relation holds in both directions at once ("spouse")."""
+    return any(meanings(word) & _MUTUAL for word in relation_words(relation)[0])
+
+
+@lru_cache(maxsize=50_000)
+def is_opposite(word: str, relation: str) -> bool:
+    """Whether a word asks for a relation the other way round ("parent" of `children`)."""
+    asked = meanings(word)
+    said = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
+    return any((a in asked and b in said) or (b in asked and a in said) for a, b in _OPPOSITES)
+
+
+@lru_cache(maxsize=20_000)
+def is_one_way(relation: str) -> bool:
+    """Whether a relation, read backwards, means something else that has a name of its own ("children": parents)."""
+    said = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
+    return any(a in said or b in said for a, b in _OPPOSITES)
+
+
+def sex_of(word: str) -> str:
+    """Whom a word for a relative names: "female", "male", or "" for either."""
+    return _SEX_OF.get(word, "")

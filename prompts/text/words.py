@@ -1,0 +1,109 @@
+"""Words of a text for matching: folded, stemmed, and for Chinese as character bigrams."""
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import Stemmer
+
+CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+HAN_RUN = re.compile(f"[{CJK}]+")
+WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.-][^\\W_{CJK}]+)*|[{CJK}]+")
+_APOSTROPHE_S = re.compile(r"['’]s\b")
+_JOINT = re.compile(r"['’.\-]")
+
+STOPWORDS = frozenset(
+    """
+    a about above after again against all also am an and any are as at be because been before being below
+    between both but by can could did do does doing down during each either else ever few for from further had
+    has have having he her here hers herself him himself his how however i if in into is it its itself just let
+    me more most my myself neither no nor not now of off on once one only onto or other our ours ourselves out
+    over own per same shall she should since so some such than that the their theirs them themselves then there
+    these they this those though through thus to too under until unto up upon us very was we were what whatever
+    when where whether which while who whom whose why will with within without would yet you your yours
+    yourself 's s t don
+    """.split()
+)
+# Function words of Chinese questions and prose; bigrams made only of these say nothing.
+HAN_STOP = frozenset("的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你")
+
+
+_PLAIN = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*")
+
+
+def fold(text: str) -> str:
+    """Case, width and accents removed: "Łódź Ⅱ" and "lodz ii" compare equal where Unicode decomposes them."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
+
+
+@lru_cache(maxsize=300_000)
+def fold_name(name: str) -> str:
+    """The form under which names are compared: folded, without brackets, articles, possessive and punctuation."""
+    if _PLAIN.fullmatch(name):  # most names: the same result in a third of the time
+        words = name.lower().split()
+    else:
+        text = fold(re.sub(r"\s*[(（][^()（）]*[)）]\s*", " ", name)) or fold(name)
+        text = _APOSTROPHE_S.sub("", text.replace("_", " "))
+        words = WORD.findall(text.replace("-", " ").replace("·", " "))
+    while len(words) > 1 and words[0] in {"the", "a", "an"}:
+        words = words[1:]
+    return " ".join(word.replace(".", "").replace("’", "'") for word in words)
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Stemmer.Stemmer:
+    return Stemmer.Stemmer("english")
+
+
+@lru_cache(maxsize=200_000)
+def stem(word: str) -> str:
+    """The English stem of a folded word (Snowball); other scripts come back unchanged."""
+    return str(_stemmer().stemWord(word)) if word.isascii() and len(word) > 2 else word
+
+
+@lru_cache(maxsize=200_000)
+def word_terms(word: str) -> tuple[str, ...]:
+    """The terms of one folded word: its stem and those of its parts, or the bigrams of a Chinese run."""
+    if HAN_RUN.match(word):
+        if len(word) == 1:
+            return (word,)
+        return tuple(word[i : i + 2] for i in range(len(word) - 1))
+    whole = stem(_APOSTROPHE_S.sub("", word))
+    pieces = [piece for piece in _JOINT.split(word) if len(piece) > 1]
+    if len(pieces) < 2:
+        return (whole,)
+    return (whole, *(stem(piece) for piece in pieces if piece != "s"))
+
+
+def terms(text: str) -> list[str]:
+    """Terms for lexical search, in order, stop words left out: stems, and character bigrams of Chinese runs."""
+    found: list[str] = []
+    for word in WORD.findall(fold(text)):
+        if word not in STOPWORDS:
+            found.extend(word_terms(word))
+    return found
+
+
+def content_terms(text: str) -> list[str]:
+    """The distinct terms of a question that carry meaning, in order; bigrams of Chinese function characters do not."""
+    kept: dict[str, None] = {}
+    for term in terms(text):
+        if not (HAN_RUN.match(term) and sum(c in HAN_STOP for c in term) * 2 >= len(term)):
+            kept.setdefault(term)
+    return list(kept)
+
+
+def is_han(text: str) -> bool:
+    """Whether a text is Chinese for our purposes: at least a quarter of its letters are Han characters."""
+    han = sum(len(run) for run in HAN_RUN.findall(text))
+    return han > 0 and han * 4 >= sum(c.isalpha() for c in text)
+
+
+@cache
+def lines_of(name: str) -> tuple[str, ...]:
+    """The lines of a word list in the folder `data` beside this file."""
+    return tuple(files("prompts.text").joinpath("data", f"{name}.txt").read_text(encoding="utf-8").splitlines())

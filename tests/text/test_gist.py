@@ -1,0 +1,85 @@
+"""Is it found what a question about a collection is about, and how much a sentence says of it?"""
+
+import pytest
+
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist, telling
+from prompts.text.question import ask
+from prompts.text.relevance import Relevance
+
+
+@pytest.mark.parametrize(
+    ("question", "so"),
+    [
+        ("What are the main themes of these documents?", True),
+        ("Which topics do the speakers discuss most often?", True),
+        ("这些文档的主要主题是什么?", True),
+        ("What are the main problems with salt?", False),
+        ("Which topics does the Kestrel Bridge survey discuss?", False),
+    ],
+)
+def test_a_question_about_everything_is_told_from_one_about_something(question: str, so: bool) -> None:
+    known = {"Kestrel Bridge": ()} if "Kestrel" in question else {}
+    gist = Gist(Relevance(ask(question), {}, known))
+    assert gist.of_all is so
+    assert (gist.asked == {}) is so
+
+
+def test_that_guests_discuss_something_is_not_what_is_asked() -> None:
+    gist = Gist(Relevance(ask("Which guests frequently discuss the role of failure in innovation?"), {}))
+    assert sorted(gist.words) == ["failur", "innov"]
+    assert gist.covered("Innovation needs failure.") == 1.0
+    assert gist.covered("Our guests discuss their role today.") == 0.0
+
+
+def test_words_near_to_the_question_help_but_less_than_its_own() -> None:
+    relevance = Relevance(ask("What do they say about privacy?"), {})
+    gist = Gist(relevance, {"data": 0.5, "consent": 0.5})
+    said = [
+        f"{word} is what we have to think about first, all of us."
+        for word in ("Privacy and data", "Privacy", "Data", "Weather")
+    ]
+    worth = [gist.worth(Evidence(0, "d", "", text)) for text in said]
+    assert worth == sorted(worth, reverse=True)
+    assert worth[-2] > worth[-1] == 0.0
+    near = gist.worth(Evidence(0, "d", "", said[0], prior=1.0))
+    assert near > worth[0], "what stands in a near passage"
+
+
+def test_what_is_named_counts_under_its_other_names_and_in_the_title() -> None:
+    relevance = Relevance(ask("What is said of Kestrel Bridge?"), {}, {"Kestrel Bridge": ("红隼桥",)})
+    gist = Gist(relevance)
+    cables = "The cables were all replaced in the winter of that year."
+    assert gist.worth(Evidence(0, "d", "", "红隼桥的钢索在去年冬天已经全部更换完毕。")) > 0.2
+    assert gist.worth(Evidence(0, "d", "Kestrel Bridge", cables)) > 0.2
+    assert gist.worth(Evidence(0, "d", "", cables)) == 0.0
+
+
+SAID = "Salt has reached the wells of the brewery this year."
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (SAID, "Has salt reached the wells of the brewery this year?"),
+        (SAID, "Welcome back to the show about salt in the wells."),
+        (SAID, "EP_12_Salt_wells.txt has reached the brewery again."),
+        (SAID, "# Salt has reached the wells of the brewery"),
+        ("今年盐已经渗入了啤酒厂的水井，水质因此变差。", "盐今年渗入了水井吗？"),
+    ],
+)
+def test_a_statement_tells_more_than_a_question_or_a_greeting(better: str, worse: str) -> None:
+    assert telling(better) > telling(worse)
+
+
+def test_what_the_collection_has_no_word_of_sets_no_sentence_apart() -> None:
+    relevance = Relevance(ask("What do they say about salt and quicksilver?"), {"salt": 2.0, "quicksilv": 3.0})
+    gist = Gist(relevance, absent=frozenset({"quicksilv"}))
+    assert gist.asked == {"salt": 1.0}
+    assert gist.missing == pytest.approx(0.6)
+    assert Gist(relevance, absent=frozenset({"salt", "quicksilv"})).covered("Nothing of the kind.") == 0.0
+
+
+def test_a_word_that_is_everywhere_is_not_what_is_asked() -> None:
+    relevance = Relevance(ask("What do tech guests say about salt?"), {"tech": 0.1, "salt": 2.0})
+    assert Gist(relevance, everywhere=frozenset({"tech"})).asked == {"salt": 1.0}

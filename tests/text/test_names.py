@@ -1,0 +1,260 @@
+"""Names, kinds, aliases, statements and tables: what a passage yields without a model."""
+
+from itertools import pairwise
+
+import pytest
+
+from prompts.extract import ALIAS_PREDICATE, Extracted, extract_offline
+from prompts.text.common import usually_lower
+from prompts.text.names import name_spans
+from prompts.text.names_zh import glosses, name_spans_zh
+from prompts.text.relations import TOGETHER, TOGETHER_ZH
+from prompts.text.segment import sentences
+from prompts.text.values import amount, values_in
+from prompts.text.words import content_terms, fold_name, terms
+
+
+def names(text: str, title: str = "") -> list[str]:
+    return [span.text for span in name_spans(text, sentences(text), title)]
+
+
+def said(found: Extracted) -> set[tuple[str, str, str]]:
+    return {(relation.source, relation.predicate, relation.target) for relation in found.relations}
+
+
+def kinds(found: Extracted) -> dict[str, str]:
+    return {entity.name: entity.kind for entity in found.entities}
+
+
+@pytest.mark.parametrize("word", ["life", "education", "corrosion", "wipes", "opened"])
+def test_common_words_are_usually_written_small(word: str) -> None:
+    assert usually_lower(word)
+
+
+@pytest.mark.parametrize("word", ["london", "scrooge", "saltmere", "england", "peter"])
+def test_names_are_not(word: str) -> None:
+    assert not usually_lower(word)
+
+
+def test_a_common_word_that_opens_a_sentence_is_no_name() -> None:
+    assert names("Corrosion is slow. Wipe the gauge. Marley was dead.") == ["Marley"]
+
+
+def test_a_common_word_with_a_capital_inside_a_sentence_is_a_name() -> None:
+    assert names("Then the Ghost spoke. Ghost and man left.") == ["Ghost", "Ghost"]
+
+
+def test_a_word_of_the_title_is_a_name_at_the_start() -> None:
+    assert names("Corrosion is a novel of 1931.", title="Corrosion") == ["Corrosion"]
+    assert names("Corrosion is a novel of 1931.") == []
+
+
+def test_sentences_in_capitals_name_nothing() -> None:
+    assert names("STAVE TWO OF FIVE\n\nBob met NASA staff at Pier 4.") == ["Bob", "NASA", "Pier 4"]
+
+
+def test_the_first_word_of_a_speech_is_judged_like_an_opener() -> None:
+    assert names('He cried, "Stop there!" and Tupper stopped.') == ["Tupper"]
+
+
+def test_a_name_may_stand_over_a_line_end_and_reads_as_one_line() -> None:
+    text = "At noon the tired old clerk whose name was then known to be Bob\nCratchit went out to slide in the street."
+    (span,) = name_spans(text, sentences(text))
+    assert span.text == "Bob Cratchit"
+    assert text[span.start : span.end] == "Bob\nCratchit"
+
+
+def test_function_words_with_a_capital_inside_a_sentence_belong_to_the_name() -> None:
+    assert names("He met the Ghost of Tides Yet to Come there.") == ["Ghost of Tides Yet to Come"]
+
+
+def test_a_title_is_one_name_where_the_text_repeats_or_quotes_it() -> None:
+    text = 'Supper at the Mole is a film. Its song "Rain and the Gulls" is by Ada Korb.'
+    assert names(text, "Supper at the Mole (film)") == ["Supper at the Mole", "Rain and the Gulls", "Ada Korb"]
+    assert "Supper at the Mole" not in names(text)
+
+
+def test_a_quoted_speech_is_no_title() -> None:
+    assert names('"Meet them at the harbour" is what Ilse wrote to Orla.') == ["Ilse", "Orla"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hilloa! Marley is here.", ["Marley"]),
+        ("To-night Marley is here.", ["Marley"]),
+        ("See Section 3 and Figure 2 by Ada.", ["Ada"]),
+        ("She wrote an Idea down for Ada.", ["Ada"]),
+        ("Martin I of Velin met Ada.", ["Martin I of Velin", "Ada"]),
+        ("It hosted the 1964 Winter Olympics.", ["1964 Winter Olympics"]),
+    ],
+)
+def test_capitals_that_name_nothing_and_signs_that_belong_to_a_name(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
+def test_connectors_hold_a_name_together_and_lists_apart() -> None:
+    text = "The Bank of Velin, the Institute for Tidal Studies and Orla Bridge met Ada and Zoë."
+    assert names(text) == ["Bank of Velin", "Institute for Tidal Studies", "Orla Bridge", "Ada", "Zoë"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("The Orla Bridge stands.", "Orla Bridge", "place"),
+        ("He met Dr Anselm there.", "Dr Anselm", "person"),
+        ("Ilse Marrand (born 9 May 1953 in Velin) built it.", "Ilse Marrand", "person"),
+        ("Tobias Wren (2 March 1899 – 17 October 1973) built it.", "Tobias Wren", "person"),
+        ("She lives in Saltmere.", "Saltmere", "place"),
+        ("It won the Harbour Prize.", "Harbour Prize", "event"),
+    ],
+)
+def test_what_stands_around_a_name_tells_its_kind(text: str, name: str, kind: str) -> None:
+    assert kinds(extract_offline("", text))[name] == kind
+
+
+def test_who_speaks_is_a_person_and_what_is_at_something_is_no_place() -> None:
+    found = kinds(extract_offline("", 'It rained. "So it is," cried Bob Wren. They laughed at Ned Cobb.'))
+    assert found["Bob Wren"] == "person"
+    assert found["Ned Cobb"] == "thing"
+
+
+def test_relations_carry_the_words_between_names() -> None:
+    found = extract_offline(
+        "Orla Bridge", "The Orla Bridge was designed by Tomas Reyd. It was opened by Ada Korb in 1931."
+    )
+    assert said(found) == {("Orla Bridge", "designed by", "Tomas Reyd"), ("Orla Bridge", "opened by", "Ada Korb")}
+    assert {one.description for one in found.relations} == {
+        "The Orla Bridge was designed by Tomas Reyd.", "It was opened by Ada Korb in 1931.",
+    }  # fmt: skip
+
+
+def test_the_words_before_a_list_hold_for_all_of_it() -> None:
+    film = "Tomas Reyd directed Grey Tide, Low Water, and Orla Sound."
+    assert said(extract_offline("", film)) == {
+        ("Tomas Reyd", "directed", name) for name in ("Grey Tide", "Low Water", "Orla Sound")
+    }
+
+
+def test_names_of_one_sentence_are_related_whatever_stands_between() -> None:
+    assert said(extract_offline("", "Ada Korb (Velin, 1931) → Orla Films.")) == {
+        ("Ada Korb", TOGETHER, "Velin"),
+        ("Velin", TOGETHER, "Orla Films"),
+    }
+    assert said(extract_offline("", "“海湾”很大，我们来看“红隼”。")) == {("海湾", TOGETHER_ZH, "红隼")}
+    assert said(extract_offline("", "“海湾”与“红隼”都很大。")) == {("海湾", TOGETHER_ZH, "红隼")}
+    assert said(extract_offline("", "“海湾”环绕“红隼”。")) == {("海湾", "环绕", "红隼")}
+
+
+def test_aliases_are_stated_relations() -> None:
+    text = "The Coastal Hydrology Institute (CHI) is old. Marrand & Oke, usually shortened to M&O, is a firm."
+    assert {
+        ("Coastal Hydrology Institute", ALIAS_PREDICATE, "CHI"),
+        ("Marrand & Oke", ALIAS_PREDICATE, "M&O"),
+    } <= said(extract_offline("", text))
+
+
+def test_labelled_rows_state_relations_of_their_first_cell() -> None:
+    text = (
+        "name | designer | length_m | opened_by\n"
+        "name: Kestrel Bridge | designer: Tobias Wren | length_m: 412.5 | opened_by: Town of Saltmere\n"
+        "name: Teal Causeway | designer: works department | length_m: 9 | opened_by: Ada Korb\n"
+    )
+    found = extract_offline("Bridges", text)
+    assert said(found) == {
+        ("Kestrel Bridge", "designer", "Tobias Wren"),
+        ("Kestrel Bridge", "opened by", "Town of Saltmere"),
+        ("Teal Causeway", "opened by", "Ada Korb"),
+    }
+    assert all(relation.description in " ".join(text.split()) for relation in found.relations)
+
+
+def test_markdown_tables_take_the_column_from_the_header() -> None:
+    text = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV Petrel | none |\n\nA | B and C.\n"
+    assert said(extract_offline("Ships", text)) == {("MV Heron", "master", "Ada Korb")}
+
+
+def test_a_story_has_characters_without_names() -> None:
+    text = '"Good day!" said Scrooge\'s nephew. The clerk in the office applauded. "Let me hear you," said Scrooge.'
+    assert {"Scrooge's nephew", "clerk", "office"} <= set(kinds(extract_offline("", text)))
+    assert "clerk" not in kinds(extract_offline("", "The clerk of the office met Ada Korb."))
+
+
+def test_speech_in_single_quotes_makes_a_story_too() -> None:
+    text = (
+        "'Good day!' said Ned. 'Come in,' cried his uncle. The lamplighter passed the counting-house. There's father!"
+    )
+    assert {"lamplighter", "counting-house"} <= set(kinds(extract_offline("", text)))
+    assert not {"uncle", "There's father"} & set(kinds(extract_offline("", text)))
+
+
+# --- Chinese ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [
+        ("前往奎伦角(Quillen Head)", ("奎伦角", "Quillen Head")),
+        ("发送给奥雷林湾管理局(Orrelin Sound Authority)", ("奥雷林湾管理局", "Orrelin Sound Authority")),
+        ("酿酒师托比亚斯·雷恩(Tobias Wren)", ("托比亚斯·雷恩", "Tobias Wren")),
+        ("海岸水文研究所(Coastal Hydrology Institute,简称 CHI)", ("海岸水文研究所", "Coastal Hydrology Institute")),
+        ("设计者是托马斯(Thomas)", ("托马斯", "Thomas")),
+    ],
+)
+def test_a_gloss_takes_the_name_and_not_the_clause(text: str, pair: tuple[str, str]) -> None:
+    assert glosses(text) == [pair]
+
+
+def test_addresses_code_and_formulas_hold_no_names() -> None:
+    text = "见 https://Example.org/Some/Path 与 `RunModel` 和 $\\Theta_K$ 以及 src/Main.py,作者用 GraphRAG 建图。"
+    assert [span.text for span in name_spans_zh(text) if span.text.isascii()] == ["GraphRAG"]
+
+
+def test_stop_nouns_and_speeches_are_no_terms() -> None:
+    found = {
+        span.text
+        for span in name_spans_zh("这种方式的问题是结果。“今天很冷，我们走吧。”他说。《湾区周报》的记者来了。")
+    }
+    assert found.isdisjoint({"方式", "问题", "结果", "今天很冷，我们走吧。"})
+    assert "湾区周报" in found
+
+
+def test_chinese_spans_never_overlap_and_quote_the_text() -> None:
+    text = "海岸水文研究所(Coastal Hydrology Institute)由海洋学家奥雷尔·文特(Aurel Vint)于1952年创立。"
+    spans = name_spans_zh(text)
+    assert all(text[span.start : span.end] == span.text for span in spans)
+    assert all(one.end <= two.start for one, two in pairwise(spans))
+
+
+# --- words and values ------------------------------------------------------------------------------------------
+
+
+def test_names_fold_to_one_form() -> None:
+    assert fold_name("The Łódź Café (town)") == "łodz cafe"
+    assert fold_name("O.S.A.") == "osa"
+    assert fold_name("Zoë's") == fold_name("zoe")
+
+
+def test_terms_are_stems_and_bigrams() -> None:
+    assert terms("The bridges of 红隼桥") == ["bridg", "红隼", "隼桥"]
+    assert content_terms("哪些桥梁的") == ["桥梁"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,308,463", 1308463.0), ("3.1 million", 3.1e6), ("2370万", 2.37e7), ("seven", 7.0), ("none", None)],
+)
+def test_figures_amount_to_numbers(text: str, value: float | None) -> None:
+    assert amount(text) == value
+
+
+def test_values_keep_the_raw_string_and_do_not_overlap() -> None:
+    text = "On 6 June 1938 it cost $1,200,000 and 40% more; 412.5 m long."
+    found = values_in(text)
+    assert [(value.text, value.kind) for value in found] == [
+        ("6 June 1938", "date"),
+        ("$1,200,000", "money"),
+        ("40%", "percent"),
+        ("412.5 m", "measure"),
+    ]
+    assert all(text[value.start : value.end] == value.text for value in found)

@@ -1,0 +1,127 @@
+"""Is a question understood: its form, what it expects, what it chooses between, what it holds inside?"""
+
+import pytest
+
+from prompts.offline.rewrite import rewrite_offline
+from prompts.text.chains import chain, fill, needs
+from prompts.text.question import ask
+
+FORMS = [
+    ("Who designed the Orla Bridge?", "fact", "person"),
+    ("Why was the Orla Bridge closed?", "fact", "text"),
+    ("How much did the Orla Bridge cost?", "fact", "money"),
+    ("In what year was the Orla Bridge opened?", "fact", "date"),
+    ("Which bridges did Tomas Reyd design?", "list", "name"),
+    ("Did Tomas Reyd design the Orla Bridge?", "yesno", "yesno"),
+    ("Are Ana Korb and Tomas Reyd both engineers?", "yesno", "yesno"),
+    ("Which bridge is the longest?", "compare", "name"),
+    ("How are Ana Korb and Tomas Reyd connected?", "connect", "text"),
+    ("How is Ana Korb connected to Tomas Reyd?", "connect", "text"),
+    ("What do Ana Korb and Tomas Reyd have in common?", "connect", "text"),
+    ("How do I grease the bearings?", "howto", "text"),
+    ("Summarise the annual report.", "summary", "text"),
+    ("What are the main themes of the documents?", "global", "text"),
+    ("Tell me about Ana Korb.", "about", "text"),
+    ("谁设计了奥拉桥?", "fact", "person"),
+    ("奥拉桥是何时通车的?", "fact", "date"),
+    ("奥拉桥位于哪里?", "fact", "place"),
+    ("修建奥拉桥花费是多少?", "fact", "money"),
+    ("为什么关闭奥拉桥?", "fact", "text"),
+    ("雷德设计了哪些桥?", "list", "name"),
+    ("雷德是否设计了奥拉桥?", "yesno", "yesno"),
+    ("奥拉桥和石桥哪座更长?", "compare", "name"),
+    ("雷德和科尔布有什么关系?", "connect", "text"),
+    ("如何更换轴承?", "howto", "text"),
+    ("更换轴承的步骤是什么?", "howto", "text"),
+    ("总结一下年度报告", "summary", "text"),
+    ("介绍一下奥拉桥", "about", "text"),
+]
+
+
+@pytest.mark.parametrize(("question", "form", "expects"), FORMS, ids=[row[0] for row in FORMS])
+def test_a_question_has_a_form_and_an_expected_kind(question: str, form: str, expects: str) -> None:
+    taken = ask(question)
+    assert (taken.form, taken.expects) == (form, expects)
+
+
+OPTIONS = [
+    ("Which band was formed first The Grey Owls or Circus Orla ?", ("The Grey Owls", "Circus Orla")),
+    (
+        "Which is longer: the Orla Bridge, the Stone Bridge or the Mill Bridge?",
+        ("Orla Bridge", "Stone Bridge", "Mill Bridge"),
+    ),
+    ("Who is older, Ana Korb or Tomas Reyd?", ("Ana Korb", "Tomas Reyd")),
+    ("Between Ana Korb and Tomas Reyd, who was born first?", ("Ana Korb", "Tomas Reyd")),
+    ("Was Ana Korb or Tomas Reyd born first?", ("Ana Korb", "Tomas Reyd")),
+    ("Are Velin and Port Sarn situated in the same province?", ("Velin", "Port Sarn")),
+    ("Are both Ana Korb and Tomas Reyd engineers?", ("Ana Korb", "Tomas Reyd")),
+    ("What do Ana Korb and Tomas Reyd have in common?", ("Ana Korb", "Tomas Reyd")),
+    ("哪座桥更长,奥拉桥还是石桥?", ("奥拉桥", "石桥")),
+    ("奥拉桥和石桥哪座更长?", ("奥拉桥", "石桥")),
+    ("维林和萨恩港是否都在海边?", ("维林", "萨恩港")),
+    ("Did Tomas Reyd design the Orla Bridge?", ()),
+    ("Was the Orla Bridge designed by Reyd and Korb in 1931?", ()),
+]
+
+
+@pytest.mark.parametrize(("question", "options"), OPTIONS, ids=[row[0] for row in OPTIONS])
+def test_the_things_a_question_is_about_together_are_found(question: str, options: tuple[str, ...]) -> None:
+    assert ask(question).options == options
+
+
+@pytest.mark.parametrize(
+    ("question", "direction"),
+    [
+        ("Who is older, A or B?", "min"),
+        ("Who is younger, A or B?", "max"),
+        ("Which is longest?", "max"),
+        ("谁最早到?", "min"),
+    ],
+)
+def test_ages_are_compared_as_years_of_birth(question: str, direction: str) -> None:
+    assert ask(question).direction == direction
+
+
+CHAINS = [
+    (
+        "Where was the engineer born who designed the Orla Bridge?",
+        ["Which engineer designed the Orla Bridge?", "Where was {1} born?"],
+    ),
+    (
+        "Who is the mother of the director of Northern Gale?",
+        ["Who is the director of Northern Gale?", "Who is the mother of {1}?"],
+    ),
+    ("Who designed the Orla Bridge?", ["Who designed the Orla Bridge?"]),
+]
+
+
+@pytest.mark.parametrize(("question", "parts"), CHAINS, ids=[row[0] for row in CHAINS])
+def test_a_question_inside_a_question_is_asked_first(question: str, parts: list[str]) -> None:
+    assert chain(question) == parts
+
+
+def test_places_are_filled_with_the_answers_they_wait_for() -> None:
+    assert needs("Is {2} older than {1}?") == [2, 1]
+    assert fill("Is {2} older than {1}?", {2: "Ana {1}"}) == "Is Ana {1} older than {1}?"
+
+
+HISTORY = ("Who designed the Orla Bridge?", "The Orla Bridge was designed by Tomas Reyd.")
+
+
+def test_a_pronoun_takes_the_last_name_of_the_history() -> None:
+    assert rewrite_offline("Where was he born?", ("Who was Tomas Reyd?",)).question == "Where was Tomas Reyd born?"
+    assert rewrite_offline("Where is its toll house?", HISTORY[:1]).question == "Where is Orla Bridge's toll house?"
+
+
+def test_a_chinese_pronoun_takes_the_name_too() -> None:
+    assert rewrite_offline("她住在哪里?", ("请介绍伊尔莎·马兰德。",)).question == "伊尔莎·马兰德住在哪里?"
+
+
+def test_a_question_with_a_name_keeps_its_words() -> None:
+    assert rewrite_offline("Where was Ana Korb when she died?", HISTORY).question == "Where was Ana Korb when she died?"
+
+
+def test_each_option_is_searched_for_too() -> None:
+    assert rewrite_offline("Who is older, Ana Korb or Tomas Reyd?").queries == [
+        "Who is older, Ana Korb or Tomas Reyd?", "Ana Korb", "Tomas Reyd",
+    ]  # fmt: skip
