@@ -1,0 +1,55 @@
+"""How often the answer stands in what a mode lays before the answering step: LightRAG's ablation (arXiv 2410.05779)
+without a model."""
+
+from collections.abc import Sequence
+
+from benchmarks.answers import holds
+from benchmarks.sets import Question
+from flows.modes.dual_level_search import LEVEL_OF, dual_level_search
+from flows.question import AskOptions, QuestionContext
+from flows.session import Session
+from prompts.engine.effort import Policy
+from prompts.engine.models import Models
+from storage.answer_records import Mode
+
+# The modes, and whether the texts of the passages are left out.
+CONTEXTS: dict[str, tuple[Mode, bool]] = {
+    "auto": ("auto", False),
+    "naive": ("naive", False),
+    "mix": ("mix", False),
+    "hybrid": ("hybrid", False),
+    "-High": ("low", False),
+    "-Low": ("high", False),
+    "-Origin": ("hybrid", True),
+}
+CONTEXT_TOKENS = 1_400
+
+
+async def standing(questions: Sequence[Question], session: Session) -> tuple[int, dict[str, float]]:
+    """How many questions can tell, and the share of them whose answer stands in each context.
+
+    Questions that hold an answer themselves, as one to choose from, and those of yes or no are left out.
+    """
+    asked = [question for question in questions if _tells(question)]
+    hits = dict.fromkeys(CONTEXTS, 0)
+    for question in asked:
+        for name, (mode, tables_alone) in CONTEXTS.items():
+            hits[name] += holds(await context(question.text, mode, session, tables_alone), question.answers)
+    return len(asked), {name: round(count / max(len(asked), 1), 4) for name, count in hits.items()}
+
+
+async def context(question: str, mode: Mode, session: Session, tables_alone: bool = False) -> str:
+    """What a mode lays before the answering step, in CONTEXT_TOKENS: its tables and its passages."""
+    models = Models.offline().with_policy(Policy.of("medium", given={"answer": CONTEXT_TOKENS}))
+    asked = QuestionContext(session, AskOptions(mode=mode), question, [question], models, session.runtime.embedder)
+    if mode in LEVEL_OF:
+        laid = (await dual_level_search(asked)).context
+        texts = [] if tables_alone else [f"{passage.title}: {passage.text}" for passage in laid.sources]
+        return "\n".join([*(note.text for note in laid.notes), *texts])
+    found = asked.sources(await asked.search([question], asked.depth, graph=mode != "naive"))
+    return "\n".join(f"{passage.title}: {passage.text}" for passage in found)
+
+
+def _tells(question: Question) -> bool:
+    yes_or_no = {"yes", "no"} & {answer.lower() for answer in question.answers}
+    return bool(question.answers) and not yes_or_no and not holds(question.text, question.answers)
