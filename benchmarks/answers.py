@@ -38,6 +38,7 @@ class Row(Record):
     fallback: str
     in_values: bool
     in_quote: bool
+    in_answer: bool
     in_sentence: bool
     in_opening: bool
 
@@ -51,6 +52,7 @@ COLUMNS: dict[str, Callable[[Row], bool]] = {
     "in values or first quote": lambda row: row.right,
     "in values": lambda row: row.in_values,
     f"in first quote (≤ {QUOTED} characters)": lambda row: row.in_quote,
+    "anywhere in what is shown": lambda row: row.in_answer,
     "BM25's first passage, first sentence": lambda row: row.in_sentence,
     f"BM25's first passage, {QUOTED} characters": lambda row: row.in_opening,
     "supported": lambda row: row.fallback == "none",
@@ -182,7 +184,7 @@ def row_of(question: Question, answer: Answer, session: Session) -> Row:
 
     return Row(
         fallback=answer.fallback, in_values=any(holds(value, question.answers) for value in answer.values),
-        in_quote=len(quote) <= QUOTED and held(quote), in_sentence=held(next(first, "")),
+        in_quote=len(quote) <= QUOTED and held(quote), in_answer=held(answer.answer), in_sentence=held(next(first, "")),
         in_opening=held(passage[:QUOTED]),
     )  # fmt: skip
 

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
-from pydantic import SecretStr
 
-from benchmarks.runner import DATA
+from benchmarks.runner import DATA, DataMissingError
 from benchmarks.sets import SETS, read_rows
 from flows.index import IndexOptions
 from flows.operations.history import index_run
 from flows.query import answer_question
 from flows.question import AskOptions
-from flows.runtime import Runtime, open_runtime
+from flows.runtime import open_runtime
 from flows.session import open_session
-from flows.settings import Settings, load_settings
+from flows.settings import load_settings
 from storage.answer_records import Effort
 from storage.records import Record
 from storage.run_records import IndexReport
@@ -54,14 +53,10 @@ class ServerAddress(Record):
             client.post("/settings", json={"latency_ms": latency_ms}).raise_for_status()
             client.post("/reset", json={}).raise_for_status()
 
-    def runtime(self, workspace: Path) -> Runtime:
-        """Every role and the embedding on the server, all else by default, whatever the environment says."""
-        return open_runtime(
-            Settings(
-                workspace=workspace, lm="openai/scripted", lm_base_url=self.base_url, lm_api_key=SecretStr("none"),
-                embedding="openai/scripted", embedding_base_url=self.base_url,
-            )
-        )  # fmt: skip
+    def environment(self) -> dict[str, str]:
+        """Every role and the embedding on the server."""
+        lm = {"TRELLIS_LM": "openai/scripted", "TRELLIS_LM_BASE_URL": self.base_url, "TRELLIS_LM_API_KEY": "none"}
+        return {**lm, "TRELLIS_EMBEDDING": "openai/scripted", "TRELLIS_EMBEDDING_BASE_URL": self.base_url}
 
 
 class IndexJob(Record):
@@ -75,20 +70,14 @@ class IndexJob(Record):
 
 
 class AskJob(Record):
-    """(class, question) pairs to ask of a workspace that is indexed, at an effort."""
-
-    questions: tuple[tuple[str, str], ...]
-    effort: Effort
-    workspace: Path
-    server: ServerAddress
-
-
-class RecordedAskJob(Record):
-    """(class, question) pairs to ask both ways of a workspace that is indexed, offline."""
+    """(class, question) pairs to ask of a workspace that is indexed: at an effort of the server's model, or offline,
+    where they are recorded by Prefect's server at `api` too."""
 
     workspace: Path
-    api: str
     questions: tuple[tuple[str, str], ...]
+    effort: Effort = "medium"
+    server: ServerAddress | None = None
+    api: str = ""
 
 
 class Spent(Record):
@@ -132,7 +121,9 @@ def cpu_seconds() -> float:
 
 def passages(data: Path, count: int) -> list[dict[str, str]]:
     """The first passages of the 2Wiki corpus, each with an id, a title and a text."""
-    rows = itertools.islice(read_rows(data / PASSAGES), count)
+    rows = list(itertools.islice(read_rows(data / PASSAGES), count))
+    if len(rows) < count:
+        raise DataMissingError(f"{data / PASSAGES} has {len(rows)} passages, not {count}. Ask for fewer.")
     return [{"id": str(number), "title": row["title"], "text": row["text"]} for number, row in enumerate(rows)]
 
 
@@ -152,10 +143,7 @@ def questions_about(titles: Sequence[str], each: int) -> tuple[tuple[str, str], 
 
 def index_once(job: IndexJob) -> IndexCost:
     """What the run took, after one of two passages in a workspace of its own, which loads everything."""
-    _environment(
-        job.workspace, job.api, TRELLIS_LM="openai/scripted", TRELLIS_LM_BASE_URL=job.server.base_url,
-        TRELLIS_LM_API_KEY="none", TRELLIS_EMBEDDING="openai/scripted", TRELLIS_EMBEDDING_BASE_URL=job.server.base_url,
-    )  # fmt: skip
+    _environment(job.workspace, job.api, **job.server.environment())
     return asyncio.run(_index_once(job))
 
 
@@ -183,13 +171,15 @@ async def _index(corpus: Path, workspace: Path, recorded: bool) -> IndexReport:
 
 def ask_once(job: AskJob) -> list[QuestionCost]:
     """Every question once, one after another, after one that is not counted (it opens the index)."""
-    job.server.settle(job.server.latency_ms)
+    if job.server is not None:
+        job.server.settle(job.server.latency_ms)
+        _environment(job.workspace, job.api, **job.server.environment())
     return asyncio.run(_ask_once(job))
 
 
 async def _ask_once(job: AskJob) -> list[QuestionCost]:
     costs = []
-    with open_session(job.server.runtime(job.workspace)) as session:
+    with open_session(open_runtime(load_settings({"workspace": job.workspace}))) as session:
         for kind, question in [WARM_QUESTION, *job.questions]:
             began = cpu_seconds()
             usage = (await answer_question(question, AskOptions(effort=job.effort), session)).usage
@@ -204,13 +194,13 @@ async def _ask_once(job: AskJob) -> list[QuestionCost]:
     return costs[1:]
 
 
-def ask_both_ways(job: RecordedAskJob) -> list[RecordingCost]:
+def ask_both_ways(job: AskJob) -> list[RecordingCost]:
     """Every question plainly and recorded, by turns; the first, which opens the index, is not counted."""
     _environment(job.workspace, job.api, TRELLIS_MEMORY="off")  # memory would answer the second time
     return asyncio.run(_ask_both_ways(job))
 
 
-async def _ask_both_ways(job: RecordedAskJob) -> list[RecordingCost]:
+async def _ask_both_ways(job: AskJob) -> list[RecordingCost]:
     from flows.query import aask, query
 
     workspace = str(job.workspace)

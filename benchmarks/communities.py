@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import networkx as nx
 
-from benchmarks.runner import Run, measure, option, whole_numbers
+from benchmarks.runner import Run, measure, option, whole_number
 from storage.graph_records import Entity, Relation
 from tasks.communities import detect, modularity, partition_of
 
 
-@measure(option("--sizes", type=whole_numbers, default=[300, 1000, 3000], metavar="N,N", help="(300,1000,3000)"))
+@measure(option("--sizes", type=whole_number, nargs="+", default=[300, 1000, 3000], help="of nodes (300 1000 3000)"))
 def communities(run: Run) -> None:
     """Are our communities as good as cdlib's Leiden, and how much sooner are they there?
 

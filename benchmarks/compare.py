@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.compare_judge import Bench, Way, measured
+from benchmarks.compare_judge import Way, measured
 from benchmarks.compare_page import CONTEXT, PUBLISHED, page
 from benchmarks.compare_sets import COMPARED, CompareSet, JudgedQuestion
 from benchmarks.contexts import standing
-from benchmarks.runner import Rows, Run, measure, names_of, option, whole_number
+from benchmarks.runner import Rows, Run, measure, names_of, option
 from benchmarks.sets import Question, index, settings_in
 from flows.modes.registry import mode_names
 from flows.session import Session, open_session
@@ -20,10 +20,8 @@ MODES = mode_names()
 
 @measure(
     option("--modes", type=names_of(MODES), default=list(MODES), metavar="A,B", help=", ".join(MODES)),
-    option("--server", action="store_true", help="count calls and tokens on the scripted server too"),
-    option("--served", type=whole_number, default=20, metavar="N", help="ask it the first N of each set (20)"),
+    option("--server", action="store_true", help="count calls and tokens of 20 questions on the scripted server too"),
     option("--no-vectors", action="store_true", help="index and search without vectors"),
-    option("--seconds", type=float, default=3600, metavar="S", help="no question more after these (3600)"),
     option("--out", type=Path, metavar="FILE", help="write the page there"),
     option("--read", type=Path, nargs="+", metavar="FILE", help="make the page of figures written by --json before"),
     sets={name: known.files for name, known in COMPARED.items()}, optional=True,
@@ -61,10 +59,12 @@ def compared(run: Run, chosen: Sequence[CompareSet]) -> None:
             embedding = "none" if options.no_vectors else known.embedding
             sources = known.write(options.data or Path(), folder)
             questions = known.ask(options.data or Path(), run.limit)
-            bench = Bench(folder, options.seconds, server, options.served)
             with open_session(index(sources, settings_in(folder, embedding=embedding))[0]) as session:
                 ways = ways_of(known, options.modes, session)
-                run.table(known.name, {way.name: measured(way, questions, known, session, bench) for way in ways})
+                run.table(
+                    known.name,
+                    {way.name: measured(way, questions, known, session, server, options.served) for way in ways},
+                )
                 if known.judged == "answer" and "low" in options.modes:
                     run.table(f"{known.name}: {CONTEXT}", {"share": asyncio.run(_contexts(questions, session))})
             if known.published:

@@ -16,10 +16,10 @@ from benchmarks.answers import row_of
 from benchmarks.clients import cpu_seconds
 from benchmarks.compare_sets import CLAIMS, CompareSet, JudgedQuestion, Judgement
 from benchmarks.runner import Cell
-from benchmarks.sets import Question, settings_in
+from benchmarks.sets import Question
 from flows.query import answer_question
 from flows.question import AskOptions
-from flows.runtime import Runtime, open_runtime
+from flows.runtime import open_runtime
 from flows.session import Session
 from prompts.text.words import fold
 from storage.answer_records import Answer, Citation, Mode
@@ -30,6 +30,7 @@ from storage.records import Record
 # citations hold so much of them.
 SAME = 0.7
 SUPPORTED = 0.5
+SERVED = 20
 _CLAIM = re.compile(r"(.+?)((?:\s*\[\d+\])+)", re.S)
 _MARKER = re.compile(r"\[\d+\]")
 _WORD = re.compile(r"\w+")
@@ -44,26 +45,6 @@ class Way(Record):
     @property
     def name(self) -> str:
         return self.mode if self.level is None else f"{self.mode}, level {self.level}"
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Where a set is indexed. After `seconds` a way of asking gets no further question: what reads everything would
-    take hours. `server`: the base URL of a scripted server, which is asked the first `served` questions."""
-
-    folder: Path
-    seconds: float = 3600
-    server: str | None = None
-    served: int = 20
-
-    def runtime(self, session: Session, cache: Path, server: str | None) -> Runtime:
-        """With caches of its own, without kept answers, so that no way of asking profits from one before it."""
-        embedding = session.runtime.settings.embedding
-        settings = settings_in(self.folder, embedding=embedding, answer_cache=False, cache_dir=cache)
-        if server is not None:
-            named = {"lm": "openai/scripted", "lm_base_url": server, "lm_api_key": SecretStr("none")}
-            settings = settings.model_copy(update=named)
-        return open_runtime(settings)
 
 
 @dataclass(frozen=True)
@@ -82,39 +63,34 @@ class NeedsModelError(Exception):
 
 
 def measured(
-    way: Way, questions: Sequence[JudgedQuestion], known: CompareSet, session: Session, bench: Bench
+    way: Way, questions: Sequence[JudgedQuestion], known: CompareSet, session: Session, server: str | None
 ) -> dict[str, Cell]:
-    """The figures of a way of asking: offline, and with the scripted server too where one is given."""
-    served = {}
-    if bench.server is not None:
-        served = _served(ask_all(way, questions[: bench.served], session, bench, bench.server))
+    """The figures of a way of asking: offline, and with the first 20 questions at the scripted server too, where
+    the base URL of one is given."""
+    costs = _served(ask_all(way, questions[:SERVED], session, server)) if server else {}
     try:
-        given = ask_all(way, questions, session, bench, None)
+        given = ask_all(way, questions, session, None)
     except NeedsModelError as error:
-        return {**served, "note": f"needs a model: {error}"}
-    return {**quality_of(given, known, session), **served, **_offline(given), "note": _note(given, len(questions))}
+        return {**costs, "note": f"needs a model: {error}"}
+    return {**quality_of(given, known, session), **costs, **_offline(given), "note": _note(given)}
 
 
-def ask_all(
-    way: Way, questions: Sequence[JudgedQuestion], session: Session, bench: Bench, server: str | None
-) -> list[Given]:
+def ask_all(way: Way, questions: Sequence[JudgedQuestion], session: Session, server: str | None) -> list[Given]:
     """Every question once, after the first, which loads what the way needs.
 
-    Raises NeedsModelError where the way cannot be asked offline.
+    With caches of its own and without kept answers, so that no way of asking profits from one before it. Raises
+    NeedsModelError where the way cannot be asked offline.
     """
+    model = {"lm": "openai/scripted", "lm_base_url": server, "lm_api_key": SecretStr("none")} if server else {}
     given: list[Given] = []
     with tempfile.TemporaryDirectory(prefix="trellis-bench-", ignore_cleanup_errors=True) as folder:
         seen = copy.copy(session)
         for name, asked in (("warm", questions[:1]), ("measured", questions)):
             cache = Path(folder) / name
             cache.mkdir()
-            seen.runtime = bench.runtime(session, cache, server)
-            until = time.monotonic() + bench.seconds
-            given = []
-            for question in asked:
-                given.append(asyncio.run(ask(way, question, seen)))
-                if time.monotonic() > until:
-                    break
+            settings = {"answer_cache": False, "cache_dir": cache, **model}
+            seen.runtime = open_runtime(session.runtime.settings.model_copy(update=settings))
+            given = [asyncio.run(ask(way, question, seen)) for question in asked]
     return given
 
 
@@ -150,11 +126,10 @@ def _offline(given: Sequence[Given]) -> dict[str, Cell]:
     }
 
 
-def _note(given: Sequence[Given], questions: int) -> str:
+def _note(given: Sequence[Given]) -> str:
     problems = [one.problem for one in given if one.problem]
     reports = mean(len(one.answer.trace.reports) if one.answer else 0 for one in given)
-    parts = [f"only the first {len(given)} asked: too slow"] if len(given) < questions else []
-    parts += [f"{len(problems)} failed: {problems[0]}"] if problems else []
+    parts = [f"{len(problems)} failed: {problems[0]}"] if problems else []
     return "; ".join([*parts, *([f"{reports:.0f} reports read"] if reports else [])])
 
 

@@ -40,9 +40,9 @@ class SetTable:
         value = self.rows.get(way, {}).get(column)
         return value if isinstance(value, int | float) else None
 
-    def is_whole(self, way: str) -> bool:
-        """Whether a way got every question, so that it can be set beside others."""
-        return self.figure(way, "asked") == self.questions
+    def answers(self, way: str) -> bool:
+        """Whether a way can be asked without a model, so that it can be set beside others."""
+        return self.figure(way, "asked") is not None
 
     def quality(self, way: str) -> float | None:
         return self.figure(way, self.main)
@@ -69,7 +69,7 @@ def _verdict(holds: bool) -> Verdict:
 def _auto(table: SetTable) -> Iterator[Finding]:
     """`auto` beside the best other way, beside the baselines, and beside the cheapest that is as good as the best."""
     name, ours = table.known.name, table.quality("auto")
-    others = {way: value for way in table.rows if way != "auto" and table.is_whole(way)
+    others = {way: value for way in table.rows if way != "auto" and table.answers(way)
               and (value := table.quality(way)) is not None}  # fmt: skip
     if ours is None or not others:
         return
@@ -174,13 +174,13 @@ def _ways(table: SetTable) -> str:
     best = {}
     for column in columns:
         values = [
-            value for way in table.rows if table.is_whole(way) and (value := table.figure(way, column)) is not None
+            value for way in table.rows if table.answers(way) and (value := table.figure(way, column)) is not None
         ]
         best[column] = (min if column in LOWEST_IS_BEST else max)(values, default=None)
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     rows = []
     for way, row in table.rows.items():
-        marked = [column for column in columns if row.get(column) == best[column] and table.is_whole(way)]
+        marked = [column for column in columns if row.get(column) == best[column] and table.answers(way)]
         cells = "".join(_cell(row.get(column), column in marked) for column in columns)
         note = f'<td class="note">{escape(str(row.get("note", "")))}</td>'
         shown = f'<tr class="{_kind(way)}" data-way="{escape(way)}">'

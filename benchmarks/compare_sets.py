@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.retrieval import quality
 from benchmarks.runner import EXAMPLES
-from benchmarks.sets import SETS, Question, QuestionSet, read_rows, write_rows
+from benchmarks.sets import SETS, QuestionSet, read_rows, write_rows
 from benchmarks.traversal import GRAPH, QUESTIONS, held_out, spread
 from storage.records import Record
 
@@ -88,12 +89,8 @@ def _ask_set(known: QuestionSet, data: Path, limit: int | None) -> list[JudgedQu
 
 def _published(known: QuestionSet, data: Path) -> Mapping[str, float]:
     questions = known.read_questions(data, None)
-    return {name: _all_gold(questions, name) for name in questions[0].peers}
-
-
-def _all_gold(questions: Sequence[Question], peer: str) -> float:
-    found = [set(question.gold) <= set(question.peers.get(peer, ())[:8]) for question in questions]
-    return round(sum(found) / len(found), 4)
+    peers = {name: [question.peers[name] for question in questions] for name in questions[0].peers}
+    return {name: quality(questions, lists, [8])["all@8"] for name, lists in peers.items()}
 
 
 def _write_graph(data: Path, folder: Path) -> Sequence[Path]:

@@ -35,6 +35,7 @@ PAIRS = "qa/sts16_question_pairs.jsonl.gz"
 DIFFERENT = 2.0  # the score, of 5, up to which two questions count as different
 TAUS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 OWN_TAUS = (0.4, 0.6, 0.8, 0.9, 1.0)
+GROUPS = 100  # of like questions
 TUNED_FROM = 336  # groups from here on were seen while the trigger's rules were written
 
 
@@ -109,10 +110,7 @@ async def fires(question: str, session: Session) -> bool:
     return (await recalled(await context_of(question, session, AskOptions()))).used
 
 
-@measure(
-    option("--groups", type=whole_number, default=100, metavar="N", help="groups of like questions (100)"),
-    files=[GRAPH, QUESTIONS],
-)
+@measure(files=[GRAPH, QUESTIONS])
 def memory(run: Run) -> None:
     """What does memory save, and does it ever answer for another question? (ERM4: 100 questions fill it, 200 follow.)
 
@@ -128,7 +126,7 @@ def memory(run: Run) -> None:
     folder = run.workspace("pathquestion_memory")
     indexed(folder, [{**row, "document": row["s"]} for row in read_rows(run.file(GRAPH))])
     groups = groups_of(list(read_rows(run.file(QUESTIONS))))
-    untuned, number = groups[:TUNED_FROM], run.options.groups
+    untuned, number = groups[:TUNED_FROM], run.limit or GROUPS
     filling = untuned[:: max(len(untuned) // number, 1)][:number]
     follow = [question for group in filling for question in group[1:3]]
     wrong = others(filling, groups, len(follow))
@@ -141,8 +139,8 @@ def memory(run: Run) -> None:
     side, filled = folder / "ws" / "side.sqlite", folder / "filled.sqlite"
     shutil.copy(side, filled)
     rows = {"none": none}
-    published = {"memory": "published", "theta": 1}
-    for name, settings in {**{f"τ = {tau}": {"tau": tau} for tau in TAUS}, "published": published}.items():
+    ways: dict[str, dict[str, object]] = {f"τ = {tau}": {"tau": tau} for tau in TAUS}
+    for name, settings in {**ways, "published": {"memory": "published", "theta": 1}}.items():
         for suffix in ("", "-wal", "-shm"):
             side.with_name(side.name + suffix).unlink(missing_ok=True)
         shutil.copy(filled, side)

@@ -13,7 +13,6 @@ from benchmarks.clients import (
     AskJob,
     IndexJob,
     QuestionCost,
-    RecordedAskJob,
     ServerAddress,
     Spent,
     ask_both_ways,
@@ -22,7 +21,7 @@ from benchmarks.clients import (
     passages,
     questions_about,
 )
-from benchmarks.runner import Cell, DataMissingError, Run, apart, measure, option, whole_number, whole_numbers
+from benchmarks.runner import Cell, Run, apart, measure, option, whole_number
 from benchmarks.sets import write_rows
 from flows.orchestration.local_server import own_server
 from storage.answer_records import Effort
@@ -32,7 +31,7 @@ ASK_LATENCY = 50
 
 
 @measure(
-    option("--passages", type=whole_numbers, default=[150, 600, 2400], metavar="N,N", help="(150,600,2400)"),
+    option("--passages", type=whole_number, nargs="+", default=[150, 600, 2400], help="(150 600 2400)"),
     option("--latency-ms", type=float, nargs="+", default=[0, 50], metavar="MS", help="of the models (0 50)"),
     option("--base", type=whole_number, default=600, metavar="N", help="passages for the runs after (600)"),
     option("--questions", type=whole_number, default=8, metavar="N", help="questions of each class (8)"),
@@ -47,7 +46,7 @@ def overhead(run: Run) -> None:
     questions of ten classes at each effort.
     """
     options, folder = run.options, run.workspace("overhead")
-    base, rows = options.base, _passages(run, max([*options.passages, options.base + 1]))
+    base, rows = options.base, passages(options.data, max([*options.passages, options.base + 1]))
     workspace, corpus = folder / f"base-{base}", folder / "corpus.jsonl"
     with serving() as server:
         for count, latency in itertools.product(options.passages, options.latency_ms):
@@ -68,13 +67,6 @@ def overhead(run: Run) -> None:
                 kinds.setdefault(cost.kind, []).append(cost)
             title = f"effort {effort}, at {ASK_LATENCY} ms: medians of {options.questions} questions a class"
             run.table(title, {kind: _medians(own) for kind, own in kinds.items()})
-
-
-def _passages(run: Run, count: int) -> list[dict[str, str]]:
-    rows = passages(run.options.data, count)
-    if len(rows) < count:
-        raise DataMissingError(f"{run.file(PASSAGES)} has {len(rows)} passages, not {count}. Ask for fewer.")
-    return rows
 
 
 def _indexed(server: Server, corpus: Path, workspace: Path, latency: float) -> dict[str, dict[str, Cell]]:
@@ -122,7 +114,7 @@ def recording(run: Run) -> None:
     about them, each plainly and recorded, one after another.
     """
     options, folder = run.options, run.workspace("recording")
-    rows = _passages(run, options.passages)
+    rows = passages(options.data, options.passages)
     write_rows(rows, folder / "corpus.jsonl")
     os.environ["PREFECT_HOME"] = str(folder / "prefect")  # a database of its own
     with serving() as models, own_server(None, folder) as api:
@@ -136,7 +128,7 @@ def recording(run: Run) -> None:
                 spent[recorded].append(apart(index_once, job))
         run.table(f"index, {options.passages} passages at {options.latency_ms:g} ms", _both(spent[False], spent[True]))
         questions = questions_about([row["title"] for row in rows], options.questions)
-        asking = RecordedAskJob(workspace=folder / "ws-0-False", api=api, questions=questions)
+        asking = AskJob(workspace=folder / "ws-0-False", api=api, questions=questions)
         costs = apart(ask_both_ways, asking)
         run.table(f"{len(costs)} questions", _both([cost.plain for cost in costs], [cost.recorded for cost in costs]))
 

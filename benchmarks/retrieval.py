@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.contexts import standing
 from benchmarks.linking import misspelt
-from benchmarks.runner import Rows, Run, apart, measure, option, whole_numbers
+from benchmarks.runner import Rows, Run, apart, measure, option, whole_number
 from benchmarks.sets import SETS, Question, files_of, index, settings_in
 from flows.query import retrieve_passages
 from flows.question import AskOptions
@@ -44,7 +44,7 @@ class Job(Record):
 
 
 @measure(
-    option("--k", type=whole_numbers, default=[1, 2, 5, 8], metavar="K,K", help="cut-offs (1,2,5,8)"),
+    option("--k", type=whole_number, nargs="+", default=[1, 2, 5, 8], metavar="K", help="cut-offs (1 2 5 8)"),
     option("--brief", action="store_true", help="the questions as they stand, and nothing else"),
     sets=files_of(*SETS),
 )
@@ -117,7 +117,7 @@ def quality(questions: Sequence[Question], rankings: Sequence[Sequence[str]], ks
     }
     return {
         **{f"recall@{k}": round(mean(found), 4) for k, found in shares.items()},
-        **{f"all@{k}": round(mean(one == 1 for one in found), 4) for k, found in shares.items()},
+        **{f"all@{k}": round(mean(float(one == 1) for one in found), 4) for k, found in shares.items()},
     }
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.runner import DATA, Run, measure, option, share
+from benchmarks.runner import DATA, Cell, Run, measure, option, share
 from benchmarks.sets import Row, read_rows
 from prompts.offline.choose import scope_offline
 from prompts.offline.parts import parts_in
@@ -59,7 +59,7 @@ def report(run: Run, name: str, rows: Sequence[RoutedQuestion]) -> None:
     structures = [routed(row.question) for row in rows]
     spent = 1000 * (time.process_time() - started) / max(len(rows), 1)
     pairs = list(zip(rows, structures, strict=True))
-    table = {}
+    table: dict[str, dict[str, Cell]] = {}
     for language in ["", *sorted({row.language for row in rows})]:
         own = [(row, structure) for row, structure in pairs if language in ("", row.language)]
         table[language or "all"] = {

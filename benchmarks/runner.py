@@ -233,11 +233,6 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
-def whole_numbers(text: str) -> list[int]:
-    """Whole numbers from 1, "2,5,8", in order."""
-    return sorted({whole_number(part) for part in text.split(",")})
-
-
 def names_of(known: Mapping[str, object] | Sequence[str]) -> Callable[[str], list[str]]:
     """A type of argparse: names that are known, "A,B"."""
 

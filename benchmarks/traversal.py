@@ -154,5 +154,5 @@ def typed(rows: Sequence[Row]) -> dict[str, dict[str, Cell]]:
         kind: {"questions": len(marks), "right": share(marks)} for kind, marks in sorted(right.items())
     }
     every = [mark for marks in right.values() for mark in marks]
-    balanced = statistics.mean(statistics.mean(marks) for marks in right.values())
+    balanced = statistics.mean(sum(marks) / len(marks) for marks in right.values())
     return {**shares, "all": {"questions": len(every), "right": share(every), "balanced": balanced, "ms": ms}}
