@@ -61,10 +61,8 @@ def compared(run: Run, chosen: Sequence[CompareSet]) -> None:
             questions = known.ask(options.data or Path(), run.limit)
             with open_session(index(sources, settings_in(folder, embedding=embedding))[0]) as session:
                 ways = ways_of(known, options.modes, session)
-                run.table(
-                    known.name,
-                    {way.name: measured(way, questions, known, session, server, options.served) for way in ways},
-                )
+                rows = {way.name: measured(way, questions, known, session, server) for way in ways}
+                run.table(known.name, rows)
                 if known.judged == "answer" and "low" in options.modes:
                     run.table(f"{known.name}: {CONTEXT}", {"share": asyncio.run(_contexts(questions, session))})
             if known.published:
