@@ -134,7 +134,7 @@ def _note(given: Sequence[Given]) -> str:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return round(mean(values), 2) if values else 0.0
+    return round(float(mean(values)), 2) if values else 0.0
 
 
 def quality_of(given: Sequence[Given], known: CompareSet, session: Session) -> Mapping[str, Cell]:

@@ -171,16 +171,16 @@ def _section(table: SetTable) -> str:
 def _ways(table: SetTable) -> str:
     """A row for each way of asking; the best of each column is marked."""
     columns = [column for column in dict.fromkeys(c for row in table.rows.values() for c in row) if column != "note"]
-    best = {}
+    ways = [way for way in table.rows if table.answers(way)]
+    best: dict[str, float] = {}
     for column in columns:
-        values = [
-            value for way in table.rows if table.answers(way) and (value := table.figure(way, column)) is not None
-        ]
-        best[column] = (min if column in LOWEST_IS_BEST else max)(values, default=None)
+        values = [value for way in ways if (value := table.figure(way, column)) is not None]
+        if values and column != "asked":
+            best[column] = (min if column in LOWEST_IS_BEST else max)(values)
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     rows = []
     for way, row in table.rows.items():
-        marked = [column for column in columns if row.get(column) == best[column] and table.answers(way)]
+        marked = [column for column in best if way in ways and row.get(column) == best[column]]
         cells = "".join(_cell(row.get(column), column in marked) for column in columns)
         note = f'<td class="note">{escape(str(row.get("note", "")))}</td>'
         shown = f'<tr class="{_kind(way)}" data-way="{escape(way)}">'

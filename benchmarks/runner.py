@@ -20,6 +20,7 @@ from importlib.metadata import version
 from inspect import cleandoc
 from multiprocessing import get_context
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, TypeVar
 
 Cell = str | float | None  # a share or a time as float, a count as int
@@ -209,7 +210,7 @@ def cell_text(value: Cell) -> str:
     if value is None:
         return "–"
     if isinstance(value, str):
-        return value
+        return shorten(value, 60, placeholder=" …")
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
