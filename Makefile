@@ -68,7 +68,7 @@ test: $(READY) ## check, then every test
 		&& echo "make test took $$(($$(date +%s) - started)) s of $(TEST_BUDGET) s"
 
 bench: data $(READY) ## measure retrieval on published sets: make bench DATA=path/to/data
-	@$(BIN)/python -m benchmarks.retrieval --data "$(DATA)"
+	@$(BIN)/python -m benchmarks retrieval --data "$(DATA)"
 
 data:
 	@if [ ! -d "$(DATA)" ]; then \

@@ -1,18 +1,34 @@
-"""Are our communities as good as cdlib's Leiden, and how much sooner are they there?
+"""Whether our communities are as good as cdlib's Leiden, and how much sooner they are there."""
 
-    python -m benchmarks.communities [--sizes 300 1000 3000]
-
-Planted partitions of growing size; modularity is computed the same way for both, times are given as ratios.
-"""
-
-import argparse
 import time
 from collections.abc import Sequence
 
 import networkx as nx
 
+from benchmarks.runner import Run, measure, option, whole_number
 from storage.graph_records import Entity, Relation
 from tasks.communities import detect, modularity, partition_of
+
+
+@measure(option("--sizes", type=whole_number, nargs="+", default=[300, 1000, 3000], help="of nodes (300 1000 3000)"))
+def communities(run: Run) -> None:
+    """Are our communities as good as cdlib's Leiden, and how much sooner are they there?
+
+    Planted partitions of growing size; modularity is computed the same way for both, times are given as ratios.
+    """
+    cdlib_modularity(*planted(60))  # the import alone takes seconds
+    rows = {}
+    for size in run.options.sizes:
+        entities, relations = planted(size)
+        started = time.perf_counter()
+        ours = modularity(entities, relations, partition_of(detect(entities, relations, max_size=size), 0))
+        between = time.perf_counter()
+        theirs = cdlib_modularity(entities, relations)
+        ratio = (time.perf_counter() - between) / (between - started)
+        rows[f"{size} nodes"] = {
+            "edges": len(relations), "ours": round(ours, 4), "cdlib": round(theirs, 4), "cdlib takes (times)": ratio
+        }  # fmt: skip
+    run.table("modularity of planted partitions", rows)
 
 
 def planted(size: int) -> tuple[list[Entity], list[Relation]]:
@@ -39,24 +55,3 @@ def cdlib_modularity(entities: Sequence[Entity], relations: Sequence[Relation]) 
         graph.add_edge(relation.source, relation.target, weight=known + relation.weight)
     found = algorithms.leiden(graph, weights="weight").communities
     return modularity(entities, relations, {name: number for number, group in enumerate(found) for name in group})
-
-
-def main() -> None:
-    """Print one line for each size."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 3000])
-    cdlib_modularity(*planted(60))  # the import alone takes seconds
-    for size in parser.parse_args().sizes:
-        entities, relations = planted(size)
-        started = time.perf_counter()
-        ours = modularity(entities, relations, partition_of(detect(entities, relations, max_size=size), 0))
-        between = time.perf_counter()
-        theirs = cdlib_modularity(entities, relations)
-        ratio = (time.perf_counter() - between) / (between - started)
-        print(
-            f"{size:6} nodes {len(relations):7} edges: ours {ours:.4f}, cdlib {theirs:.4f}, cdlib takes {ratio:.1f} x"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,140 +1,112 @@
-"""Do questions find the entities that they name, also in lower case and misspelt? And Chinese ones their passage?
+"""Whether questions are linked to the entities that they name, also in lower case and misspelt."""
 
-`python -m benchmarks.linking --data DIR` links the questions of 2wiki; `--chinese DIR` asks `chinese_questions.jsonl`
-of the documents in that folder. Everything is offline.
-"""
-
-import argparse
 import asyncio
-import sys
-import tempfile
+import random
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pydantic import BaseModel
-
-from benchmarks.questions import SETS
-from benchmarks.stress import lowered, misspelt
-from flows.index import IndexOptions, build_index
+from benchmarks.runner import DATA, DataMissingError, Run, measure, option, share
+from benchmarks.sets import SETS, files_of, index, open_set, read_rows, settings_in
 from flows.query import retrieve_passages
 from flows.question import AskOptions
-from flows.runtime import open_runtime
 from flows.session import Session, open_session
-from flows.settings import Settings
-from storage.records import Record
+from prompts.text.words import STOPWORDS
 
 SET = "2wiki_6119"
-ROWS = Path(__file__).with_name("chinese_questions.jsonl")
-VARIANTS: dict[str, Callable[[str], str]] = {
-    "as written": str,
-    "lower case": lowered,
-    "one slip a name": misspelt,
-    "both": lambda question: lowered(misspelt(question)),
-}
-KS = (1, 3, 5)
+_WORD = re.compile(r"[^\W_][\w'’.&-]*")
+_OWN = re.compile(r"['’]s?$")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SHORTEST = 4
 
 
-class Linked(Record):
-    """What one way of writing the questions gave, beside the questions as written.
+@measure(
+    option("--texts", type=Path, metavar="DIR", help="ask the Chinese questions of the documents there instead"),
+    sets=files_of(*SETS), default=[SET], optional=True,
+)  # fmt: skip
+def linking(run: Run) -> None:
+    """Do questions find the entities that they name, also in lower case and misspelt?
 
-    `kept` is the share of the links of these, `more` counts links that only this way gave, `unlinked` the names told as
-    unknown.
+    `kept` is the share of the links of the questions as written, `more` counts links that only this way gave,
+    `unlinked` the names told as unknown. With --texts the passages of `chinese_questions.jsonl` are looked for.
     """
-
-    variant: str
-    links: int
-    kept: float
-    more: int
-    unlinked: int
-    ms: float
-
-    def line(self) -> str:
-        counts = f"{self.links:>6}{self.kept:>8.3f}{self.more:>6}{self.unlinked:>10}{self.ms:>8.2f}"
-        return f"  {self.variant:<18}{counts}"
-
-
-class Asked(BaseModel):
-    """A Chinese question with the document and a stretch of the passage that answers it."""
-
-    id: str
-    question: str
-    document: str
-    evidence: str
+    if run.options.texts:
+        runtime, _ = index([run.options.texts], settings_in(run.workspace("texts")))
+        with open_session(runtime) as session:
+            asyncio.run(_chinese(run, session))
+        return
+    if not run.options.data:
+        raise DataMissingError("Name the folder of the published data (--data DIR) or of the texts (--texts DIR).")
+    for name in run.options.sets:
+        questions = [question.text for question in SETS[name].read_questions(run.options.data, run.limit)]
+        with open_set(run, name) as session:
+            _links(run, name, questions, session)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; 2 where a folder or file is absent."""
-    options = _parser().parse_args(arguments)
-    known = next(one for one in SETS if one.name == SET)
-    absent = [path for path in (options.data, options.chinese) if path is not None and not path.is_dir()]
-    absent += known.missing(options.data) if options.data and not absent else []
-    if absent or not (options.data or options.chinese):
-        print(f"Name folders that hold the data; absent: {', '.join(map(str, absent)) or 'all'}.", file=sys.stderr)
-        return 2
-    with tempfile.TemporaryDirectory(prefix="trellis-bench-") as temporary:
-        keep = options.keep or Path(temporary)
-        if options.data:
-            folder = keep / SET
-            folder.mkdir(parents=True, exist_ok=True)
-            known.write_corpus(options.data, folder / "corpus.jsonl")
-            questions = [question.text for question in known.read_questions(options.data, None)]
-            with _indexed(folder / "corpus.jsonl", folder / "workspace") as session:
-                print("\n".join(_links(questions, session)))
-        if options.chinese:
-            with _indexed(options.chinese, keep / "chinese") as session:
-                print("\n".join(asyncio.run(_passages(session))))
-    return 0
-
-
-def _indexed(source: Path, workspace: Path) -> Session:
-    """Offline and with the default settings, whatever the environment and `trellis.toml` say."""
-    runtime = open_runtime(Settings(workspace=workspace))
-    asyncio.run(build_index([source], IndexOptions(), runtime))
-    return open_session(runtime)
-
-
-def _links(questions: Sequence[str], session: Session) -> list[str]:
+def _links(run: Run, name: str, questions: list[str], session: Session) -> None:
+    variants: dict[str, Callable[[str], str]] = {
+        "as written": str,
+        "lower case": str.lower,
+        "one slip a name": misspelt,
+        "both": lambda question: misspelt(question).lower(),
+    }
     index = session.index
     index.link(misspelt(questions[0]))  # what is made at the first use
-    rows, first = [], list[set[int]]()
-    for variant, written in VARIANTS.items():
+    rows, first = {}, list[set[int]]()
+    for variant, written in variants.items():
         asked = [written(question) for question in questions]
         started = time.process_time()
         links = [index.link(question) for question in asked]
         ms = 1000 * (time.process_time() - started) / len(asked)
-        found = [{link.entity for link in one} for one in links]
-        first = first or found
-        kept = sum(len(one & other) for one, other in zip(found, first, strict=True))
-        more = sum(len(one - other) for one, other in zip(found, first, strict=True))
-        unlinked = sum(len(index.names.unlinked(question, one)) for question, one in zip(asked, links, strict=True))
-        total = sum(map(len, first))
-        rows.append(
-            Linked(variant=variant, links=sum(map(len, found)), kept=kept / total, more=more, unlinked=unlinked, ms=ms)
-        )
-    head = f"  {'':<18}{'links':>6}{'kept':>8}{'more':>6}{'unlinked':>10}{'ms':>8}"
-    return [f"{SET}: {len(questions)} questions, {len(index.entities)} entities", head, *(row.line() for row in rows)]
+        linked = [{link.entity for link in found} for found in links]
+        first = first or linked
+        pairs = list(zip(linked, first, strict=True))
+        rows[variant] = {
+            "links": sum(map(len, linked)),
+            "kept": sum(len(found & before) for found, before in pairs) / sum(map(len, first)),
+            "more": sum(len(found - before) for found, before in pairs),
+            "unlinked": sum(len(index.names.unlinked(text, one)) for text, one in zip(asked, links, strict=True)),
+            "CPU ms": ms,
+        }
+    run.table(f"{name}: {len(questions)} questions, {len(index.entities)} entities", rows)
 
 
-async def _passages(session: Session) -> list[str]:
-    rows = [Asked.model_validate_json(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+async def _chinese(run: Run, session: Session) -> None:
+    rows = list(read_rows(DATA / "chinese_questions.jsonl"))[: run.limit]
     ranks = []
     for row in rows:
-        found = (await retrieve_passages(row.question, AskOptions(k=max(KS)), session)).passages
-        right = [row.evidence in one.text and one.document == row.document for one in found]
+        found = (await retrieve_passages(row["question"], AskOptions(k=5), session)).passages
+        right = [row["evidence"] in passage.text and passage.document == row["document"] for passage in found]
         ranks.append(right.index(True) + 1 if any(right) else 0)
-    hits = "  ".join(f"hit@{k} {sum(0 < rank <= k for rank in ranks) / len(ranks):.3f}" for k in KS)
-    missed = [row.id for row, rank in zip(rows, ranks, strict=True) if not rank]
-    return [f"Chinese: {len(rows)} questions, {len(session.index.chunks)} passages", f"  {hits}", f"  missed: {missed}"]
+    hits = {f"hit@{k}": share([0 < rank <= k for rank in ranks]) for k in (1, 3, 5)}
+    run.table(f"Chinese questions, {len(session.index.chunks)} passages", {"all": {"questions": len(rows), **hits}})
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.linking", description="Measure linking, offline.")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the question sets")
-    parser.add_argument("--chinese", type=Path, metavar="DIR", help="the folder of the documents asked in Chinese")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again")
-    return parser
+def misspelt(question: str, seed: int = 1) -> str:
+    """The question with one slip in the longest word of each name: two letters swapped, one lost, replaced or added,
+    not at the word's ends. A name is a run of words with a capital; the same seed gives the same slips."""
+    chance = random.Random(f"{seed}:{question}")  # noqa: S311 - slips of the pen, no secrets
+    for start, word in reversed(list(_longest_words(question))):
+        at = start + chance.randrange(1, len(word) - 1)
+        here, after = question[at], question[at + 1]
+        kind, letter = chance.choice("slra"), chance.choice([other for other in _LETTERS if other != here])
+        if kind == "s" and here == after:
+            kind = "l"
+        slip = {"s": after + here, "l": "", "r": letter, "a": letter + here}[kind]
+        question = question[:at] + slip + question[at + (2 if kind == "s" else 1) :]
+    return question
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _longest_words(question: str) -> Iterator[tuple[int, str]]:
+    """Where the longest word of each name begins, and the word; names of short words alone are left out."""
+    run: list[tuple[int, str]] = []
+    for match in [*_WORD.finditer(question), None]:
+        begins_name = match is not None and match.group()[0].isupper()
+        if match is not None and begins_name and (match.start() or match.group().lower() not in STOPWORDS):
+            run.append((match.start(), _OWN.sub("", match.group())))
+            continue
+        start, word = max(run, key=lambda pair: len(pair[1]), default=(0, ""))
+        if len(word) >= _SHORTEST:
+            yield start, word
+        run = []

@@ -1,92 +1,52 @@
-"""What does memory save, and does it ever answer for another question? (ERM4: 100 questions fill it, 200 follow)
+"""What memory saves, and whether it ever answers for another question."""
 
-    python -m benchmarks.memory --data DIR [--groups N] [--fit] [--entries N]
-    python -m benchmarks.memory            (our own paraphrases in Chinese and English; needs no data)
-
-DIR holds kgqa/pathquestion_2h_{kb,questions}.jsonl.gz: a graph of triples, and questions of which those with one path
-ask the same in other words. The triples of one subject are one document, so that sources can be told apart. One
-question of each of N groups fills memory, the other two follow; then as many of other groups with the same entity or
-the same relations are put to the trigger. Offline, in mode `auto`.
-
-Retrieval work is counted in passages scored (every search scores all of the index) and in processor time of searching.
-An answer is the same where its values are, and how well it is supported. The words and weights were chosen on other
-groups, on the odd groups of our own sets and on qa/sts16_question_pairs.
-"""
-
-import argparse
 import asyncio
-import gzip
 import itertools
-import json
 import shutil
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.memory_fit import fit
-from benchmarks.memory_sets import LANGUAGES, fires, indexed, many_entries, own_set, runtime_of
-from flows.query import respond
+import numpy as np
+
+from benchmarks.runner import DATA, Cell, Run, measure, option, share, whole_number
+from benchmarks.sets import Row, index, read_rows, write_rows
+from benchmarks.traversal import GRAPH, QUESTIONS, facts_of
+from flows.memory import recalled
+from flows.query import answer_question, respond
 from flows.question import AskOptions, QuestionContext
 from flows.response import Response
-from flows.runtime import Runtime
+from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
+from flows.settings import Settings, load_settings
+from prompts.engine.embedder import open_embedder
 from prompts.engine.meter import Meter
 from prompts.rewrite import Rewrite
+from storage.memory import MemoryEntry
+from tasks.calibration import UNRELATED
 from tasks.choose import SEARCH
+from tasks.question_similarity import alike, keys, taken_apart
 from tasks.rewrite import rewrite
 from tasks.step import watched
 
-GRAPH, QUESTIONS = (f"kgqa/pathquestion_2h_{name}.jsonl.gz" for name in ("kb", "questions"))
+PAIRS = "qa/sts16_question_pairs.jsonl.gz"
+DIFFERENT = 2.0  # the score, of 5, up to which two questions count as different
 TAUS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+OWN_TAUS = (0.4, 0.6, 0.8, 0.9, 1.0)
+GROUPS = 100  # of like questions
 TUNED_FROM = 336  # groups from here on were seen while the trigger's rules were written
-
-Row = dict[str, object]
-
-
-def rows(path: Path) -> Iterator[Row]:
-    """The rows of a zipped JSON Lines file."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
 
 
 @dataclass(frozen=True)
-class Asked:
+class GroupedQuestion:
     """A question with what its group asks: (entity, relations), and the triples that answer it."""
 
     text: str
     about: str
     relations: tuple[str, ...]
     facts: tuple[str, ...]
-
-
-def groups_of(data: Path) -> list[list[Asked]]:
-    """The questions by path, in the order of the file."""
-    found: dict[tuple[str, ...], list[Asked]] = {}
-    for row in rows(data / QUESTIONS):
-        path = tuple(map(str, row["path"]))  # type: ignore[call-overload]
-        steps = zip(path[:-2:2], path[1::2], path[2::2], strict=True)
-        facts = tuple(f"{s} -[{p}]-> {o}" for s, p, o in steps)
-        found.setdefault(path, []).append(Asked(str(row["question"]), path[0], path[1::2], facts))
-    return list(found.values())
-
-
-def others(filled: Sequence[Sequence[Asked]], every: Sequence[Sequence[Asked]], limit: int) -> list[Asked]:
-    """Questions of groups that did not fill, which share an entity or the relations with one that did, in turn.
-
-    A group with the same entity and the same relations asks the same, with another of its answers in mind.
-    """
-    same = {(group[0].about, group[0].relations) for group in filled}
-    entities, relations = {one for one, _ in same}, {two for _, two in same}
-    left = [group for group in every if (group[0].about, group[0].relations) not in same]
-    by_entity = [one for group in left if group[0].about in entities for one in group]
-    by_relations = [
-        one for group in left if group[0].about not in entities and group[0].relations in relations for one in group
-    ]
-    mixed = itertools.chain.from_iterable(itertools.zip_longest(by_entity, by_relations))
-    return [one for one in mixed if one is not None][:limit]
 
 
 @dataclass
@@ -98,139 +58,253 @@ class Costs:
     searches: int = 0
     external: int = 0
     from_memory: int = 0
-    filtered: int = 0
     hits: int = 0
     recalled: int = 0
-    said: list[tuple[str, ...]] = field(default_factory=list)
-    _began: dict[str, float] = field(default_factory=dict)
+    answers: list[tuple[str, ...]] = field(default_factory=list)
+    _began: float = 0.0
 
     def __call__(self, step: str, begins: bool) -> None:
         """Watch the step that searches."""
         if step != "retrieve":
             return
         if begins:
-            self._began[step] = time.thread_time()
+            self._began = time.thread_time()
         else:
             self.searches += 1
-            self.searching += time.thread_time() - self._began.pop(step)
+            self.searching += time.thread_time() - self._began
 
-    def add(self, said: Response, facts: Sequence[str]) -> None:
-        read = said.result.passages
-        if said.recall.used:
+    def add(self, response: Response, facts: Sequence[str]) -> None:
+        read = response.result.passages
+        if response.recall.used:
             self.recalled += 1
             self.from_memory += len(read)
         else:
             self.external += len(read)
-        self.said.append((said.answered.fallback, *sorted(said.answered.values)))
-        self.filtered += len(read) - len(said.result.filtered.chunks)
+        self.answers.append((response.answered.fallback, *sorted(response.answered.values)))
         lines = {line for passage in read for line in passage.text.splitlines()}
         self.hits += all(fact in lines for fact in facts)
 
 
-async def ask_all(questions: Sequence[Asked], session: Session) -> Costs:
+def settings_for(folder: Path, **settings: object) -> Settings:
+    """The settings of a folder's workspace, as the environment has them besides."""
+    return load_settings({"workspace": folder / "ws", **settings})
+
+
+def indexed(folder: Path, documents: Sequence[Mapping[str, object]]) -> None:
+    """Make a workspace of these rows in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(documents, folder / "rows.jsonl")
+    index([folder / "rows.jsonl"], settings_for(folder))
+
+
+async def context_of(question: str, session: Session, options: AskOptions) -> QuestionContext:
+    """A question as the steps of the ask path get it, rewritten."""
+    models = session.runtime.models.metered(Meter())
+    asked = await rewrite(question, (), Rewrite(models))
+    embedder = session.runtime.embedder.metered(models.meter)
+    return QuestionContext(session, options, asked.question, asked.queries, models, embedder)
+
+
+async def fires(question: str, session: Session) -> bool:
+    """Whether the trigger would serve a question from memory; nothing is answered or kept."""
+    return (await recalled(await context_of(question, session, AskOptions()))).used
+
+
+@measure(files=[GRAPH, QUESTIONS])
+def memory(run: Run) -> None:
+    """What does memory save, and does it ever answer for another question? (ERM4: 100 questions fill it, 200 follow.)
+
+    PathQuestion: the triples of one subject are one document, so that sources can be told apart; questions with one
+    path ask the same in other words. One question of each group fills memory, the other two follow; then as many of
+    other groups with the same entity or the same relations are put to the trigger. Offline, by search.
+
+    Retrieval work is counted in passages scored (every search scores all of the index) and in processor time of
+    searching. An answer is the same where its values are, and how well it is supported. The words and weights were
+    chosen on other groups, on the odd groups of our own sets (`memory_paraphrases`) and on pairs of questions
+    (`memory_scale`).
+    """
+    folder = run.workspace("pathquestion_memory")
+    indexed(folder, [{**row, "document": row["s"]} for row in read_rows(run.file(GRAPH))])
+    groups = groups_of(list(read_rows(run.file(QUESTIONS))))
+    untuned, number = groups[:TUNED_FROM], run.limit or GROUPS
+    filling = untuned[:: max(len(untuned) // number, 1)][:number]
+    follow = [question for group in filling for question in group[1:3]]
+    wrong = others(filling, groups, len(follow))
+    title = f"{len(filling)} questions fill memory, {len(follow)} like ones follow, {len(wrong)} ask for something else"
+    none, base = _measured(open_runtime(settings_for(folder, memory="off")), follow, (), None)
+    with open_session(open_runtime(settings_for(folder, tau=1.0))) as session:
+        session.warm()
+        asyncio.run(ask_all([group[0] for group in filling], session))
+        session.runtime.workspace.side.close()
+    side, filled = folder / "ws" / "side.sqlite", folder / "filled.sqlite"
+    shutil.copy(side, filled)
+    rows = {"none": none}
+    ways: dict[str, dict[str, object]] = {f"τ = {tau}": {"tau": tau} for tau in TAUS}
+    for name, settings in {**ways, "published": {"memory": "published", "theta": 1}}.items():
+        for suffix in ("", "-wal", "-shm"):
+            side.with_name(side.name + suffix).unlink(missing_ok=True)
+        shutil.copy(filled, side)
+        rows[name], _ = _measured(open_runtime(settings_for(folder, **settings)), follow, wrong, base)
+    run.table(title, rows)
+
+
+def groups_of(rows: Sequence[Row]) -> list[list[GroupedQuestion]]:
+    """The questions by path, in their order."""
+    groups: dict[tuple[str, ...], list[GroupedQuestion]] = {}
+    for row in rows:
+        path = tuple(map(str, row["path"]))
+        asked = GroupedQuestion(str(row["question"]), path[0], path[1::2], tuple(facts_of(path)))
+        groups.setdefault(path, []).append(asked)
+    return list(groups.values())
+
+
+def others(
+    filling: Sequence[Sequence[GroupedQuestion]], every: Sequence[Sequence[GroupedQuestion]], limit: int
+) -> list[GroupedQuestion]:
+    """Questions of groups that did not fill, which share an entity or the relations with one that did, in turn.
+
+    A group with the same entity and the same relations asks the same, with another of its answers in mind.
+    """
+    same = {(group[0].about, group[0].relations) for group in filling}
+    entities, relations = {entity for entity, _ in same}, {path for _, path in same}
+    left = [group for group in every if (group[0].about, group[0].relations) not in same]
+    by_entity = [question for group in left if group[0].about in entities for question in group]
+    by_relations = [
+        question
+        for group in left
+        if group[0].about not in entities and group[0].relations in relations
+        for question in group
+    ]
+    mixed = itertools.chain.from_iterable(itertools.zip_longest(by_entity, by_relations))
+    return [question for question in mixed if question is not None][:limit]
+
+
+async def ask_all(questions: Sequence[GroupedQuestion], session: Session) -> Costs:
     """Every question through the steps of the ask path, one after another."""
     costs = Costs()
     with watched(costs):
         for question in questions:
             began = time.process_time()
-            said = await put(question.text, session)
+            # The mode that has a memory: `auto` would walk these triples first.
+            response = await respond(await context_of(question.text, session, AskOptions(mode=SEARCH)), SEARCH)
             costs.seconds.append(time.process_time() - began)
-            costs.add(said, question.facts)
+            costs.add(response, question.facts)
     return costs
 
 
-async def put(question: str, session: Session) -> Response:
-    """What the ask path finds and says for a question, before it is made an answer."""
-    models = session.runtime.models.metered(Meter())
-    asked = await rewrite(question, (), Rewrite(models))
-    embedder = session.runtime.embedder.metered(models.meter)
-    context = QuestionContext(session, AskOptions(mode=SEARCH), asked.question, asked.queries, models, embedder)
-    return await respond(context, SEARCH)  # the mode that has a memory: `auto` would walk these triples first
-
-
-def protocol(data: Path, folder: Path, number: int) -> None:
-    """Prints the five costs without memory and for each τ, and how often another question was served."""
-    indexed(folder, [{**row, "document": row["s"]} for row in rows(data / GRAPH)])
-    every = groups_of(data)
-    bar = every[:TUNED_FROM]
-    filled = bar[:: max(len(bar) // number, 1)][:number]
-    follow = [one for group in filled for one in group[1:3]]
-    wrong = others(filled, every, len(follow))
-    print(f"{len(filled)} questions fill memory, {len(follow)} like ones follow, {len(wrong)} ask for something else")
-    print(
-        "| memory | CPU ms | external | memory | filtered | hit rate | scored | search CPU ms | used | false | same |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    base = _line("none", runtime_of(folder, memory="off"), follow, wrong, None)
-    with open_session(runtime_of(folder, tau=1.0)) as session:
-        session.warm()
-        asyncio.run(ask_all([group[0] for group in filled], session))
-        session.runtime.workspace.side.close()
-    side = folder / "ws" / "side.sqlite"
-    kept = folder / "filled.sqlite"
-    shutil.copy(side, kept)
-    for tau in TAUS:
-        for name in ("side.sqlite", "side.sqlite-wal", "side.sqlite-shm"):
-            (folder / "ws" / name).unlink(missing_ok=True)
-        shutil.copy(kept, side)
-        _line(f"τ = {tau}", runtime_of(folder, tau=tau), follow, wrong, base)
-    shutil.copy(kept, side)
-    _line("published", runtime_of(folder, memory="published", theta=1), follow, wrong, base)
-
-
-def _line(
-    name: str,
-    runtime: Runtime,
-    follow: Sequence[Asked],
-    wrong: Sequence[Asked],
-    base: Costs | None,
-) -> Costs:
+def _measured(
+    runtime: Runtime, follow: Sequence[GroupedQuestion], wrong: Sequence[GroupedQuestion], base: Costs | None
+) -> tuple[dict[str, Cell], Costs]:
+    """The five costs of the questions that follow, and how often another question would be served."""
     with open_session(runtime) as session:
         session.warm()
-        false = sum(asyncio.run(fires(one.text, session)) for one in wrong) if base else 0
+        false = [asyncio.run(fires(question.text, session)) for question in wrong]
         costs = asyncio.run(ask_all(follow, session))
-        scored = costs.searches * len(session.index.chunks)
+        passages = len(session.index.chunks)
     runtime.workspace.side.close()
-    number = len(follow)
-    same = statistics.mean(one == two for one, two in zip(costs.said, (base or costs).said, strict=True))
-    saved = f" (−{1 - costs.searches / base.searches:.0%})" if base and base.searches else ""
-    less = f" (−{1 - costs.searching / base.searching:.0%})" if base and base.searching else ""
-    print(
-        f"| {name} | {statistics.mean(costs.seconds) * 1000:.0f} | {costs.external / number:.1f} | "
-        f"{costs.from_memory / number:.1f} | {costs.filtered / number:.1f} | {costs.hits / number:.3f} | "
-        f"{scored / number:.0f}{saved} | {costs.searching / number * 1000:.1f}{less} | {costs.recalled / number:.3f} | "
-        f"{false / len(wrong):.3f} | {same:.3f} |",
-        flush=True,
-    )
-    return costs
+    number, first = len(follow), base or costs
+    return {
+        "CPU ms": statistics.mean(costs.seconds) * 1000,
+        "external": costs.external / number,
+        "memory": costs.from_memory / number,
+        "hit rate": costs.hits / number,
+        "scored": costs.searches * passages / number,
+        "search CPU ms": costs.searching / number * 1000,
+        "searches saved": 1 - costs.searches / first.searches,
+        "search time saved": 1 - costs.searching / first.searching,
+        "used": costs.recalled / number,
+        "false": share(false),
+        "same": share([one == two for one, two in zip(costs.answers, first.answers, strict=True)]),
+    }, costs
 
 
-def main() -> None:
-    """Run what the options ask for, in temporary workspaces, and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--groups", type=int, default=100, help="groups of like questions of the protocol")
-    parser.add_argument("--entries", type=int, help="how long the trigger takes with so many entries")
-    parser.add_argument("--fit", action="store_true", help="print what the constants of the calibration come from")
-    options = parser.parse_args()
-    if options.data is not None:
-        needed = [GRAPH, QUESTIONS] if not options.fit else ["qa/sts16_question_pairs.jsonl.gz"]
-        missing = [name for name in needed if not (options.data / name).is_file()]
-        if missing:
-            raise SystemExit(f"{options.data} lacks {', '.join(missing)}: give the folder of the data by --data")
-    with tempfile.TemporaryDirectory() as folder:
-        if options.fit:
-            if options.data is None:
-                raise SystemExit("--fit needs --data DIR")
-            fit(options.data)
-        elif options.entries:
-            many_entries(Path(folder), options.entries)
-        elif options.data is not None:
-            protocol(options.data, Path(folder), options.groups)
-        else:
-            for language in LANGUAGES:
-                own_set(Path(folder) / language, language)
+@measure()
+def memory_paraphrases(run: Run) -> None:
+    """Does the trigger know our own paraphrases, in Chinese and English, and no other question?
+
+    A group has a question that fills memory (`fill`), two in other words (`paraphrases`), one that differs in a name,
+    an attribute or a year and needs other evidence (`confusable`), and the two texts. The rules were written with the
+    odd groups in view; the even ones are measured apart, though one person wrote both.
+    """
+    for language in ("zh", "en"):
+        groups = list(read_rows(DATA / f"memory_paraphrases_{language}.jsonl"))[: run.limit]
+        folder = run.workspace(f"paraphrases_{language}")
+        names = ("text", "confusable_text")
+        indexed(folder, [{"id": f"{group['group']}-{name}", "text": group[name]} for group in groups for name in names])
+        rows, wrong = {}, list[str]()
+        for tau in OWN_TAUS:
+            with open_session(open_runtime(settings_for(folder, tau=tau))) as session:
+                for group in groups if tau == OWN_TAUS[0] else ():
+                    asyncio.run(answer_question(group["fill"], AskOptions(), session))
+                for name, part in (("odd", groups[::2]), ("even", groups[1::2]), ("all", groups)):
+                    hits = _served([text for group in part for text in group["paraphrases"]], session)
+                    false = _served([group["confusable"] for group in part], session)
+                    rows[f"τ {tau} {name}"] = {
+                        "groups": len(part), "hit": share(list(hits.values())), "false": share(list(false.values()))
+                    }  # fmt: skip
+                    if tau == 0.8 and name == "odd":
+                        wrong += [text for text, used in hits.items() if not used]
+                        wrong += [text for text, used in false.items() if used]
+                remembered = len(session.runtime.workspace.side.memory.titles())
+            session.runtime.workspace.side.close()
+        run.table(f"{language}: {remembered} of {len(groups)} are remembered", rows)
+        run.show(wrong)
 
 
-if __name__ == "__main__":
-    main()
+def _served(questions: Sequence[str], session: Session) -> dict[str, bool]:
+    return {question: asyncio.run(fires(question, session)) for question in questions}
+
+
+@measure(option("--entries", type=whole_number, default=10_000, metavar="N", help="entries of memory (10,000)"))
+def memory_entries(run: Run) -> None:
+    """How long does the trigger take where memory has many entries?"""
+    folder, number = run.workspace("memory_entries"), run.options.entries
+    bridges = [f"Harl{i} Bridge was built by Tom Korb{i} in {1700 + i % 300}." for i in range(2000)]
+    indexed(folder, [{"id": f"d{i}", "text": text} for i, text in enumerate(bridges)])
+    runtime = open_runtime(settings_for(folder))
+    with open_session(runtime) as session:
+        for i in range(number):
+            title = f"Who built the Harl{i % 2000} Bridge{'' if i < 2000 else f' in {i}'}?"
+            entry = MemoryEntry(
+                source=f"d{i % 2000}", title=title, content="x" * 600, evidence=(session.index.chunks[i % 2000].id,),
+                documents=(f"d{i % 2000}",), generation=session.number,
+            )  # fmt: skip
+            runtime.workspace.side.memory.put(entry, keys(session.question_features.asked(title)))
+        asked = {
+            "names something": [f"Who was the builder of the Harl{i} Bridge?" for i in range(0, 2000, 10)],
+            "in many titles": ["Who built it?", "What was built in 1800?", "When was the bridge built?"] * 20,
+            "Chinese": [f"Harl{i}大桥是谁修建的?" for i in range(0, 2000, 40)],
+        }
+        rows = {}
+        for kind, questions in asked.items():
+            spent = []
+            for question in questions[: run.limit]:
+                began = time.process_time()
+                asyncio.run(fires(question, session))
+                spent.append(time.process_time() - began)
+            rows[kind] = {"median CPU ms": statistics.median(spent) * 1000}
+    run.table(f"the trigger among {number} entries", rows)
+
+
+@measure(files=[PAIRS])
+def memory_scale(run: Run) -> None:
+    """Where do the constants of memory's calibration come from? (`tasks.calibration`)
+
+    At each value of the common scale, which is the default embedder's cosine, so many pairs of different questions
+    (score of 2 or less of 5) lie above; the knot of another likeness is where as many lie above.
+    """
+    pairs = list(read_rows(run.file(PAIRS)))
+    embedder = open_embedder("bundled")
+    vectors = embedder.embed([text for pair in pairs for text in (pair["a"], pair["b"])])
+    different = np.array([pair["score"] <= DIFFERENT for pair in pairs])
+    cosines = (vectors[0::2] * vectors[1::2]).sum(axis=1)[different]
+    words = np.array([alike(taken_apart(pair["a"], ()), taken_apart(pair["b"], ())) for pair in pairs])[different]
+    rows = {}
+    for value in (0.5, 0.6, 0.7, 0.8, 0.9):
+        above = float((cosines >= value).mean())
+        rows[f"cosine {value}"] = {"pairs above": above, "by words": float(np.quantile(words, 1 - above))}
+    run.table(f"{len(cosines)} pairs of different questions", rows)
+    unlike = embedder.embed(list(dict.fromkeys(pair["a"] for pair in pairs)))
+    near = [float(one @ two) for one, two in itertools.combinations(unlike, 2)]
+    quantiles = {f"{part}": round(float(np.quantile(near, part)), 2) for part in UNRELATED}
+    run.table("cosines of unrelated questions, by quantile", {"cosine": quantiles})

@@ -1,24 +1,13 @@
-"""Do the best excerpts answer natural questions? Measured on a handbook, read by hand on our own documents.
+"""Whether the best excerpts answer natural questions: measured on a handbook, read by hand on our own documents."""
 
-`python -m benchmarks natural --data DIR` indexes natural/medical_corpus offline and asks natural/medical_dev. An answer
-is its first 450 characters as they are shown; its recall is the share of the gold answer's content words in them.
-Beside it stand the first 450 characters of the first passage, and fifteen lines that rank sentences by rare words.
-
-`--own docs=WORKSPACE` (or `seeds=`) prints what our own questions (natural_questions.jsonl) get, to be judged by hand.
-"""
-
-import argparse
 import asyncio
-import gzip
-import json
 import re
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.answers import NO_MEMORY, opened
+from benchmarks.runner import DATA, Cell, Run, measure, option, share
+from benchmarks.sets import index, read_rows, settings_in, write_rows
 from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.runtime import open_runtime
@@ -32,7 +21,6 @@ from storage.records import Record
 CORPUS, QUESTIONS = "natural/medical_corpus.jsonl.gz", "natural/medical_dev_questions.jsonl.gz"
 PLAIN = ("Fact Retrieval", "Complex Reasoning")
 SHOWN, PASSAGES, POOR = 450, 12, 0.4
-OWN = Path(__file__).with_name("natural_questions.jsonl")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -46,45 +34,37 @@ class Row(Record):
     lines: float
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure; 2 where the folder or a file is absent."""
-    options = _parser().parse_args(arguments)
-    for name, _, workspace in (own.partition("=") for own in options.own):
-        with _existing(Path(workspace)) as session:
-            _read_out(name, session)
-    if options.data is None:
-        return 0
-    missing = [str(path) for name in (CORPUS, QUESTIONS) if not (path := options.data / name).is_file()]
-    if missing:
-        print(
-            f"These files are absent: {', '.join(missing)}. Name the folder that holds them: --data DIR.",
-            file=sys.stderr,
-        )
-        return 2
-    questions = [json.loads(line) for line in gzip.decompress((options.data / QUESTIONS).read_bytes()).splitlines()]
-    with (
-        tempfile.TemporaryDirectory(prefix="trellis-bench-") as temporary,
-        _medical(options.data, options.workspace, Path(temporary)) as session,
-    ):
+@measure(
+    option("--own", metavar="NAME=WORKSPACE", help="print what our own questions over that corpus (docs, seeds) get"),
+    files=[CORPUS, QUESTIONS], optional=True,
+)  # fmt: skip
+def natural(run: Run) -> None:
+    """Do the best excerpts answer natural questions over a medical handbook?
+
+    An answer is its first 450 characters as they are shown; its recall is the share of the gold answer's content
+    words in them. Beside it stand the first 450 characters of the first passage, and fifteen lines that rank
+    sentences by rare words. --own docs=WORKSPACE prints what our own questions (`natural_questions.jsonl`) get, to be
+    judged by hand.
+    """
+    if run.options.own:
+        name, _, workspace = run.options.own.partition("=")
+        with open_session(open_runtime(Settings(workspace=Path(workspace), memory="off"))) as session:
+            print("\n".join(own_answers(name, session)))
+    if run.options.data is None:
+        return
+    questions = list(read_rows(run.file(QUESTIONS)))[: run.limit]
+    folder = run.workspace("medical")
+    write_rows(read_rows(run.file(CORPUS)), folder / "corpus.jsonl")
+    with open_session(index([folder / "corpus.jsonl"], settings_in(folder))[0]) as session:
         rows = [_row(question, session) for question in questions]
         spent = _milliseconds([question["question"] for question in questions[:40]], session)
-    for name, chosen in (("all", rows), ("odd places", rows[1::2]), ("even places", rows[::2])):
-        print("\n".join(lines_of(name, [row for row in chosen if row.kind in PLAIN])))
-    print("\n".join(lines_of("summaries and the like", [row for row in rows if row.kind not in PLAIN])))
-    print(f"choosing the excerpts takes {spent:.1f} CPU ms a question")
-    return 0
-
-
-def _medical(data: Path, workspace: Path | None, temporary: Path) -> Session:
-    if workspace and (workspace / "CURRENT").exists():
-        return _existing(workspace)
-    corpus = temporary / "corpus.jsonl"
-    corpus.write_bytes(gzip.decompress((data / CORPUS).read_bytes()))
-    return open_session(opened(corpus, workspace or temporary / "workspace"))
-
-
-def _existing(workspace: Path) -> Session:
-    return open_session(open_runtime(Settings(workspace=workspace, theta=NO_MEMORY)))
+    parts = {"all": rows, "odd places": rows[1::2], "even places": rows[::2]}
+    figures = {name: figures_of([row for row in part if row.kind in PLAIN]) for name, part in parts.items()}
+    others = figures_of([row for row in rows if row.kind not in PLAIN])
+    run.table(
+        f"handbook: choosing the excerpts takes {spent:.1f} CPU ms a question",
+        {**figures, "summaries and the like": others},
+    )
 
 
 def offered(question: str, session: Session) -> list[OfferedPassage]:
@@ -97,7 +77,7 @@ def offered(question: str, session: Session) -> list[OfferedPassage]:
     ]
 
 
-def _row(question: dict[str, str], session: Session) -> Row:
+def _row(question: Mapping[str, str], session: Session) -> Row:
     rarity = session.index.lexicon.idf_of
     passages = offered(question["question"], session)
     answer = best_excerpts(question["question"], passages, rarity)
@@ -129,7 +109,7 @@ def fifteen_lines(question: str, passages: Sequence[OfferedPassage], rarity: Cal
             held = terms(passage.text[start:end])
             weight = sum(rarity(term) for term in wanted if term in held)
             ranked.append((weight / (1 + 0.02 * len(held)) - 0.03 * passage.number, passage.text[start:end]))
-    ranked.sort(key=lambda one: -one[0])
+    ranked.sort(key=lambda pair: -pair[0])
     return " ".join(text for _, text in ranked[:3])
 
 
@@ -142,37 +122,26 @@ def _milliseconds(questions: Sequence[str], session: Session) -> float:
     return 1000 * (time.process_time() - started) / max(len(found), 1)
 
 
-def lines_of(name: str, rows: Sequence[Row]) -> list[str]:
+def figures_of(rows: Sequence[Row]) -> dict[str, Cell]:
     """The figures of some rows."""
-    many, sure = max(len(rows), 1), [row for row in rows if row.support == "none"]
-    poor = sum(row.recall < POOR for row in sure) / max(len(sure), 1)
-    return [
-        f"{name}: {len(rows)} questions",
-        f"  recall within {SHOWN} characters {sum(row.recall for row in rows) / many:.3f}"
-        f" (first passage {sum(row.first for row in rows) / many:.3f},"
-        f" fifteen lines {sum(row.lines for row in rows) / many:.3f})",
-        f"  supported {len(sure) / many:.3f}, of these poor {poor:.3f},"
-        f" abstained {sum(row.support == 'abstained' for row in rows) / many:.3f}",
-    ]
+    supported = [row for row in rows if row.support == "none"]
+    return {
+        "questions": len(rows),
+        "recall": share([row.recall for row in rows]),
+        "first passage": share([row.first for row in rows]),
+        "fifteen lines": share([row.lines for row in rows]),
+        "supported": share([row.support == "none" for row in rows]),
+        "poor of these": share([row.recall < POOR for row in supported]),
+        "abstained": share([row.support == "abstained" for row in rows]),
+    }
 
 
-def _read_out(corpus: str, session: Session) -> None:
-    for line in OWN.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+def own_answers(corpus: str, session: Session) -> list[str]:
+    """Our own questions over a corpus with what would be useful and what is answered."""
+    lines = []
+    for row in read_rows(DATA / "natural_questions.jsonl"):
         if row["corpus"] == corpus:
             answer = best_excerpts(row["question"], offered(row["question"], session), session.index.lexicon.idf_of)
-            print(
-                f"{row['id']}: {row['question']}\n  useful: {row['useful']}\n  {answer.support}\n{shown(answer).text}\n"
-            )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks natural", description="Measure excerpts, offline.")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the sets")
-    parser.add_argument("--workspace", type=Path, metavar="DIR", help="keep the handbook's workspace and use it again")
-    parser.add_argument("--own", action="append", default=[], metavar="NAME=WORKSPACE", help="print our own questions")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            lines += [f"{row['id']}: {row['question']}", f"  useful: {row['useful']}", f"  {answer.support}"]
+            lines += [shown(answer).text, ""]
+    return lines

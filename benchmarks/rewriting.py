@@ -1,36 +1,20 @@
-"""How well are follow-up questions made to stand on their own without a model, and how often is one called ambiguous?
+"""How well follow-up questions are made to stand on their own without a model, and how often they are ambiguous."""
 
-`python -m benchmarks.rewriting` reads two lists of conversations: a history, a follow-up, the question meant. Odd rows
-are those to develop on, even rows those to report. A rewriting is complete when it holds every name and every word of
-meaning of the expected question, and clean when it holds no other. `--data DIR` adds published questions without a
-history: none of them may be changed, and few that ask one thing should be called ambiguous.
-"""
-
-import argparse
-import asyncio
-import json
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
-from benchmarks.questions import SETS
-from benchmarks.triples import lines
-from flows.index import IndexOptions, build_index
-from flows.runtime import open_runtime
-from flows.session import Session, open_session
-from flows.settings import Settings
+from benchmarks.runner import DATA, Cell, Run, measure
+from benchmarks.sets import SETS, files_of, open_set, read_rows
+from flows.session import Session
 from prompts.offline.rewrite import rewrite_offline
 from prompts.text.words import content_terms
 from storage.records import Record
 from tasks.ambiguity import several_meant
 
-WITH_CORPUS = ("2wiki_780", "hotpot_train100", "musique_train100", "cmrc2018_zh")
-CONVERSATIONS = Path(__file__).with_name("conversations.jsonl")
-# Written when the rules stood, and run once before they were touched again.
-LATER = Path(__file__).with_name("conversations_later.jsonl")
+AMBIGUOUS = "qa/condambigqa_500.jsonl.gz"
+# The second was written when the rules stood, and run once before they were touched again.
+CONVERSATIONS = ("conversations", "conversations_later")
 
 
 class Conversation(Record):
@@ -43,9 +27,9 @@ class Conversation(Record):
     expected: str
 
 
-def read_conversations(path: Path = CONVERSATIONS) -> list[Conversation]:
-    """All rows."""
-    return [Conversation(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+def read_conversations(name: str = CONVERSATIONS[0]) -> list[Conversation]:
+    """All rows of a list."""
+    return [Conversation(**row) for row in read_rows(DATA / f"{name}.jsonl")]
 
 
 def is_complete(rewritten: str, expected: str) -> bool:
@@ -58,73 +42,64 @@ def is_clean(rewritten: str, expected: str) -> bool:
     return set(content_terms(rewritten)) <= set(content_terms(expected))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table, and with `--show` the rows of the odd half that are not right."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rewriting", description=__doc__)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of published question sets")
-    parser.add_argument("--show", action="store_true", help="show what is wrong in the odd rows")
-    options = parser.parse_args(arguments)
+@measure(
+    files=[AMBIGUOUS],
+    sets=files_of("2wiki_780", "hotpot_train100", "musique_train100", "cmrc2018_zh"),
+    optional=True,
+)
+def rewriting(run: Run) -> None:
+    """How well do follow-up questions come to stand on their own without a model?
+
+    Two lists of conversations: a history, a follow-up, the question meant. Odd rows are those to develop on, even
+    rows those to report. A rewriting is complete when it holds every name and every word of meaning of the expected
+    question, and clean when it holds no other. --data adds published questions without a history: none of them may be
+    changed, and few that ask one thing should be called ambiguous.
+    """
     rewrite_offline("预备", ["预备一下。"])  # the segmenter is loaded once, by whoever asks first
-    for path in (CONVERSATIONS, LATER):
-        print(path.name)
-        measured(read_conversations(path), show=options.show)
-    return published(options.data) if options.data else 0
+    for name in CONVERSATIONS:
+        _follow_ups(run, name, read_conversations(name)[: run.limit])
+    if run.options.data is None:
+        return
+    rows = {"condambigqa": published([row["question"] for row in read_rows(run.file(AMBIGUOUS))][: run.limit], None)}
+    for name in run.options.sets:
+        questions = [question.text for question in SETS[name].read_questions(run.options.data, run.limit)]
+        with open_set(run, name, embedding="none") as session:
+            rows[name] = published(questions, session)
+    run.table("published questions without a history", rows)
 
 
-def measured(rows: Sequence[Conversation], *, show: bool) -> None:
-    """Print how many rows of each language and half are right, and the time a question takes."""
+def _follow_ups(run: Run, name: str, rows: Sequence[Conversation]) -> None:
     started = time.process_time()
-    found = {row.id: rewrite_offline(row.question, row.history).question for row in rows}
+    rewritten = {row.id: rewrite_offline(row.question, row.history).question for row in rows}
     spent = 1000 * (time.process_time() - started) / len(rows)
-    right = {row.id: is_complete(found[row.id], row.expected) for row in rows}
-    clean = {row.id: right[row.id] and is_clean(found[row.id], row.expected) for row in rows}
+    complete = {row.id for row in rows if is_complete(rewritten[row.id], row.expected)}
+    clean = {row.id for row in rows if row.id in complete and is_clean(rewritten[row.id], row.expected)}
+    table = {}
     for language in ("en", "zh"):
         for half, odd in (("odd", 1), ("even", 0)):
-            here = [row.id for row in rows if row.language == language and row.id % 2 == odd]
-            counts = sum(right[one] for one in here), sum(clean[one] for one in here)
-            print(f"  {language} {half:4} rows: {counts[0]} of {len(here)} complete, {counts[1]} of them clean")
-    print(f"  {spent:.1f} ms a question")
-    for row in rows if show else ():
-        if row.id % 2 and not clean[row.id]:
-            print(f"  {row.id}: {row.question!r} -> {found[row.id]!r}, expected {row.expected!r}")
+            here = {row.id for row in rows if row.language == language and row.id % 2 == odd}
+            table[f"{language} {half}"] = {
+                "rows": len(here), "complete": len(here & complete), "clean": len(here & clean)
+            }  # fmt: skip
+    run.table(f"{name}: {spent:.1f} CPU ms a question", table)
+    wrong = [row for row in rows if row.id % 2 and row.id not in clean]
+    run.show(f"  {row.id}: {row.question!r} -> {rewritten[row.id]!r}, expected {row.expected!r}" for row in wrong)
 
 
-def published(data: Path) -> int:
-    """How many questions of each published set are changed, and how many called ambiguous: by their words, and where
-    the set has a corpus by the names that several of its things bear. 2 where the data are absent."""
-    rows = data / "qa/condambigqa_500.jsonl.gz"
-    absent = [path for one in SETS for path in one.missing(data)] + ([] if rows.is_file() else [rows])
-    if absent:
-        print(f"There is no file {absent[0]}. Name the folder of the question sets: --data DIR.", file=sys.stderr)
-        return 2
-    _line("condambigqa", [str(row["question"]) for row in lines(rows)], None)
-    for one in (one for one in SETS if one.name in WITH_CORPUS):
-        with tempfile.TemporaryDirectory(prefix="trellis-bench-") as folder:
-            corpus = Path(folder) / "corpus.jsonl"
-            one.write_corpus(data, corpus)
-            runtime = open_runtime(Settings(workspace=Path(folder) / "workspace", embedding="none"))
-            asyncio.run(build_index([corpus], IndexOptions(), runtime))
-            with open_session(runtime) as session:
-                _line(one.name, [question.text for question in one.read_questions(data, None)], session)
-    return 0
-
-
-def _line(name: str, questions: Sequence[str], session: Session | None) -> None:
-    found = [rewrite_offline(question) for question in questions]
+def published(questions: Sequence[str], session: Session | None) -> dict[str, Cell]:
+    """How many of a set's questions are changed, and how many called ambiguous: by their words, and where there is a
+    corpus by the names that several of its things bear."""
+    alone = [rewrite_offline(question) for question in questions]
     # Asked one after another, they have nothing to do with each other.
-    after = [rewrite_offline(asked, [before]) for before, asked in pairwise(questions)]
-    changed = sum(one.question != " ".join(asked.split()) for one, asked in zip(found, questions, strict=True))
-    misled = sum(one.question != " ".join(asked.split()) for one, asked in zip(after, questions[1:], strict=True))
-    worded = sum(bool(one.ambiguities) for one in found)
-    told = (
-        f"{name:18} {len(questions):>5} questions: {changed} changed, {misled} after another one, {worded} ambiguous "
-        "by their words"
-    )
+    after = [rewrite_offline(question, [before]) for before, question in pairwise(questions)]
+    plain = [" ".join(question.split()) for question in questions]
+    figures: dict[str, Cell] = {
+        "questions": len(questions),
+        "changed": sum(one.question != text for one, text in zip(alone, plain, strict=True)),
+        "changed after another": sum(one.question != text for one, text in zip(after, plain[1:], strict=True)),
+        "ambiguous by words": sum(bool(one.ambiguities) for one in alone),
+    }
     if session is not None:
         index = session.index
-        told += f", {sum(bool(several_meant(index.link(one), index.entities)) for one in questions)} by their names"
-    print(told, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        figures["by names"] = sum(bool(several_meant(index.link(text), index.entities)) for text in questions)
+    return figures

@@ -1,34 +1,25 @@
-"""How often does the offline router choose the structure that a question's kind of task needs?
+"""How well the rules without a model tell which structure a question needs, and whether it is about the whole."""
 
-`python -m benchmarks.router` scores the lists beside this file: 60 balanced questions (6 × 5 types × 2 languages) and
-10 whose two parts need different types over different documents; `--dev` scores the questions that the weights were
-fitted to instead. `--data DIR` adds StructRAG's 181 published rows: they are English → graph and Chinese → chunk or
-table, so a router that only tells the language does well there; that is why they are shown by language. Only sums are
-printed, never a question.
-"""
-
-import argparse
-import gzip
-import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.runner import DATA, Cell, Run, measure, option, share
+from benchmarks.sets import Row, read_rows
+from prompts.offline.choose import scope_offline
 from prompts.offline.parts import parts_in
-from prompts.offline.route import STRUCTURES, RuleRoute, ranked
+from prompts.offline.route import STRUCTURES, ranked
 from prompts.text.question import ask
 from prompts.text.sure import is_plain
 from storage.answer_records import StructureType
 from storage.records import Record
 from tasks.route import hop_count
 
-HERE = Path(__file__).resolve().parent
-PUBLISHED = Path("router", "structrag_router_test.jsonl.gz")
+PUBLISHED = "router/structrag_router_test.jsonl.gz"
 
 
-class Asked(Record):
+class RoutedQuestion(Record):
     """A question over documents with these titles (the paper's core content), and the type that it needs."""
 
     id: str = ""
@@ -38,115 +29,90 @@ class Asked(Record):
     type: StructureType
 
 
-class Mixed(Record):
-    """A question of two parts; each has its own documents and type."""
+@measure(
+    option("--dev", action="store_true", help="the development questions instead of the lists kept aside"),
+    files=[PUBLISHED], optional=True,
+)  # fmt: skip
+def router(run: Run) -> None:
+    """How often do the rules choose the structure that a question's kind of task needs?
 
-    question: str
-    language: str
-    parts: tuple[Asked, ...]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the scores; 2 where the data folder was named and has no published rows."""
-    options = _parser().parse_args(arguments)
-    balanced, mixed = ("router_dev", "router_dev_mixed") if options.dev else ("router_questions", "router_mixed")
-    rows = [Asked.model_validate(row) for row in _lines(HERE / f"{balanced}.jsonl")]
-    print("\n".join(report(balanced, rows)))
-    print("\n".join(report_mixed(mixed, [_mixed(row) for row in _lines(HERE / f"{mixed}.jsonl")])))
-    if options.dev and options.wrong:
-        print("\n".join(_wrong(rows)))
-    if options.data is None:
-        return 0
-    path = options.data / PUBLISHED
-    if not path.is_file():
-        print(f"There is no file {path}. Name the folder that holds it: --data DIR.", file=sys.stderr)
-        return 2
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        print("\n".join(report("published rows", [_published(json.loads(line)) for line in lines])))
-    return 0
+    60 balanced questions (6 × 5 types × 2 languages), and 10 whose two parts need different types over different
+    documents; --dev takes the questions that the weights were fitted to. --data adds StructRAG's 181 published rows:
+    they are English → graph and Chinese → chunk or table, so a router that only tells the language does well there;
+    that is why they are shown by language.
+    """
+    balanced, mixed = ("router_dev", "router_dev_mixed") if run.options.dev else ("router_questions", "router_mixed")
+    rows = [RoutedQuestion.model_validate(row) for row in read_rows(DATA / f"{balanced}.jsonl")]
+    report(run, balanced, rows[: run.limit])
+    report_mixed(run, mixed, list(read_rows(DATA / f"{mixed}.jsonl"))[: run.limit])
+    if run.options.data is not None:
+        published = [
+            RoutedQuestion(question=row["query"], language=row["language"], type=row["chosen"])
+            for row in read_rows(run.file(PUBLISHED))
+        ]
+        report(run, "published rows", published[: run.limit])
 
 
-def report(name: str, rows: Sequence[Asked]) -> list[str]:
-    """Accuracy overall, by language and type, how sure the router was, and what it took for what."""
+def report(run: Run, name: str, rows: Sequence[RoutedQuestion]) -> None:
+    """Accuracy overall, by language and type, and what was taken for what."""
     started = time.process_time()
-    found = [routed(row.question) for row in rows]
+    structures = [routed(row.question) for row in rows]
     spent = 1000 * (time.process_time() - started) / max(len(rows), 1)
-    hits = [one[0].structure == row.type for row, one in zip(rows, found, strict=True)]
-    lines = [f"{name}: {sum(hits)}/{len(rows)} = {_share(hits)}, {spent:.2f} CPU ms each"]
-    for language in sorted({row.language for row in rows}):
-        own = [hit for row, hit in zip(rows, hits, strict=True) if row.language == language]
-        by_type = {
-            kind: [h for row, h in zip(rows, hits, strict=True) if (row.language, row.type) == (language, kind)]
-            for kind in STRUCTURES
+    pairs = list(zip(rows, structures, strict=True))
+    table: dict[str, dict[str, Cell]] = {}
+    for language in ["", *sorted({row.language for row in rows})]:
+        own = [(row, structure) for row, structure in pairs if language in ("", row.language)]
+        table[language or "all"] = {
+            "questions": len(own),
+            "right": share([row.type == structure for row, structure in own]),
+            **{kind: share([kind == structure for row, structure in own if row.type == kind]) for kind in STRUCTURES},
         }
-        told = ", ".join(f"{kind} {sum(got)}/{len(got)}" for kind, got in by_type.items() if got)
-        lines.append(f"  {language} {_share(own)}: {told}")
+    run.table(f"{name}: {spent:.2f} CPU ms each", table)
     # What the sparing of calls rests on (`prompts.route.Route`).
     plain = [
         row.type == "chunk"
-        for row, one in zip(rows, found, strict=True)
-        if one[0].structure == "chunk" and is_plain(ask(row.question)) and hop_count(ask(row.question)) == 1
+        for row, structure in pairs
+        if structure == "chunk" and is_plain(ask(row.question)) and hop_count(ask(row.question)) == 1
     ]
-    lines.append(f"  plain single facts, of which no model is asked: {len(plain)} rows, {_share(plain)} right")
-    counted = Counter((row.type, one[0].structure) for row, one in zip(rows, found, strict=True))
-    lines.append("  needed → chosen  " + "".join(f"{kind:>10}" for kind in STRUCTURES))
-    lines += [f"  {kind:17}" + "".join(f"{counted[kind, to]:10}" for to in STRUCTURES) for kind in STRUCTURES]
-    return lines
+    spared = {"questions": len(plain), "right": share(plain)}
+    run.table(f"{name}: plain single facts, of which no model is asked", {"chunk": spared})
+    counted = Counter((row.type, structure) for row, structure in pairs)
+    run.table(f"{name}: needed → chosen", {kind: {to: counted[kind, to] for to in STRUCTURES} for kind in STRUCTURES})
 
 
-def report_mixed(name: str, rows: Sequence[Mixed]) -> list[str]:
+def report_mixed(run: Run, name: str, rows: Sequence[Row]) -> None:
     """How many questions fall into their two parts, and how many of those have both types right."""
-    split = [parts_in(row.question) for row in rows]
-    halves = [len(parts) == len(row.parts) for row, parts in zip(rows, split, strict=True)]
-    hits = [
-        len(parts) == len(row.parts)
-        and all(routed(text)[0].structure == part.type for text, part in zip(parts, row.parts, strict=True))
-        for row, parts in zip(rows, split, strict=True)
-    ]
-    return [f"{name}: {sum(hits)}/{len(rows)} = {_share(hits)} with both types right, {sum(halves)} split in two"]
+    split, right = [], []
+    for row in rows:
+        parts, needed = parts_in(row["question"]), [part["type"] for part in row["parts"]]
+        split.append(len(parts) == len(needed))
+        right.append(split[-1] and [routed(part) for part in parts] == needed)
+    run.table(name, {"two parts": {"questions": len(rows), "split": sum(split), "both right": share(right)}})
 
 
-def routed(question: str) -> list[RuleRoute]:
-    """The structures for a question, the best first."""
-    return ranked(ask(question), tabular=False)
+def routed(question: str) -> StructureType:
+    """The structure that the rules choose for a question."""
+    return ranked(ask(question), tabular=False)[0].structure
 
 
-def _wrong(rows: Sequence[Asked]) -> list[str]:
-    found = [(row, routed(row.question)[0]) for row in rows]
-    return [
-        f"{row.type} taken for {one.structure} ({one.margin}, {one.reason}): {row.question}"
-        for row, one in found
-        if one.structure != row.type
-    ]
+@measure(option("--list", type=Path, default=DATA / "auto_questions.jsonl", metavar="FILE", help="another list"))
+def auto(run: Run) -> None:
+    """How often do the rules tell a question about a whole collection from one about a part of it?
 
-
-def _share(hits: Sequence[bool]) -> str:
-    return f"{sum(hits) / len(hits):.3f}" if hits else "–"
-
-
-def _lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _mixed(row: dict[str, object]) -> Mixed:
-    parts = row["parts"]
-    if not isinstance(parts, list):
-        raise TypeError(f"a list of parts was expected, not {parts!r}")
-    own = tuple(Asked(language=str(row["language"]), **part) for part in parts)
-    return Mixed(question=str(row["question"]), language=str(row["language"]), parts=own)
-
-
-def _published(row: dict[str, str]) -> Asked:
-    return Asked.model_validate({"question": row["query"], "language": row["language"], "type": row["chosen"]})
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.router", description="Measure the offline router.")
-    parser.add_argument("--dev", action="store_true", help="the development questions instead of the lists kept aside")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the published rows")
-    parser.add_argument("--wrong", action="store_true", help="with --dev: also print what was taken for what")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    On `auto_questions.jsonl` nothing was tuned. "In doubt": a model would be asked where there is one; without one
+    such a question is searched first, and asked of the whole collection if the search finds no answer.
+    """
+    rows = list(read_rows(run.options.list))[: run.limit]
+    table = {}
+    for language, family in sorted({(row["language"], row["family"]) for row in rows}):
+        scopes = [
+            scope_offline(ask(row["question"]))
+            for row in rows
+            if (row["language"], row["family"]) == (language, family)
+        ]
+        table[f"{language} {family}"] = {
+            "questions": len(scopes),
+            "right": share([(scope.about == "whole") == (family == "whole") for scope in scopes]),
+            "in doubt": share([not scope.plain for scope in scopes]),
+        }
+    run.table("the whole or a part", table)

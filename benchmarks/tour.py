@@ -1,18 +1,10 @@
-"""What does each step make of one document and of one question? The excerpts of docs/tour.md come from here.
+"""What each step makes of one document and of one question: the excerpts of docs/tour.md come from here."""
 
-    python -m benchmarks.tour [--document ID] [--question TEXT] [--again TEXT]
-
-Indexes the sample corpus offline, as `trellis index examples/corpus` does, in a workspace that is thrown away, and
-prints what every step gave. `--again` is asked after the question: it shows what memory has kept of it.
-"""
-
-import argparse
 import asyncio
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.runner import EXAMPLES, Run, measure, option
 from flows.index import IndexOptions, build_index
 from flows.query import answer_question
 from flows.question import AskOptions, QuestionContext
@@ -23,7 +15,6 @@ from storage.answer_records import Answer
 from storage.records import Chunk, Record
 from storage.run_records import IndexReport
 
-CORPUS = Path(__file__).resolve().parents[1] / "examples" / "corpus"
 DOCUMENT = "brewery/gullstone-history.md"
 QUESTION = "Where was the engineer born who designed the bridge that carries Gullstone Brewery's water main?"
 PLAIN = "Who designed the Sluice Lane Bridge?"
@@ -153,7 +144,7 @@ def question_stops(answer: Answer, asked: QuestionContext) -> Iterator[Stop]:
 
 async def indexed(runtime: Runtime) -> IndexReport:
     """The sample corpus as the workspace's next generation."""
-    return await build_index([CORPUS], IndexOptions(), runtime)
+    return await build_index([EXAMPLES / "corpus"], IndexOptions(), runtime)
 
 
 async def asked(question: str, session: Session) -> tuple[Answer, QuestionContext]:
@@ -168,30 +159,24 @@ def _cut(text: str) -> str:
     return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
 
 
-async def _main(options: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory(prefix="trellis-tour-") as folder:
-        runtime = runtime_in(Path(folder))
-        report = await indexed(runtime)
-        with open_session(runtime) as session:
-            print(*document_stops(options.document, session), sep="\n\n")
-            made = f"generation {report.generation}: {report.chunks} chunks, {report.entities} entities"
-            more = f"{report.relations} relations, {report.claims} claims, {report.reports} reports"
-            print(f"\n## publish\n{made}, {more}")
-            for question in (options.question, options.plain, options.again):
-                print(f"\n# {question}\n")
-                print(*question_stops(*await asked(question, session)), sep="\n\n")
+@measure(
+    option("--document", default=DOCUMENT, help="an id of the sample corpus"),
+    option("--question", default=QUESTION),
+    option("--plain", default=PLAIN, help="a question that memory keeps"),
+    option("--again", default=AGAIN, help="the same in other words, asked last"),
+)
+def tour(run: Run) -> None:
+    """What does each step make of one document of the sample corpus, and of three questions?"""
+    asyncio.run(_tour(run))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tour; exit code 0."""
-    parser = argparse.ArgumentParser(prog="benchmarks.tour", description=__doc__)
-    parser.add_argument("--document", default=DOCUMENT, help="an id of the sample corpus")
-    parser.add_argument("--question", default=QUESTION)
-    parser.add_argument("--plain", default=PLAIN, help="a question that memory keeps")
-    parser.add_argument("--again", default=AGAIN, help="the same in other words, asked last")
-    asyncio.run(_main(parser.parse_args(arguments)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+async def _tour(run: Run) -> None:
+    options, runtime = run.options, runtime_in(run.workspace("tour"))
+    report = await indexed(runtime)
+    with open_session(runtime) as session:
+        made = f"generation {report.generation}: {report.chunks} chunks, {report.entities} entities"
+        more = f"{report.relations} relations, {report.claims} claims, {report.reports} reports"
+        last = Stop(step="publish", lines=(f"{made}, {more}",))
+        print(*document_stops(options.document, session), last, sep="\n\n")
+        for question in (options.question, options.plain, options.again):
+            print(f"\n# {question}", *question_stops(*await asked(question, session)), sep="\n\n")

@@ -1,35 +1,25 @@
-"""Fit the weights of the offline classifier from the committed development lists.
+"""Fits the weights of the offline classifier from the committed development lists.
 
-    python -m benchmarks.train_offline [--folds] [--write]
-
-`route.csv` (which structure): router_dev.jsonl, router_dev_mixed.jsonl and router_dev_more.jsonl. `choose.csv` (the
-whole collection or a part of it): auto_dev.jsonl and auto_dev_more.jsonl, and the router's lists without their
-overviews as questions about a part. Multinomial logistic regression with a ridge penalty, fitted twice: on all
-features, then on those that matter most. `--folds` reads each fifth by the weights of the rest (for `choose` a fifth
-of the collections). The lists kept aside (router_questions, router_mixed, auto_questions) and the published sets have
-no part in it.
+Multinomial logistic regression with a ridge penalty, fitted twice: on all features, then on those that matter most.
 """
 
-import argparse
 import csv
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from benchmarks.compare_sets import Row, rows
+from benchmarks.runner import DATA, Cell, Run, measure, option, share
+from benchmarks.sets import Row, read_rows
 from prompts.offline.choose import LEAST_WHOLE
 from prompts.offline.classifier import UNIT, WEIGHTS, LinearClassifier, features
 from prompts.offline.route import STRUCTURES
 from prompts.text.question import ask
 
-HERE = Path(__file__).parent
 FOLDS, LEAST_SEEN, STEPS = 5, 2, 150
 Floats = NDArray[np.float64]
 
@@ -57,8 +47,8 @@ class Task:
 
 def routed() -> list[Example]:
     """The questions that the structures are learnt from; rarer structures count more."""
-    found: list[Row] = [*rows(HERE / "router_dev.jsonl"), *rows(HERE / "router_dev_more.jsonl")]
-    for row in rows(HERE / "router_dev_mixed.jsonl"):
+    found: list[Row] = [*read_rows(DATA / "router_dev.jsonl"), *read_rows(DATA / "router_dev_more.jsonl")]
+    for row in read_rows(DATA / "router_dev_mixed.jsonl"):
         found += [{**part, "language": row["language"]} for part in row["parts"]]
     sizes = Counter((row["language"], row["type"]) for row in found)
     mean = len(found) / len(sizes)
@@ -70,7 +60,7 @@ def routed() -> list[Example]:
 
 def scoped() -> list[Example]:
     """The questions that the scope is learnt from; those about the whole are few, so each counts double."""
-    lists = [*rows(HERE / "auto_dev.jsonl"), *rows(HERE / "auto_dev_more.jsonl")]
+    lists = [*read_rows(DATA / "auto_dev.jsonl"), *read_rows(DATA / "auto_dev_more.jsonl")]
     found = [
         Example(row["question"], "whole", 2.0, row["collection"])
         if row["family"] == "whole"
@@ -141,40 +131,41 @@ def across(task: Task, examples: Sequence[Example], shown: Sequence[set[str]]) -
     return told
 
 
-def report(examples: Sequence[Example], told: Sequence[str]) -> list[str]:
-    """How many questions of each language and label get their label."""
-    right: Counter[tuple[str, str]] = Counter()
-    every: Counter[tuple[str, str]] = Counter()
-    for example, label in zip(examples, told, strict=True):
-        key = ("zh" if ask(example.question).chinese else "en", example.label)
-        every[key] += 1
-        right[key] += label == example.label
-    return [f"  {language} {label:9} {right[language, label] / every[language, label]:.3f} of "
-            f"{every[language, label]}" for language, label in sorted(every)]  # fmt: skip
+@measure(
+    option("--folds", action="store_true", help="read each fifth by the weights of the rest"),
+    option("--write", action="store_true", help="write the tables into prompts/offline/weights"),
+)
+def train_offline(run: Run) -> None:
+    """Fit the weights of the offline classifier, and read unseen questions with them.
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Fit both tables; say how well they tell unseen questions, or write them where they are read."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.train_offline", description=__doc__.split("\n")[0])
-    parser.add_argument("--folds", action="store_true", help="read each fifth by the weights of the rest")
-    parser.add_argument("--write", action="store_true", help="write the tables into prompts/offline/weights")
-    options = parser.parse_args(arguments)
+    `route.csv` (which structure): router_dev, router_dev_mixed and router_dev_more. `choose.csv` (the whole
+    collection or a part of it): auto_dev and auto_dev_more, and the router's lists without their overviews as
+    questions about a part. --folds reads each fifth by the weights of the rest (for `choose` a fifth of the
+    collections). The lists kept aside (router_questions, router_mixed, auto_questions) and the published sets have no
+    part in it.
+    """
     for task in TASKS:
         examples = task.read()
         shown = [features(ask(example.question)) for example in examples]
-        if options.folds:
+        if run.options.folds:
             told = across(task, examples, shown)
-            share = sum(one == example.label for one, example in zip(told, examples, strict=True)) / len(told)
-            print("\n".join([f"{task.name}: {len(examples)} questions, {share:.3f}", *report(examples, told)]))
-        if options.write:
-            fitted = fit(task, examples, shown)
+            run.table(f"{task.name}, across folds", by_label(examples, told))
+        if run.options.write:
+            classifier = fit(task, examples, shown)
             with (WEIGHTS / f"{task.name}.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(["feature", *task.labels])
-                writer.writerows([name, *(round(one * UNIT) for one in row)] for name, row in fitted.weights.items())
-            print(f"{task.name}: {len(fitted.weights)} features written")
-    return 0
+                writer.writerows(
+                    [name, *(round(one * UNIT) for one in row)] for name, row in classifier.weights.items()
+                )
+            print(f"{task.name}: {len(classifier.weights)} features written")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def by_label(examples: Sequence[Example], told: Sequence[str]) -> dict[str, dict[str, Cell]]:
+    """How many questions there are of each language and label, and the share that gets its label."""
+    marks: dict[str, list[bool]] = {"all": []}
+    for example, label in zip(examples, told, strict=True):
+        key = f"{'zh' if ask(example.question).chinese else 'en'} {example.label}"
+        for name in ("all", key):
+            marks.setdefault(name, []).append(label == example.label)
+    return {name: {"questions": len(own), "right": share(own)} for name, own in sorted(marks.items())}

@@ -1,27 +1,15 @@
-"""Where do the weights in `tasks.retrieve.passage_sets` come from?
+"""Where the weights in `tasks.retrieve.passage_sets` come from."""
 
-    python -m benchmarks.weights WORKSPACE --data DIR [--fit SET] [--read SET]
-
-Fits a log-linear model of which pair of passages is evidence to every other question of the sets named by --fit, and
-reads it on the questions between, on those of --read, and with all weights as they are. `WORKSPACE` is the folder that
-`python -m benchmarks.retrieval --keep WORKSPACE` filled.
-"""
-
-import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from benchmarks.questions import SETS, Question
-from benchmarks.ranking import quality
-from flows.runtime import open_runtime
-from flows.session import open_session
-from flows.settings import Settings
+from benchmarks.retrieval import quality
+from benchmarks.runner import Cell, Run, measure, names_of, option
+from benchmarks.sets import SETS, Question, files_of, open_set
 from tasks.retrieve.passage_sets import WEIGHTS, Switches, Weights, choose, pair_scores
 
 Floats = NDArray[np.float64]
@@ -29,6 +17,32 @@ Floats = NDArray[np.float64]
 NAMES = tuple(Weights.model_fields)
 PENALTY = 0.05
 DEPTHS = (5, 8)
+LEARNT = ["hotpot_train100", "musique_train100"]
+
+
+@measure(
+    option("--fit", type=names_of(SETS), default=LEARNT, metavar="A,B", help="fit to these"),
+    sets=files_of(*SETS), default=[*LEARNT, "2wiki_780"],
+)  # fmt: skip
+def weights(run: Run) -> None:
+    """Where do the weights of pairs of passages come from, and what do they reach?
+
+    A log-linear model of which pair of passages is evidence, fitted to every other question of the sets named by --fit,
+    and read on the questions between, on the other sets, and with the weights as they are.
+    """
+    known = {name: cases(run, name) for name in run.options.sets}
+    learnt = [case for name in run.options.fit if name in known for case in known[name][::2]]
+    chosen = fitted(learnt)
+    run.table("weights", {"fitted": chosen.model_dump(), "as they are": WEIGHTS.model_dump()})
+    rows: dict[str, dict[str, Cell]] = {}
+    for label, values in (("fitted", chosen), ("as they are", WEIGHTS)):
+        for name, given in known.items():
+            if name in run.options.fit:
+                rows[f"{label}: {name}, fitted to"] = read(given[::2], values)
+                rows[f"{label}: {name}, between"] = read(given[1::2], values)
+            else:
+                rows[f"{label}: {name}"] = read(given, values)
+    run.table("all gold passages", rows)
 
 
 @dataclass(frozen=True)
@@ -50,13 +64,12 @@ class Case:
         return self.signs[one, two], (gold[:, None] & gold[None, :] & other)[one, two]
 
 
-def cases(name: str, folder: Path, data: Path) -> list[Case]:
+def cases(run: Run, name: str) -> list[Case]:
     """The questions of a set with the pools that the search gathers for them."""
-    known = next(one for one in SETS if one.name == name)
     found = []
-    with open_session(open_runtime(Settings(workspace=folder / name / "workspace"))) as session:
+    with open_set(run, name) as session:
         index = session.index
-        for question in known.read_questions(data, None):
+        for question in SETS[name].read_questions(run.options.data, run.limit):
             asked = index.asked(question.text, session.dense([question.text])[0])
             pool = index.gatherer.pool(asked, index.allowed(None), Switches())
             signs = index.gatherer.signs(asked, pool, Switches())
@@ -88,39 +101,12 @@ def fitted(given: Sequence[Case]) -> Weights:
     return Weights(**{name: round(float(value), 2) for name, value in zip(NAMES, found, strict=True)})
 
 
-def read(given: Sequence[Case], weights: Weights) -> str:
-    """How many of the questions have all their evidence among the first passages."""
+def read(given: Sequence[Case], weights: Weights) -> dict[str, Cell]:
+    """The share of the questions that have all their evidence among the first passages."""
     values = np.array([getattr(weights, name) for name in NAMES])
     ranked = [
         [case.documents[place] for place in choose(case.signs @ values, case.subject)] if case.documents else []
         for case in given
     ]
-    found = quality([case.question for case in given], ranked, DEPTHS).all_gold
-    return ", ".join(f"all@{depth} {found[depth]:.3f}" for depth in DEPTHS) + f" of {len(given)}"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the fitted weights and what they and the present ones reach."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.weights", description="Fit the weights of pairs.")
-    parser.add_argument("workspace", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--fit", action="append", metavar="SET")
-    parser.add_argument("--read", action="append", metavar="SET")
-    options = parser.parse_args(arguments)
-    fit = {name: cases(name, options.workspace, options.data) for name in options.fit or FITTED}
-    held = {name: cases(name, options.workspace, options.data) for name in options.read or HELD_OUT}
-    weights = fitted([case for given in fit.values() for case in given[::2]])
-    print(weights)
-    for label, chosen in (("fitted", weights), ("as they are", WEIGHTS)):
-        for name, given in fit.items():
-            print(f"{label:12} {name}: fitted on {read(given[::2], chosen)}; not on {read(given[1::2], chosen)}")
-        for name, given in held.items():
-            print(f"{label:12} {name}: {read(given, chosen)}")
-    return 0
-
-
-FITTED = ("hotpot_train100", "musique_train100")
-HELD_OUT = ("2wiki_780",)
-
-if __name__ == "__main__":
-    sys.exit(main())
+    found = quality([case.question for case in given], ranked, DEPTHS)
+    return {"questions": len(given), **{f"all@{depth}": found[f"all@{depth}"] for depth in DEPTHS}}

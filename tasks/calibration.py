@@ -2,7 +2,7 @@
 
 Each kind (an embedder, likeness of words, of Chinese characters) has a monotone map onto that scale, straight between
 knots (likeness, on the scale): at each knot as many pairs of different questions lie above the one as above the other.
-`python -m benchmarks.memory --data DIR --fit` prints what the constants come from.
+`python -m benchmarks memory_scale --data DIR` prints what the constants come from.
 """
 
 from collections.abc import Mapping, Sequence

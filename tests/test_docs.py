@@ -12,6 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchmarks import tour
+from benchmarks.runner import measure_names
 from flows.session import open_session
 from flows.settings import Settings
 from prompts.engine.roles import ROLES
@@ -33,7 +34,7 @@ _ROW = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|$", re.M)
 _NAMED = re.compile(r"`((?:[\w.]+/)+[\w.]+\.py)(?:: ([\w.]+))?`")
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 _BLOCK = re.compile(r"^```text\n## (.+)\n((?:.+\n)+)```$", re.M)
-_MODULE = re.compile(r"\b(benchmarks\.(?!md\b)[a-z_]+)\b(?!/)")
+_MEASURE = re.compile(r"python -m benchmarks ([a-z_]+)")
 _FIGURE = re.compile(r"(?<![\w.])\.\d+")
 
 
@@ -100,8 +101,12 @@ def test_what_is_there_is_shown_and_what_is_not_names_nothing() -> None:
 def test_files_functions_and_benchmarks_that_a_page_names_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert absent(text) == []
-    modules = set(_MODULE.findall(text))
-    assert [module for module in modules if not (ROOT / f"{module.replace('.', '/')}.py").is_file()] == []
+    assert set(_MEASURE.findall(text)) <= measure_names().keys()
+
+
+def test_the_page_on_benchmarks_names_every_measure() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert [name for name in measure_names() if f"`{name}`" not in page and f"`{name} " not in page] == []
 
 
 def test_a_file_or_a_function_that_is_not_there_is_noticed() -> None:

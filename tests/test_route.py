@@ -2,11 +2,11 @@
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from benchmarks.router import Asked
+from benchmarks.router import RoutedQuestion
+from benchmarks.runner import DATA
 from prompts.offline.classifier import classifier, features
 from prompts.offline.route import STRUCTURES, RuleRoute, ranked
 from prompts.structures.checks import StructureName
@@ -47,7 +47,6 @@ QUESTIONS: tuple[tuple[StructureName, str], ...] = (
     ("chunk", "维林市歌的作曲者是谁？"),
     ("chunk", "手摇风琴有多少根弦？"),
 )
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 DEVELOPMENT = ("router_dev.jsonl", "router_dev_more.jsonl")
 
 
@@ -114,7 +113,7 @@ def test_core_content_is_titles_and_where_there_is_none_a_sentence() -> None:
 
 
 def test_the_questions_that_the_weights_were_fitted_to_get_their_structures() -> None:
-    lines = [line for name in DEVELOPMENT for line in (BENCHMARKS / name).read_text(encoding="utf-8").splitlines()]
-    rows = [Asked.model_validate(json.loads(line)) for line in lines]
+    lines = [line for name in DEVELOPMENT for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+    rows = [RoutedQuestion.model_validate(json.loads(line)) for line in lines]
     wrong = [row.question for row in rows if routed(row.question)[0].structure != row.type]
     assert len(wrong) <= 0.05 * len(rows), wrong

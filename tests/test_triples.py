@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.triples import rows_of, stored, well_formed
+from benchmarks.sets import triple_rows
+from benchmarks.triples import stored, well_formed
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
@@ -94,7 +95,7 @@ def test_the_lists_of_a_model_become_rows(tmp_path: Path) -> None:
     path = tmp_path / "openie.jsonl.gz"
     with gzip.open(path, "wt", encoding="utf-8") as file:
         file.write(json.dumps({"corpus_id": 3, "triples": [["a", "p", "b"], ["a", "b"], "x", ["a", "p", "b", "c"]]}))
-    rows = list(rows_of(path))
+    rows = list(triple_rows(path))
     assert rows[0] == fact("a", "p", "b", document="3")
     assert [row["malformed"] for row in rows[1:]] == [["a", "b"], "x", ["a", "p", "b", "c"]]
     assert well_formed(rows).total() == 1
@@ -106,7 +107,7 @@ def test_the_triples_of_a_real_model_arrive_with_their_passages(tmp_path: Path, 
     openie = Path(data or "") / "llm_outputs" / "musique_train100_openie_gpt35.jsonl.gz"
     if not data or not openie.is_file():
         pytest.skip("no recorded data: give its folder by --data or TRELLIS_TEST_DATA")
-    rows = list(rows_of(openie))
+    rows = list(triple_rows(openie))
     corpus = Path(data) / "multihop" / "musique_train100_corpus.jsonl.gz"
     runtime, report = indexed(tmp_path, corpus, written(tmp_path / "facts.jsonl", rows))
     assert stored(runtime) == well_formed(rows)

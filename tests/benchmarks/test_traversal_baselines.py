@@ -1,4 +1,4 @@
-"""Are the ways of walking that plans are compared with scored as they should be?"""
+"""The ways of walking that plans are compared with are scored as they should be."""
 
 from pathlib import Path
 

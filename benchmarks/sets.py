@@ -1,19 +1,50 @@
-"""Which published question sets can be measured, in which files of the data folder, and what counts as found?"""
+"""The published question sets: in which files of the data folder they are, and how they are indexed and read."""
 
+import asyncio
 import gzip
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from benchmarks.triples import rows_of
+from benchmarks.runner import Run
+from flows.index import IndexOptions, build_index
+from flows.runtime import Runtime, open_runtime
+from flows.session import Session, open_session
+from flows.settings import Settings
 from storage.records import Record
+from storage.run_records import IndexReport
 
 Row = dict[str, Any]
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The rows of a JSON Lines file, zipped or not."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> int:
+    """Write rows as JSON Lines for indexing; returns how many."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    path.write_text("".join(lines), encoding="utf-8")
+    return len(lines)
+
+
+def triple_rows(openie: Path) -> Iterator[Row]:
+    """A row for each triple that a model wrote of a passage, whose id is its document. A list that is no triple is
+    passed on as it is: the import has to put it aside."""
+    for passage in read_rows(openie):
+        document = str(passage["corpus_id"])
+        for triple in passage["triples"]:
+            if isinstance(triple, list) and len(triple) == 3:
+                yield {**dict(zip("spo", triple, strict=True)), "document": document}
+            else:
+                yield {"malformed": triple, "document": document}
 
 
 class Question(Record):
@@ -51,37 +82,28 @@ class QuestionSet:
     triples: str | None = None
     chinese: bool = False
 
-    def missing(self, data: Path) -> list[Path]:
-        """The files of this set that are not there."""
-        return [
-            path
-            for name in (self.corpus, self.questions, self.triples)
-            if name is not None and not (path := data / name).is_file()
-        ]
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of this set, below the data folder."""
+        return tuple(name for name in (self.corpus, self.questions, self.triples) if name is not None)
 
-    def write_corpus(self, data: Path, target: Path) -> int:
-        """Write the passages as rows {id, title, text} for indexing; returns how many."""
-        rows = list(itertools.islice(_rows(data / self.corpus), self.first))
-        lines = [json.dumps(self._document(row), ensure_ascii=False) for row in rows]
-        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return len(rows)
+    def write(self, data: Path, folder: Path) -> list[Path]:
+        """Write the passages as rows {id, title, text}, and the triples, if there are any, for indexing."""
+        passages, triples = folder / "corpus.jsonl", folder / "triples.jsonl"
+        write_rows(map(self._document, itertools.islice(read_rows(data / self.corpus), self.first)), passages)
+        if self.triples is None:
+            return [passages]
+        write_rows(triple_rows(data / self.triples), triples)
+        return [passages, triples]
 
     def _document(self, row: Row) -> Row:
         titled = {"title": row["title"]} if self.titles else {}
         return {"id": str(row[self.id_field]), **titled, "text": row["text"]}
 
-    def write_triples(self, data: Path, target: Path) -> bool:
-        """Write the triples as rows for indexing, if there are any; returns whether."""
-        if self.triples is None:
-            return False
-        rows = rows_of(data / self.triples)
-        target.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        return True
-
     def read_questions(self, data: Path, limit: int | None) -> list[Question]:
         """The questions, in the file's order, at most `limit`."""
         titles = (
-            {row["title"]: str(row[self.id_field]) for row in _rows(data / self.corpus)} if self.peers_field else {}
+            {row["title"]: str(row[self.id_field]) for row in read_rows(data / self.corpus)} if self.peers_field else {}
         )
         return [
             Question(
@@ -95,7 +117,7 @@ class QuestionSet:
                     for peer, found in (row[self.peers_field] if self.peers_field else {}).items()
                 },
             )
-            for row in itertools.islice(_rows(data / self.questions), limit)
+            for row in itertools.islice(read_rows(data / self.questions), limit)
         ]
 
     def _kind(self, row: Row) -> str:
@@ -113,7 +135,7 @@ _MUSIQUE = QuestionSet(
     name="musique_train100", corpus="multihop/musique_train100_corpus.jsonl.gz",
     questions="multihop/musique_train100_questions.jsonl.gz", id_field="id", gold_field="gold_ids", kind_field="hops",
 )  # fmt: skip
-SETS = (
+_ALL = (
     _2WIKI_780,
     replace(_2WIKI_780, name="2wiki_780_untitled", titles=False, peers_field=None),
     _2WIKI,
@@ -131,10 +153,30 @@ SETS = (
 )  # fmt: skip
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
+SETS = {known.name: known for known in _ALL}
+
+
+def files_of(*names: str) -> dict[str, tuple[str, ...]]:
+    """The files of some sets, by name, as `@measure` wants them."""
+    return {name: SETS[name].files for name in names}
+
+
+def settings_in(folder: Path, **settings: object) -> Settings:
+    """The default settings, whatever the environment and `trellis.toml` say; without memory unless it is asked for, so
+    that every question is answered as if it were the first."""
+    return Settings.model_validate({"workspace": folder / "workspace", "memory": "off", **settings})
+
+
+def index(sources: Sequence[Path], settings: Settings) -> tuple[Runtime, IndexReport]:
+    """Index sources offline, as `trellis index` does, unless the workspace holds them already."""
+    runtime = open_runtime(settings)
+    return runtime, asyncio.run(build_index(list(sources), IndexOptions(), runtime))
+
+
+def open_set(run: Run, name: str, **settings: object) -> Session:
+    """A set, indexed below the run's folder, opened for questions."""
+    folder = run.workspace(name)
+    return open_session(index(SETS[name].write(run.options.data, folder), settings_in(folder, **settings))[0])
 
 
 def _written(row: Row) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which questions of Loong are asked over which documents, and when is an answer exactly right?
+"""Loong's questions over financial reports, and the rule by which an answer is exactly right.
 
 Loong (arXiv 2406.17419) has a language model judge answers. The rule here is ours, and deterministic:
 
@@ -11,12 +11,12 @@ Loong (arXiv 2406.17419) has a language model judge answers. The rule here is ou
 """
 
 import ast
-import gzip
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.sets import read_rows
 from prompts.text.amounts import amounts_in
 from prompts.text.words import fold, is_han
 from storage.records import Record
@@ -57,42 +57,13 @@ class LoongQuestion(Record):
 
 def read_questions(data: Path) -> list[LoongQuestion]:
     """All questions, in the file's order."""
-    with gzip.open(data / QUESTIONS, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
     return [
         LoongQuestion(
             id=row["id"], level=row["level"], language=row["language"], text=row["question"],
             answer=_plain(row["answer"]), documents=tuple(row["doc_ids"]), names=tuple(row["doc"]),
         )
-        for row in rows
+        for row in read_rows(data / QUESTIONS)
     ]  # fmt: skip
-
-
-def half(questions: Sequence[LoongQuestion], which: str) -> list[LoongQuestion]:
-    """`even`: the rows with an even place within their level and language, by which rules were chosen; `odd`: the
-    others; else all."""
-    if which == "all":
-        return list(questions)
-    seen: dict[tuple[int, str], int] = {}
-    chosen = []
-    for question in questions:
-        place = seen[question.level, question.language] = seen.get((question.level, question.language), -1) + 1
-        if (place % 2 == 0) == (which == "even"):
-            chosen.append(question)
-    return chosen
-
-
-def write_documents(data: Path, questions: Sequence[LoongQuestion], target: Path) -> int:
-    """Write the documents of the questions as rows for indexing; returns how many."""
-    wanted = {name for question in questions for name in question.documents}
-    count = 0
-    with gzip.open(data / DOCUMENTS, "rt", encoding="utf-8") as lines, target.open("w", encoding="utf-8") as out:
-        for row in map(json.loads, lines):
-            if row["id"] in wanted:
-                kept = {name: row[name] for name in ("id", "title", "text")}
-                out.write(json.dumps(kept, ensure_ascii=False) + "\n")
-                count += 1
-    return count
 
 
 def is_right(question: LoongQuestion, values: Sequence[str], said: str) -> bool:

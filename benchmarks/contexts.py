@@ -1,13 +1,10 @@
-"""What is each part of the search worth? The same questions with one part left out.
-
-Two measures: which passages are found, and, where the answers are known, whether the answer stands in what a mode lays
-before the answering step. The second is LightRAG's ablation (arXiv 2410.05779) without a model.
-"""
+"""How often the answer stands in what a mode lays before the answering step: LightRAG's ablation (arXiv 2410.05779)
+without a model."""
 
 import re
 from collections.abc import Sequence
 
-from benchmarks.questions import Question
+from benchmarks.sets import Question
 from flows.modes.dual_level_search import LEVEL_OF, dual_level_search
 from flows.question import AskOptions, QuestionContext
 from flows.session import Session
@@ -15,19 +12,8 @@ from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.text.words import fold
 from storage.answer_records import Mode
-from storage.records import Record
-from tasks.retrieve.passage_sets import Switches
 
-WITHOUT: dict[str, Switches] = {
-    "-words": Switches(words=False),
-    "-meaning": Switches(meaning=False),
-    "-PageRank": Switches(walk=False),
-    "-bridges": Switches(bridges=False),
-    "-sets": Switches(sets=False),
-}
-# LightRAG's levels, each by itself and both, without the search by words and walk.
-LEVELS: dict[str, Mode] = {"-High": "low", "-Low": "high", "hybrid": "hybrid"}
-# Rows of the second measure: the modes, and whether the texts of the passages are left out.
+# The modes, and whether the texts of the passages are left out.
 CONTEXTS: dict[str, tuple[Mode, bool]] = {
     "auto": ("auto", False),
     "naive": ("naive", False),
@@ -41,30 +27,17 @@ CONTEXT_TOKENS = 1_400
 _WORD = re.compile(r"\w+")
 
 
-class Standing(Record):
-    """For each context the share of the questions whose answer stands in it."""
+async def standing(questions: Sequence[Question], session: Session) -> tuple[int, dict[str, float]]:
+    """How many questions can tell, and the share of them whose answer stands in each context.
 
-    questions: int
-    shares: dict[str, float]
-
-    def lines(self) -> list[str]:
-        return [
-            f"  the answer stands in the context ({self.questions} questions, {CONTEXT_TOKENS} tokens)",
-            *(f"    {name:9}{share:.3f}" for name, share in self.shares.items()),
-        ]
-
-
-async def standing(questions: Sequence[Question], session: Session) -> Standing:
-    """How often the answer stands in each context. Questions that hold an answer themselves, as one to choose from, and
-    those of yes or no are left out."""
+    Questions that hold an answer themselves, as one to choose from, and those of yes or no are left out.
+    """
     asked = [question for question in questions if _tells(question)]
-    found = dict.fromkeys(CONTEXTS, 0)
+    hits = dict.fromkeys(CONTEXTS, 0)
     for question in asked:
         for name, (mode, tables_alone) in CONTEXTS.items():
-            found[name] += stands(question.answers, await context(question.text, mode, session, tables_alone))
-    return Standing(
-        questions=len(asked), shares={name: round(count / max(len(asked), 1), 4) for name, count in found.items()}
-    )
+            hits[name] += stands(question.answers, await context(question.text, mode, session, tables_alone))
+    return len(asked), {name: round(count / max(len(asked), 1), 4) for name, count in hits.items()}
 
 
 async def context(question: str, mode: Mode, session: Session, tables_alone: bool = False) -> str:
@@ -73,10 +46,10 @@ async def context(question: str, mode: Mode, session: Session, tables_alone: boo
     asked = QuestionContext(session, AskOptions(mode=mode), question, [question], models, session.runtime.embedder)
     if mode in LEVEL_OF:
         laid = (await dual_level_search(asked)).context
-        texts = [] if tables_alone else [f"{one.title}: {one.text}" for one in laid.sources]
+        texts = [] if tables_alone else [f"{passage.title}: {passage.text}" for passage in laid.sources]
         return "\n".join([*(note.text for note in laid.notes), *texts])
     found = asked.sources(await asked.search([question], asked.depth, graph=mode != "naive"))
-    return "\n".join(f"{one.title}: {one.text}" for one in found)
+    return "\n".join(f"{passage.title}: {passage.text}" for passage in found)
 
 
 def stands(answers: Sequence[str], text: str) -> bool:

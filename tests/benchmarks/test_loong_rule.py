@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.loong_questions import LoongQuestion, half, is_right
+from benchmarks.loong_rule import LoongQuestion, is_right
 
 NAMES = ("ORREL FOODS INC", "VELL GLASS CORP \\DE\\")
 
@@ -39,10 +39,3 @@ def test_an_answer_is_right_by_its_figures_names_and_classes(
     level: int, gold: str, values: list[str], said: str, right: bool
 ) -> None:
     assert is_right(question(level, gold), tuple(values), said) is right
-
-
-def test_the_halves_part_the_questions_of_each_level() -> None:
-    questions = [question(level, str(number)) for level in (1, 2) for number in range(4)]
-    assert half(questions, "even") + half(questions, "odd") != half(questions, "all") == questions
-    assert [one.answer for one in half(questions, "even")] == ["0", "2", "0", "2"]
-    assert [one.answer for one in half(questions, "odd")] == ["1", "3", "1", "3"]
