@@ -165,7 +165,7 @@ def protocol(data: Path, folder: Path, number: int) -> None:
     with open_session(runtime_of(folder, tau=1.0)) as session:
         session.warm()
         asyncio.run(ask_all([group[0] for group in filled], session))
-        session.runtime.workspace.side.close()
+        session.runtime.workspace.database.close()
     side = folder / "ws" / "side.sqlite"
     kept = folder / "filled.sqlite"
     shutil.copy(side, kept)
@@ -190,7 +190,7 @@ def _line(
         false = sum(asyncio.run(fires(one.text, session)) for one in wrong) if base else 0
         costs = asyncio.run(ask_all(follow, session))
         scored = costs.searches * len(session.index.chunks)
-    runtime.workspace.side.close()
+    runtime.workspace.database.close()
     number = len(follow)
     same = statistics.mean(one == two for one, two in zip(costs.said, (base or costs).said, strict=True))
     saved = f" (−{1 - costs.searches / base.searches:.0%})" if base and base.searches else ""

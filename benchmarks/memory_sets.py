@@ -70,7 +70,7 @@ def own_set(folder: Path, language: str) -> None:
                 asyncio.run(answer_question(group["fill"], AskOptions(), session))
             if tau == TAUS[0]:
                 print(
-                    f"{language}: {len(session.runtime.workspace.side.memory.titles())} of {len(groups)} are remembered"
+                    f"{language}: {len(session.runtime.workspace.database.memory.titles())} of {len(groups)} are remembered"
                 )
             for name, part in (("odd", groups[::2]), ("even", groups[1::2]), ("all", groups)):
                 hits, missed = _share(part, "paraphrases", session)
@@ -78,7 +78,7 @@ def own_set(folder: Path, language: str) -> None:
                 print(f"{language} τ {tau} {name}: hit {hits:.3f}, false {false:.3f} of {len(part)} groups", flush=True)
                 for question in (missed + wrong) if tau == 0.8 and name == "odd" else ():
                     print(f"    {question}")
-        session.runtime.workspace.side.close()
+        session.runtime.workspace.database.close()
 
 
 def _share(groups: Sequence[Mapping[str, object]], field: str, session: Session) -> tuple[float, list[str]]:
@@ -100,7 +100,7 @@ def many_entries(folder: Path, number: int) -> None:
     )
     runtime = runtime_of(folder)
     with open_session(runtime) as session:
-        memory = runtime.workspace.side.memory
+        memory = runtime.workspace.database.memory
         for i in range(number):
             title = f"Who built the Harl{i % 2000} Bridge{'' if i < 2000 else f' in {i}'}?"
             entry = MemoryEntry(

@@ -40,7 +40,7 @@ from storage.errors import (
 from storage.faults import fault_of, faults_told
 from storage.layout import DATABASE, LEASE, MANIFEST, MEND, Layout, Lease, Pointer, read_manifest, sync, sync_tree
 from storage.records import Record
-from storage.sqlite import SIDE_VERSION, SideDatabase
+from storage.sqlite import SIDE_VERSION, SqliteFile
 from storage.survey import survey
 
 CONTENTS = "archive.json"
@@ -238,7 +238,7 @@ def _copied_side(source: Path, copy: Path, file: Path) -> Path:
                 if (there := source.with_name(f"{source.name}{ending}")).is_file():
                     with faults_told(copy):
                         shutil.copyfile(there, copy.with_name(f"{copy.name}{ending}"))
-        with closing(SideDatabase(copy)) as ours:
+        with closing(SqliteFile(copy)) as ours:
             ours.is_there()  # an earlier version's gets the tables that it lacks
         check_side(copy)
     except (Damaged, UnsoundDatabase) as problem:
@@ -384,7 +384,7 @@ def check_generation(folder: Path, number: int) -> None:
 
 def check_side(path: Path) -> None:
     """Raises UnsoundDatabase unless the file is a whole side store with our tables and nothing else."""
-    with tempfile.TemporaryDirectory() as aside, closing(SideDatabase(Path(aside) / path.name)) as ours:
+    with tempfile.TemporaryDirectory() as aside, closing(SqliteFile(Path(aside) / path.name)) as ours:
         try:
             with faults_told(path), closing(sqlite3.connect(path)) as connection:
                 whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"

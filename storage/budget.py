@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 
-from storage.sqlite import SideDatabase
+from storage.sqlite import SqliteFile
 
 SCHEMA = "limits.sql"
 
@@ -24,7 +24,7 @@ class CallBudget:
 
     def __init__(
         self,
-        database: SideDatabase,
+        database: SqliteFile,
         server: str,
         rpm: int | None,
         tpm: int | None,

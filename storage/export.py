@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from storage.database import Database
 
 if TYPE_CHECKING:
-    from storage.generations import OpenGeneration
+    from storage.workspace import OpenGeneration
 
 JsonRow = dict[str, JsonValue]
 Export = dict[str, list[JsonRow]]

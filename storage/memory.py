@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from storage.answer_records import Fallback
 from storage.records import Record
-from storage.sqlite import Row, SideDatabase
+from storage.sqlite import Row, SqliteFile
 
 _SELECT = """
     SELECT source, title, content, generation,
@@ -55,7 +55,7 @@ _COMMON = 500  # entries: a key of more is not looked up by where there is anoth
 class Memory:
     """The reservoir of titles and contents, at most about `limit` entries: any of the oldest generation go first."""
 
-    def __init__(self, database: SideDatabase, limit: int = 10_000) -> None:
+    def __init__(self, database: SqliteFile, limit: int = 10_000) -> None:
         self._db = database
         self._limit = limit
         self._added = 0

@@ -19,7 +19,7 @@ from storage.faults import faults_told
 
 SIDE_VERSION = 1
 # Tables that files of the same version may lack.
-_ADDED = {"side.sql": "side_added.sql"}
+_ADDED = {"workspace_db.sql": "workspace_db_added.sql"}
 
 Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
@@ -28,12 +28,12 @@ _WAIT = 30.0  # seconds, for a lock of another process: nothing else passes by w
 _AGAIN = "Run the same command again when nobody asks or indexes."
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED = {
-    "side.sql": "Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go "
+    "workspace_db.sql": "Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go "
     "memory, kept answers and vectors (models are paid again) and the history of runs; what is indexed stays.",
     "limits.sql": "Move the file away: a new one is made. With it goes only what was counted in the last minute.",
 }
 _WITHOUT = {
-    "side.sql": "Nothing is remembered, and no kept answer or vector is used.",
+    "workspace_db.sql": "Nothing is remembered, and no kept answer or vector is used.",
     "limits.sql": "This process keeps the limits by itself.",
 }
 # Faults with which a reader goes on without the file. Damage is not among them: nobody should pay twice unknowingly.
@@ -42,14 +42,14 @@ _DISPENSABLE = (NotPermitted, DiskFull, DiskFailed)
 logger = logging.getLogger(__name__)
 
 
-class SideDatabase:
+class SqliteFile:
     """The file is opened, and made where it is missing, at the first use; each thread has its own connection.
 
     `reading`: who only reads can do without it. Where the file cannot be written, or its disk is full, one warning says
     so, what it held is not read, and what is written goes to the process's memory.
     """
 
-    def __init__(self, path: Path, schema: str = "side.sql", reading: bool = False) -> None:
+    def __init__(self, path: Path, schema: str = "workspace_db.sql", reading: bool = False) -> None:
         self.path = path
         self._schema = schema
         self._reading = reading

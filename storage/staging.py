@@ -13,7 +13,6 @@ from storage.communities import CommunityWriter
 from storage.database import Database
 from storage.documents import DocumentWriter, PostingWriter
 from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError
-from storage.extractions import ExtractionWriter
 from storage.graph import EditWriter, GraphWriter
 from storage.layout import (
     DATABASE,
@@ -28,6 +27,7 @@ from storage.layout import (
     write_manifest,
 )
 from storage.meta import DescriptionWriter, MetaWriter, ResolutionWriter
+from storage.provenance import ExtractionWriter
 from storage.recovery import mark_published, mark_retired, remove_old
 from storage.survey import survey
 from storage.vectors import StoredVectors, VectorStore, VectorWriter, Window

@@ -15,10 +15,10 @@ from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedder import text_hash
 from prompts.text.segment import sentences
 from storage.errors import StorageError, UnknownDocument, UsageError
-from storage.generations import Generation
 from storage.records import Chunk, Record
 from storage.run_records import Usage
 from storage.staging import Staging
+from storage.workspace import Generation
 from tasks.embed import embedded_text
 from tasks.forget import Traces
 
@@ -154,13 +154,13 @@ def _purge(documents: Sequence[str], held: _Held, staging: Staging, runtime: Run
     removed["model_answers"] = caches.model_answers.remove_where(traces.found_in)
     removed["embeddings"] = caches.embeddings.remove(held.hashes)
     caches.compact()
-    if caches is not runtime.workspace.side:
-        runtime.workspace.side.compact()
+    if caches is not runtime.workspace.database:
+        runtime.workspace.database.compact()
     return removed
 
 
 def _purge_memory(documents: Sequence[str], runtime: Runtime) -> int:
-    return sum(runtime.workspace.side.memory.remove_document(one) for one in documents)
+    return sum(runtime.workspace.database.memory.remove_document(one) for one in documents)
 
 
 def _embeddable(chunk: Chunk) -> list[str]:

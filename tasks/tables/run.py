@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from prompts.plan_table import TableFilter, TablePlan
 from prompts.text.amounts import amount_of
 from prompts.text.words import fold, fold_name, terms
-from storage.workbench import (
+from storage.table_query import (
     Aggregate,
     Comparison,
     Condition,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.workspace import size_in_words
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.flows.conftest import KEY, ROWS, Command, write_rows
 from tests.server.client import Server
 
@@ -57,7 +57,7 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
         assert copied("index", str(more)).code == 0
     sizes = copied("status", "--json").json["sizes"]
     assert [one["goes"] for one in sizes["generations"]] == [False] * 3
-    assert {one["name"] for one in sizes["side"]} == {
+    assert {one["name"] for one in sizes["database"]} == {
         "memory",
         "model answers",
         "embeddings",

@@ -10,8 +10,8 @@ from flows.operations.diff import FieldChange, diff, lists, stretch
 from flows.query import aask, ask
 from flows.session import Sessions
 from storage.errors import UnknownGeneration
-from storage.generations import Workspace
 from storage.items import KINDS
+from storage.workspace import Workspace
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS, Command, write_rows
 
@@ -207,7 +207,7 @@ def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
     assert two("index", str(two.workspace.parent / "none")).code == 2
     two("ask", LENGTH, "--json")
     two("ask", "Who ran the Velin Ferry?", "--json")
-    memory = Workspace(two.workspace).side.memory
+    memory = Workspace(two.workspace).database.memory
     kept = memory.entries()
     assert {entry.generation for entry in kept} == {2}
     assert two("ask", LENGTH, "--json").json["trace"]["trigger"][0]["use_memory"]

@@ -50,7 +50,7 @@ class Place:
         opened = open_runtime(load_settings({**base, **self.settings, **settings}, {}))
         chosen = opened.settings
         models = Models(
-            chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.side.model_answers, QUICK
+            chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.database.model_answers, QUICK
         )
         return replace(opened, models=models, embedder=opened.embedder.metered(models.meter))
 

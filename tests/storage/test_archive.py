@@ -18,8 +18,8 @@ import pytest
 from storage.archive import CONTENTS, read_archive, write_archive
 from storage.errors import ArchiveError, DiskFull, NoGeneration, UsageError, WorkspaceFormatError
 from storage.export import export
-from storage.generations import Workspace
 from storage.memory import MemoryEntry
+from storage.workspace import Workspace
 from tests.copying import copy_of
 from tests.faults import flip, full, truncate
 from tests.storage.samples import publish, put, served_by, vector
@@ -35,7 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     publish(root, {"a": "Zoë met Ada in Velin."})
     publish(root, {"b": "beta " * 30})
     (root / "tailoring.toml").write_text('[tailoring]\npersona = "an engineer"\n')
-    Workspace(root).side.memory.put(REMEMBERED)
+    Workspace(root).database.memory.put(REMEMBERED)
     return root
 
 
@@ -71,7 +71,7 @@ def test_a_workspace_comes_back_equal(root: Path, archive: Path, tmp_path: Path)
         with before.read(number) as old, after.read(number) as new:
             assert export(old) == export(new)
         assert after.rebuild_vectors(number) > 0
-    assert after.side.memory.entries() == [REMEMBERED]
+    assert after.database.memory.entries() == [REMEMBERED]
     assert (tmp_path / "ws" / "tailoring.toml").read_text() == (root / "tailoring.toml").read_text()
     assert publish(tmp_path / "ws", {"c": "gamma"}) == 3
     with after.read() as generation:

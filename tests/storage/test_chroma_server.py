@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import SettingsError, StorageError
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.storage.conftest import Start
 from tests.storage.samples import put, same_ranking, served_by, vector
 

@@ -16,8 +16,8 @@ from storage.database import Database
 from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
 from storage.faults import fault_in_words, fault_of
 from storage.memory import MemoryEntry
-from storage.side import SideStore
-from storage.sqlite import SideDatabase
+from storage.sqlite import SqliteFile
+from storage.workspace_db import WorkspaceDatabase
 from tests.faults import flip, full, read_only, truncate
 from tests.storage.samples import publish, served_by, vector
 
@@ -103,18 +103,18 @@ def test_errors_of_duckdb_are_told_apart(tmp_path: Path) -> None:
 def test_only_locks_are_waited_for(tmp_path: Path) -> None:
     """Nothing here may take the half minute that a lock may; the test would take as long."""
     path = tmp_path / "side.sqlite"
-    side = SideStore(path)
+    side = WorkspaceDatabase(path)
     side.model_answers.put("k", "v")
     side.close()
     with full(), pytest.raises(DiskFull):
-        SideStore(path).model_answers.put("other", "v" * 99_999)
+        WorkspaceDatabase(path).model_answers.put("other", "v" * 99_999)
     path.write_bytes(b"garbage" * 1_000)
     with pytest.raises(Damaged, match="memory"):
-        SideStore(path).model_answers.put("k", "v")
+        WorkspaceDatabase(path).model_answers.put("k", "v")
 
 
 def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    side = SideStore(tmp_path / "side.sqlite", reading=True)
+    side = WorkspaceDatabase(tmp_path / "side.sqlite", reading=True)
     side.model_answers.put("k", "v")
     with full():
         side.model_answers.put("k2", "v" * 99_999)
@@ -123,8 +123,8 @@ def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.Log
     assert len(caplog.messages) == 1
     assert "Nothing is remembered" in caplog.messages[0]
     assert side.parts() == []
-    assert SideStore(tmp_path / "side.sqlite").model_answers.get("k") == "v"
-    strict = SideDatabase(tmp_path / "side.sqlite")
+    assert WorkspaceDatabase(tmp_path / "side.sqlite").model_answers.get("k") == "v"
+    strict = SqliteFile(tmp_path / "side.sqlite")
     with full(), pytest.raises(DiskFull), strict.transaction() as connection:
         connection.execute("INSERT INTO model_answers VALUES ('k3', ?, 1, 1)", ("v" * 99_999,))
 

@@ -7,8 +7,8 @@ import pytest
 
 from storage.errors import FilterError, NothingMatches
 from storage.filters import Both, Compare, Either, FilterField, Not, parse
-from storage.generations import Generation, Workspace
 from storage.records import Document, Part, Scalar
+from storage.workspace import Generation, Workspace
 
 ROWS: dict[str, tuple[str, str, dict[str, Scalar]]] = {
     "a": ("Orla Bridge", "en", {"year": 1931, "draft": False, "my key": "x", "metadata.city": "Velin"}),

@@ -12,12 +12,12 @@ from storage.database import Database
 from storage.documents import from_stored, to_stored
 from storage.errors import StorageError, UnknownDocument, WorkspaceFormatError
 from storage.export import export
-from storage.generations import Workspace
 from storage.graph import GraphRows
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.meta import UsageRow
 from storage.records import DeadLetter, Document, Part, Triple
 from storage.staging import Staging
+from storage.workspace import Workspace
 from tests.storage.samples import (
     ALIASES,
     COMMUNITIES,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import NoGeneration, NotPermitted, StorageError, UnknownGeneration
-from storage.generations import Workspace, rehearsal
+from storage.workspace import Workspace, rehearsal
 from tests.copying import copy_of
 from tests.storage.conftest import Start
 from tests.storage.samples import put, served_by, vector

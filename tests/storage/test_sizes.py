@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from storage.generations import Workspace, measure_sizes
 from storage.layout import size_of
 from storage.memory import MemoryEntry
-from storage.side import SideLimits, SideStore
+from storage.workspace import Workspace, measure_sizes
+from storage.workspace_db import DatabaseLimits, WorkspaceDatabase
 from tests.storage.samples import MODEL, publish, put, vector
 
 
@@ -19,26 +19,26 @@ def test_each_part_is_measured_and_bounded(tmp_path: Path) -> None:
     for name in "abc":
         publish(root, {name: name})
     workspace = Workspace(root, keep_generations=2)
-    workspace.side.memory.put(entry("t"))
-    workspace.side.model_answers.put("key", "answer")
-    workspace.side.embeddings.put_many(MODEL, {"h": vector("h")})
+    workspace.database.memory.put(entry("t"))
+    workspace.database.model_answers.put("key", "answer")
+    workspace.database.embeddings.put_many(MODEL, {"h": vector("h")})
     found = measure_sizes(workspace)
     assert [(one.number, one.current, one.goes) for one in found.generations] == [
         (1, False, True), (2, False, False), (3, True, False),
     ]  # fmt: skip
     assert all(one.size_bytes > 10_000 for one in found.generations)
-    parts = {part.name: part for part in found.side}
+    parts = {part.name: part for part in found.database}
     assert {name: part.rows for name, part in parts.items()} == {
         "memory": 1, "model answers": 1, "embeddings": 1, "runs": 0,
     }  # fmt: skip
     assert (parts["memory"].size_bytes, parts["model answers"].size_bytes) == (101, len("key" + "answer"))
     assert all(bool(part.most_rows) != bool(part.most_bytes) for part in parts.values())
-    assert found.total_bytes == size_of(root) > found.side_bytes > 0
+    assert found.total_bytes == size_of(root) > found.database_bytes > 0
 
 
 def test_measuring_nothing_makes_nothing(tmp_path: Path) -> None:
     found = measure_sizes(Workspace(tmp_path / "ws"))
-    assert (found.generations, found.side, found.total_bytes) == ((), (), 0)
+    assert (found.generations, found.database, found.total_bytes) == ((), (), 0)
     assert not (tmp_path / "ws").exists()
 
 
@@ -60,7 +60,7 @@ def test_a_clean_up_frees_what_was_promised_but_not_what_is_read(tmp_path: Path)
 
 
 def test_what_was_removed_leaves_holes_until_the_file_is_written_anew(tmp_path: Path) -> None:
-    side = SideStore(tmp_path / "side.sqlite")
+    side = WorkspaceDatabase(tmp_path / "side.sqlite")
     for number in range(200):
         side.model_answers.put(f"key-{number}", "answer " * 200)
     side.memory.put(entry("stays"))
@@ -73,7 +73,7 @@ def test_what_was_removed_leaves_holes_until_the_file_is_written_anew(tmp_path: 
 
 
 def test_memory_is_bounded_and_the_oldest_generation_goes_first(tmp_path: Path) -> None:
-    side = SideStore(tmp_path / "side.sqlite", SideLimits(memory=10))
+    side = WorkspaceDatabase(tmp_path / "side.sqlite", DatabaseLimits(memory=10))
     for number in range(40):
         side.memory.put(entry(f"old-{number:02}", generation=1))
     for number in range(10):

@@ -14,9 +14,9 @@ from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
 from storage.errors import SettingsError, StorageError
-from storage.generations import Workspace
 from storage.vector_stores import VECTOR_STORES, StoreBySize, open_vector_store
 from storage.vectors import REBUILD, ExactIndex, Hit, StoredVectors, Vector, Window, check_recall
+from storage.workspace import Workspace
 from tests.storage.samples import publish, put, vector
 
 TEXTS = {

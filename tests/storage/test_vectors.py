@@ -11,9 +11,9 @@ import pytest
 
 from storage.chroma import SEAL
 from storage.errors import StorageError
-from storage.generations import Workspace
 from storage.vector_stores import open_vector_store
 from storage.vectors import LEAST_RECALL, Window, measured_recall
+from storage.workspace import Workspace
 from tests.storage.samples import MODEL, SIZE, publish, put, same_ranking, served_by, vector, window
 
 
@@ -239,5 +239,5 @@ def test_chroma_is_not_imported_before_it_is_needed(root: Path) -> None:
     import subprocess
     import sys
 
-    code = "import sys; from storage.generations import Workspace; assert 'chromadb' not in sys.modules"
+    code = "import sys; from storage.workspace import Workspace; assert 'chromadb' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.generations import Workspace
 from storage.memory import MemoryEntry
-from storage.side import SideStore
+from storage.workspace import Workspace
+from storage.workspace_db import WorkspaceDatabase
 from tests.storage.samples import MODEL, put, same_ranking, served_by, vector
 
 
@@ -76,7 +76,7 @@ def read_on(root: Path, chroma_url: str) -> None:
 
 
 def write_side(root: Path, name: str) -> None:
-    side = SideStore(root / "side.sqlite")
+    side = WorkspaceDatabase(root / "side.sqlite")
     for i in range(50):
         side.model_answers.put(f"{name}-{i}", '{"answer": 1}')
         side.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
@@ -86,7 +86,7 @@ def write_side(root: Path, name: str) -> None:
 
 
 def write_side_until_killed(root: Path, _: str) -> None:
-    side = SideStore(root / "side.sqlite")
+    side = WorkspaceDatabase(root / "side.sqlite")
     i = 0
     while True:
         side.model_answers.put(f"k{i}", "v" * 100)

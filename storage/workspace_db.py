@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from storage.memory import Memory
 from storage.records import Record
-from storage.sqlite import SideDatabase, Value
+from storage.sqlite import SqliteFile, Value
 
 Clock = Callable[[], float]
 Vector = NDArray[np.float32]
@@ -25,7 +25,7 @@ class _Bounded:
     """Keeps a table within its bytes: a process trims after each sixteenth of the bound that it has written."""
 
     def __init__(
-        self, database: SideDatabase, table: Literal["model_answers", "embeddings"], limit: int, clock: Clock
+        self, database: SqliteFile, table: Literal["model_answers", "embeddings"], limit: int, clock: Clock
     ) -> None:
         self.db = database
         self.clock = clock
@@ -68,7 +68,7 @@ class _Bounded:
 class ModelAnswerCache:
     """Model answers (JSON text) by the key of the call, at most `limit` bytes, the longest unused going first."""
 
-    def __init__(self, database: SideDatabase, limit: int, clock: Clock) -> None:
+    def __init__(self, database: SqliteFile, limit: int, clock: Clock) -> None:
         self._bounded = _Bounded(database, "model_answers", limit, clock)
 
     def get(self, key: str) -> str | None:
@@ -115,7 +115,7 @@ class ModelAnswerCache:
 class EmbeddingCache:
     """Vectors by model and text hash, at most `limit` bytes, the longest unused going first."""
 
-    def __init__(self, database: SideDatabase, limit: int, clock: Clock) -> None:
+    def __init__(self, database: SqliteFile, limit: int, clock: Clock) -> None:
         self._bounded = _Bounded(database, "embeddings", limit, clock)
 
     def get_many(self, model: str, hashes: Collection[str]) -> dict[str, Vector]:
@@ -169,7 +169,7 @@ class RunRow(Record):
 class RunHistory:
     """The last `limit` runs."""
 
-    def __init__(self, database: SideDatabase, limit: int) -> None:
+    def __init__(self, database: SqliteFile, limit: int) -> None:
         self._db = database
         self._limit = limit
 
@@ -192,7 +192,7 @@ class RunHistory:
         return [RunRow.model_validate(dict(zip(RunRow.model_fields, row, strict=True))) for row in rows]
 
 
-class SideLimits(Record):
+class DatabaseLimits(Record):
     """How large each part may grow; what was used longest ago goes first."""
 
     model_answer_bytes: int = 1 << 30
@@ -201,7 +201,7 @@ class SideLimits(Record):
     memory: int = 10_000
 
 
-class SidePart(Record):
+class DatabasePart(Record):
     """What one part holds; a bound that it does not have is None."""
 
     name: str
@@ -220,25 +220,25 @@ _PARTS = (
 )
 
 
-class SideStore:
+class WorkspaceDatabase:
     """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970.
 
     `reading`: who only reads goes on without it where the file cannot be written.
     """
 
     def __init__(
-        self, path: Path, limits: SideLimits | None = None, clock: Callable[[], float] = time.time,
+        self, path: Path, limits: DatabaseLimits | None = None, clock: Callable[[], float] = time.time,
         reading: bool = False,
     ) -> None:  # fmt: skip
-        limits = limits or SideLimits()
-        self._db = SideDatabase(path, reading=reading)
+        limits = limits or DatabaseLimits()
+        self._db = SqliteFile(path, reading=reading)
         self._limits = limits
         self.memory = Memory(self._db, limits.memory)
         self.model_answers = ModelAnswerCache(self._db, limits.model_answer_bytes, clock)
         self.embeddings = EmbeddingCache(self._db, limits.embedding_bytes, clock)
         self.runs = RunHistory(self._db, limits.runs)
 
-    def parts(self) -> list[SidePart]:
+    def parts(self) -> list[DatabasePart]:
         """What each part holds, and what bounds it; nothing where there is no file yet, or it cannot be used."""
         if not self._db.is_there():
             return []
@@ -249,7 +249,7 @@ class SideStore:
         for name, table, counted in _PARTS:
             number, size = self._db.rows(f"SELECT count(*), coalesce(sum({counted}), 0) FROM {table}")[0]
             found.append(
-                SidePart(
+                DatabasePart(
                     name=name, rows=int(str(number)), size_bytes=int(str(size)), most_rows=rows.get(name),
                     most_bytes=sizes.get(name),
                 )

@@ -17,7 +17,6 @@ from storage.database import Database
 from storage.documents import DocumentReader, PostingReader
 from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceFormatError
 from storage.export import TableReader
-from storage.extractions import ExtractionReader
 from storage.filters import FilterReader
 from storage.graph import EditReader, GraphReader, TraversalReader
 from storage.items import ItemReader
@@ -35,13 +34,14 @@ from storage.layout import (
     size_of,
 )
 from storage.meta import MetaReader
+from storage.provenance import ExtractionReader
 from storage.records import Record
 from storage.recovery import mend, needs_mending, publish_again, remove_old, stay
-from storage.side import SidePart, SideStore
 from storage.staging import Staging
 from storage.survey import Survey, damage, is_retired, survey
 from storage.vector_stores import open_vector_store
 from storage.vectors import StoredVectors, VectorReader, VectorStore
+from storage.workspace_db import DatabasePart, WorkspaceDatabase
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
@@ -138,7 +138,7 @@ class Workspace:
         self.keep_generations = keep_generations
         self._layout = Layout(root)
         self._store = store or open_vector_store("auto", root)
-        self.side = SideStore(self._layout.side_file, reading=reading)
+        self.database = WorkspaceDatabase(self._layout.side_file, reading=reading)
 
     def current(self) -> int | None:
         """The generation that readers open, or None where nothing is published; StorageError where CURRENT is lost."""
@@ -363,14 +363,14 @@ class GenerationSize(Record):
 
 
 class WorkspaceSizes(Record):
-    """Bytes on disk. `side_bytes` is the file of `side`, `holes_bytes` what of it is empty; `leftover_bytes` is what a
+    """Bytes on disk. `database_bytes` is the file of `side`, `holes_bytes` what of it is empty; `leftover_bytes` is what a
     run left behind, `set_aside_bytes` are generations that were never published; `freed_bytes` is about what `trellis
     clean` frees."""
 
     generations: tuple[GenerationSize, ...]
     kept_generations: int
-    side: tuple[SidePart, ...]
-    side_bytes: int
+    database: tuple[DatabasePart, ...]
+    database_bytes: int
     holes_bytes: int
     leftover_bytes: int
     set_aside_bytes: int
@@ -382,12 +382,12 @@ def measure_sizes(workspace: Workspace, keep: int | None = None) -> WorkspaceSiz
     """What a workspace takes; nothing is made where there is none. `keep` is how many generations a clean-up leaves."""
     layout, most = Layout(workspace.root), keep or workspace.keep_generations
     generations = _generations(layout, most)
-    side_bytes = sum(file.stat().st_size for file in layout.root.glob(f"{layout.side_file.name}*"))
-    holes, leftovers = workspace.side.holes(), size_of(layout.staging)
+    database_bytes = sum(file.stat().st_size for file in layout.root.glob(f"{layout.side_file.name}*"))
+    holes, leftovers = workspace.database.holes(), size_of(layout.staging)
     aside = sum(size_of(layout.folder(number)) for number in survey(layout).unpublished) + size_of(layout.set_aside)
     return WorkspaceSizes(
-        generations=generations, kept_generations=most, side=tuple(workspace.side.parts()),
-        side_bytes=side_bytes, holes_bytes=holes, leftover_bytes=leftovers, set_aside_bytes=aside,
+        generations=generations, kept_generations=most, database=tuple(workspace.database.parts()),
+        database_bytes=database_bytes, holes_bytes=holes, leftover_bytes=leftovers, set_aside_bytes=aside,
         total_bytes=size_of(layout.root),
         freed_bytes=leftovers + holes + sum(one.size_bytes for one in generations if one.goes),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.workbench import Aggregate, Condition, Selection, Value, workbench
+from storage.table_query import Aggregate, Condition, Selection, Value, workbench
 
 HOSTILE = "ister'; drop table cells; --"
 ROWS: list[list[Value | None]] = [

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageError, WorkspaceFormatError
-from storage.generations import Workspace
 from storage.memory import MemoryEntry
-from storage.side import RunRow, SideLimits, SideStore
+from storage.workspace import Workspace
+from storage.workspace_db import DatabaseLimits, RunRow, WorkspaceDatabase
 from tests.storage.conftest import Start
 from tests.storage.samples import vector
 
@@ -27,8 +27,8 @@ class Clock:
 
 
 @pytest.fixture
-def side(tmp_path: Path) -> SideStore:
-    return SideStore(tmp_path / "side.sqlite")
+def side(tmp_path: Path) -> WorkspaceDatabase:
+    return WorkspaceDatabase(tmp_path / "side.sqlite")
 
 
 def entry(title: str, evidence: str, source: str = "q", content: str = "c") -> MemoryEntry:
@@ -40,13 +40,13 @@ def entry(title: str, evidence: str, source: str = "q", content: str = "c") -> M
 def test_opening_a_workspace_makes_no_side_store(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "ws")
     assert not (tmp_path / "ws").exists()
-    assert workspace.side.model_answers.get("k") is None
+    assert workspace.database.model_answers.get("k") is None
     assert not (tmp_path / "ws").exists(), "nor does reading from it"
-    workspace.side.model_answers.put("k", "v")
+    workspace.database.model_answers.put("k", "v")
     assert (tmp_path / "ws" / "side.sqlite").exists()
 
 
-def test_memory_replaces_by_source_and_title(side: SideStore) -> None:
+def test_memory_replaces_by_source_and_title(side: WorkspaceDatabase) -> None:
     for stored in (entry("t", "ba"), entry("t", "c", source="r"), entry("t", "dab", content="new 𝄞")):
         side.memory.put(stored)
     assert side.memory.get("q", "t") == entry("t", "abd", content="new 𝄞")
@@ -55,7 +55,7 @@ def test_memory_replaces_by_source_and_title(side: SideStore) -> None:
     assert side.memory.get("q", "none") is None
 
 
-def test_memory_is_found_by_its_rarest_keys(side: SideStore) -> None:
+def test_memory_is_found_by_its_rarest_keys(side: WorkspaceDatabase) -> None:
     for number in range(600):  # more than a common key is looked up by
         side.memory.put(entry(f"t{number}", "a"), ["bridge", f"name{number}"])
     side.memory.put(entry("t7", "a", source="r"), ["bridge", "name7"])
@@ -71,7 +71,7 @@ def test_memory_is_found_by_its_rarest_keys(side: SideStore) -> None:
     assert side.memory.found_by(["bridge"]) == []
 
 
-def test_what_was_told_of_an_entry_comes_back(side: SideStore) -> None:
+def test_what_was_told_of_an_entry_comes_back(side: WorkspaceDatabase) -> None:
     more = {"support": "partial", "surroundings": "near_1", "ranked": ("b", "a"), "shares": (0.75, 0.25)}
     told = entry("t", "ab").model_copy(update=more)
     side.memory.put(told, ["k"])
@@ -87,20 +87,20 @@ def test_what_was_told_of_an_entry_comes_back(side: SideStore) -> None:
 
 def test_memory_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """Its tables lack what was added since; what they hold is read, and goes with its evidence."""
-    side = SideStore(tmp_path / "side.sqlite")
+    side = WorkspaceDatabase(tmp_path / "side.sqlite")
     side.memory.put(entry("old", "a"))
     side.close()
     with sqlite3.connect(tmp_path / "side.sqlite") as connection:
         for table in ("memory_basis", "memory_keys"):
             connection.execute(f"DROP TABLE {table}")
-    again = SideStore(tmp_path / "side.sqlite")
+    again = WorkspaceDatabase(tmp_path / "side.sqlite")
     assert again.memory.entries() == [entry("old", "a")]
     again.memory.put(entry("new", "b"), ["k"])
     assert again.memory.expire({"b"}) == 1
     assert [e.title for e in again.memory.found_by(["k"])] == ["new"]
 
 
-def test_memory_goes_with_its_evidence_and_documents(side: SideStore) -> None:
+def test_memory_goes_with_its_evidence_and_documents(side: WorkspaceDatabase) -> None:
     for stored in (entry("1", "ab"), entry("2", "bc"), entry("3", ""), entry("4", "b")):
         side.memory.put(stored)
     assert side.memory.expire({"a", "b"}) == 1
@@ -114,7 +114,7 @@ def test_memory_goes_with_its_evidence_and_documents(side: SideStore) -> None:
 
 def test_model_answers_stay_within_their_bytes(tmp_path: Path) -> None:
     clock = Clock()
-    side = SideStore(tmp_path / "side.sqlite", SideLimits(model_answer_bytes=10_000), clock)
+    side = WorkspaceDatabase(tmp_path / "side.sqlite", DatabaseLimits(model_answer_bytes=10_000), clock)
     side.model_answers.put("first", "1" * 1000)
     for i in range(40):
         clock.now += 100
@@ -127,7 +127,7 @@ def test_model_answers_stay_within_their_bytes(tmp_path: Path) -> None:
 
 
 def test_embeddings_come_back_equal_and_bounded(tmp_path: Path) -> None:
-    side = SideStore(tmp_path / "side.sqlite", SideLimits(embedding_bytes=1200 * 32))
+    side = WorkspaceDatabase(tmp_path / "side.sqlite", DatabaseLimits(embedding_bytes=1200 * 32))
     vectors = {f"h{i}": vector(f"h{i}") for i in range(1100)}
     side.embeddings.put_many("m", vectors)
     found = side.embeddings.get_many("m", [*vectors, "none"])
@@ -140,7 +140,7 @@ def test_embeddings_come_back_equal_and_bounded(tmp_path: Path) -> None:
 
 def test_what_is_no_longer_kept_goes_from_a_file_of_before(tmp_path: Path) -> None:
     path = tmp_path / "side.sqlite"
-    SideStore(path).model_answers.put("k", "v")
+    WorkspaceDatabase(path).model_answers.put("k", "v")
     with sqlite3.connect(path) as before:
         before.executescript(
             "CREATE TABLE answers (question TEXT, evidence TEXT, answer TEXT, PRIMARY KEY (question, evidence));"
@@ -149,7 +149,7 @@ def test_what_is_no_longer_kept_goes_from_a_file_of_before(tmp_path: Path) -> No
             "CREATE TABLE structures (key TEXT, built TEXT);"
             "INSERT INTO answers VALUES ('q', 'e', 'a secret'); INSERT INTO answer_documents VALUES ('q', 'e', 'd');"
         )
-    opened = SideStore(path)
+    opened = WorkspaceDatabase(path)
     assert opened.model_answers.get("k") == "v"
     with sqlite3.connect(path) as after:
         names = {name for (name,) in after.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -158,7 +158,7 @@ def test_what_is_no_longer_kept_goes_from_a_file_of_before(tmp_path: Path) -> No
 
 
 def test_run_history_is_newest_first_and_bounded(tmp_path: Path) -> None:
-    side = SideStore(tmp_path / "side.sqlite", SideLimits(runs=3))
+    side = WorkspaceDatabase(tmp_path / "side.sqlite", DatabaseLimits(runs=3))
     rows = [
         RunRow(kind=k, started="2026-01-01", finished="", state="done", summary=f'{{"n": {n}}}')
         for n, k in enumerate("abbab")
@@ -172,7 +172,7 @@ def test_run_history_is_newest_first_and_bounded(tmp_path: Path) -> None:
 def test_four_processes_write_at_once(tmp_path: Path, start: Start) -> None:
     writers = [start("write_side", tmp_path, f"w{i}") for i in range(4)]
     assert [w.wait(timeout=60) for w in writers] == [0, 0, 0, 0]
-    side = SideStore(tmp_path / "side.sqlite")
+    side = WorkspaceDatabase(tmp_path / "side.sqlite")
     names = [f"w{p}-{i}" for p in range(4) for i in range(50)]
     assert all(side.model_answers.get(name) for name in names)
     assert len(side.embeddings.get_many("tiny", names)) == 200
@@ -186,13 +186,13 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, start: Start) -> 
         last = writer.stdout.readline()
     writer.send_signal(signal.SIGKILL)
     writer.wait()
-    side = SideStore(tmp_path / "side.sqlite")
+    side = WorkspaceDatabase(tmp_path / "side.sqlite")
     assert all(side.model_answers.get(f"k{i}") == "v" * 100 for i in range(int(last) + 1))
     side.model_answers.put("after", "w")
     assert side.model_answers.get("after") == "w"
 
 
-def test_threads_share_a_store(side: SideStore) -> None:
+def test_threads_share_a_store(side: WorkspaceDatabase) -> None:
     def write(name: str) -> None:
         for i in range(30):
             side.model_answers.put(f"{name}{i}", name)
@@ -212,9 +212,9 @@ def test_threads_share_a_store(side: SideStore) -> None:
 def test_a_foreign_or_newer_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "garbage.sqlite").write_bytes(b"garbage" * 1000)
     with pytest.raises(StorageError, match=r"a new one is made\. With it go memory"):
-        SideStore(tmp_path / "garbage.sqlite").runs.list()
+        WorkspaceDatabase(tmp_path / "garbage.sqlite").runs.list()
     connection = sqlite3.connect(tmp_path / "newer.sqlite")
     connection.execute("PRAGMA user_version = 9")
     connection.close()
     with pytest.raises(WorkspaceFormatError, match="version 9"):
-        SideStore(tmp_path / "newer.sqlite").runs.list()
+        WorkspaceDatabase(tmp_path / "newer.sqlite").runs.list()

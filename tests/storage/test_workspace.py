@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceLocked
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.storage.conftest import Start
 from tests.storage.samples import publish, put, vector
 
