@@ -70,7 +70,8 @@ def own_set(folder: Path, language: str) -> None:
                 asyncio.run(answer_question(group["fill"], AskOptions(), session))
             if tau == TAUS[0]:
                 print(
-                    f"{language}: {len(session.runtime.workspace.database.memory.titles())} of {len(groups)} are remembered"
+                    f"{language}: {len(session.runtime.workspace.database.memory.entries())} of {len(groups)} "
+                    "are remembered"
                 )
             for name, part in (("odd", groups[::2]), ("even", groups[1::2]), ("all", groups)):
                 hits, missed = _share(part, "paraphrases", session)

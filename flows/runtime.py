@@ -22,11 +22,9 @@ from prompts.resolve import Resolve
 from prompts.summarize import DescribeRelations, Summarize
 from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
-from storage.meta import UsageRow
-from storage.run_records import StepUsage, Usage
-from storage.spending import Budget
+from storage.run_records import Budget, StepUsage, Usage, UsageRow
 from storage.sqlite import SqliteFile
-from storage.vector_stores import open_vector_store
+from storage.vectors import open_vector_store
 from storage.workspace import Workspace
 from storage.workspace_db import WorkspaceDatabase
 from tasks.extract import READER_VERSION

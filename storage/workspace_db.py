@@ -1,159 +1,151 @@
-"""The SQLite file of what outlives generations: memory, caches of model answers and embeddings, the history of runs."""
+"""The workspace's own SQLite database: memory, cached results of models and embedders, and the history of runs.
+
+It outlives generations. The cache has namespaces and one rule: what was used longest ago goes first.
+"""
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from storage.memory import Memory
 from storage.records import Record
-from storage.sqlite import SqliteFile, Value
+from storage.sqlite import Schema, SqliteFile, Value
 
 Clock = Callable[[], float]
 Vector = NDArray[np.float32]
 
-_FRESH = 60.0  # seconds
+SCHEMA = Schema(
+    "workspace_db", 2,
+    remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go memory, "
+    "kept answers and vectors (models are paid again) and the history of runs; what is indexed stays.",
+    without="Nothing is remembered, and no kept answer or vector is used."
+)  # fmt: skip
+
+_FRESH = 60.0  # seconds in which a second use is not noted
 _SLACK = 16
 _PAGE = 500
+_ANSWERS, _EMBEDDINGS = "answers", "embeddings "
 
 
-class _Bounded:
-    """Keeps a table within its bytes: a process trims after each sixteenth of the bound that it has written."""
+class Cache:
+    """Values by namespace and key, at most about `limit` bytes: a process trims after each sixteenth that it wrote."""
 
-    def __init__(
-        self, database: SqliteFile, table: Literal["model_answers", "embeddings"], limit: int, clock: Clock
-    ) -> None:
-        self.db = database
-        self.clock = clock
-        self._table = table
+    def __init__(self, file: SqliteFile, limit: int, clock: Clock) -> None:
+        self._file = file
         self._limit = limit
+        self._clock = clock
         self._written = 0
         self._counting = threading.Lock()
 
-    def touch(self, rowids: Sequence[int]) -> None:
-        """Marks rows as used now."""
-        if rowids:
-            with self.db.transaction() as connection:
-                connection.executemany(
-                    f"UPDATE {self._table} SET used = ? WHERE rowid = ?", [(self.clock(), r) for r in rowids]
-                )
-
-    def wrote(self, size: int) -> None:
-        with self._counting:
-            self._written += size
-            due = self._written * _SLACK >= self._limit
-            if due:
-                self._written = 0
-        if due:
-            self._trim()
-
-    def _trim(self) -> None:
-        with self.db.transaction() as connection:
-            connection.execute(
-                f"""
-                DELETE FROM {self._table} WHERE rowid IN (
-                    SELECT rowid FROM (
-                        SELECT rowid, sum(bytes) OVER (ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
-                        FROM {self._table}
-                    ) WHERE total > ?)
-                """,
-                (self._limit,),
-            )
-
-
-class ModelAnswerCache:
-    """Model answers (JSON text) by the key of the call, at most `limit` bytes, the longest unused going first."""
-
-    def __init__(self, database: SqliteFile, limit: int, clock: Clock) -> None:
-        self._bounded = _Bounded(database, "model_answers", limit, clock)
-
-    def get(self, key: str) -> str | None:
-        found = self._bounded.db.rows("SELECT rowid, value, used FROM model_answers WHERE key = ?", (key,))
-        if not found:
-            return None
-        rowid, value, used = found[0]
-        if self._bounded.clock() - float(str(used)) > _FRESH:
-            self._bounded.touch([int(str(rowid))])
-        return str(value)
-
-    def put(self, key: str, answer: str) -> None:
-        """Stores an answer; the same key replaces."""
-        size = len(key.encode()) + len(answer.encode())
-        with self._bounded.db.transaction() as connection:
-            connection.execute(
-                "INSERT INTO model_answers (key, value, bytes, used) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (key) DO UPDATE SET value = excluded.value, bytes = excluded.bytes, used = excluded.used",
-                (key, answer, size, self._bounded.clock()),
-            )
-        self._bounded.wrote(size)
-
-    def remove(self, key: str) -> None:
-        """Removes an answer where there is one."""
-        self._delete([key])
-
-    def remove_where(self, holds: Callable[[str], bool]) -> int:
-        """Removes the answers of which this is true; returns how many. It reads them all."""
-        last, removed = "", 0
-        while page := self._bounded.db.rows(
-            "SELECT key, value FROM model_answers WHERE key > ? ORDER BY key LIMIT ?", (last, _PAGE)
-        ):
-            found = [str(key) for key, value in page if holds(str(value))]
-            self._delete(found)
-            removed += len(found)
-            last = str(page[-1][0])
-        return removed
-
-    def _delete(self, keys: Sequence[str]) -> None:
-        with self._bounded.db.transaction() as connection:
-            connection.executemany("DELETE FROM model_answers WHERE key = ?", [(key,) for key in keys])
-
-
-class EmbeddingCache:
-    """Vectors by model and text hash, at most `limit` bytes, the longest unused going first."""
-
-    def __init__(self, database: SqliteFile, limit: int, clock: Clock) -> None:
-        self._bounded = _Bounded(database, "embeddings", limit, clock)
-
-    def get_many(self, model: str, hashes: Collection[str]) -> dict[str, Vector]:
-        """Those that are there; the arrays are read-only."""
-        found: dict[str, Vector] = {}
-        stale: list[int] = []
-        wanted = list(hashes)
+    def get(self, namespace: str, keys: Collection[str]) -> dict[str, bytes]:
+        """Those that are there."""
+        values: dict[str, bytes] = {}
+        stale: list[str] = []
+        wanted, now = list(keys), self._clock()
         for start in range(0, len(wanted), _PAGE):
             page: list[Value] = [*wanted[start : start + _PAGE]]
             marks = ", ".join("?" for _ in page)
-            sql = f"SELECT rowid, text_hash, value, used FROM embeddings WHERE model = ? AND text_hash IN ({marks})"
-            for rowid, text_hash, value, used in self._bounded.db.rows(sql, [model, *page]):
+            sql = f"SELECT key, value, used FROM cache WHERE namespace = ? AND key IN ({marks})"
+            for key, value, used in self._file.rows(sql, [namespace, *page]):
                 if isinstance(value, bytes):
-                    found[str(text_hash)] = np.frombuffer(value, dtype="<f4")
-                if self._bounded.clock() - float(str(used)) > _FRESH:
-                    stale.append(int(str(rowid)))
-        self._bounded.touch(stale)
-        return found
+                    values[str(key)] = value
+                if now - float(str(used)) > _FRESH:
+                    stale.append(str(key))
+        if stale:
+            with self._file.transaction() as connection:
+                sql = "UPDATE cache SET used = ? WHERE namespace = ? AND key = ?"
+                connection.executemany(sql, [(now, namespace, key) for key in stale])
+        return values
 
-    def remove(self, hashes: Collection[str]) -> int:
-        """Removes the vectors of these texts, of whatever model; returns how many."""
-        with self._bounded.db.transaction() as connection:
+    def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
+        """Stores values; the same key replaces."""
+        rows = [(key, namespace, value, len(value) + len(key.encode()), self._clock()) for key, value in values.items()]
+        with self._file.transaction() as connection:
+            sql = "INSERT OR REPLACE INTO cache (key, namespace, value, bytes, used) VALUES (?, ?, ?, ?, ?)"
+            connection.executemany(sql, rows)
+        with self._counting:
+            self._written += sum(row[3] for row in rows)
+            due = self._written * _SLACK >= self._limit
+            self._written = 0 if due else self._written
+        if due:
+            with self._file.transaction() as connection:
+                connection.execute(
+                    """
+                    DELETE FROM cache WHERE rowid IN (SELECT rowid FROM (
+                        SELECT rowid, sum(bytes) OVER (ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
+                        FROM cache) WHERE total > ?)
+                    """,
+                    (self._limit,),
+                )
+
+    def remove(self, namespace: str, keys: Collection[str]) -> int:
+        """Removes these keys from all namespaces that begin so; returns how many there were."""
+        with self._file.transaction() as connection:
             before = connection.total_changes
-            connection.executemany("DELETE FROM embeddings WHERE text_hash = ?", [(one,) for one in set(hashes)])
+            sql = "DELETE FROM cache WHERE key = ? AND substr(namespace, 1, ?) = ?"
+            connection.executemany(sql, [(key, len(namespace), namespace) for key in set(keys)])
             return connection.total_changes - before
+
+    def remove_where(self, namespace: str, holds: Callable[[str], bool]) -> int:
+        """Removes the texts of a namespace of which this is true; returns how many. It reads them all."""
+        last, removed = "", 0
+        sql = "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?"
+        while page := self._file.rows(sql, (namespace, last, _PAGE)):
+            removed += self.remove(namespace, [str(key) for key, value in page if holds(str(value))])
+            last = str(page[-1][0])
+        return removed
+
+    def clear(self) -> None:
+        with self._file.transaction() as connection:
+            connection.execute("DELETE FROM cache")
+
+
+class ModelAnswerCache:
+    """Model answers (JSON text) by the key of the call."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def get(self, key: str) -> str | None:
+        value = self._cache.get(_ANSWERS, [key]).get(key)
+        return None if value is None else value.decode()
+
+    def put(self, key: str, answer: str) -> None:
+        """Stores an answer; the same key replaces."""
+        self._cache.put(_ANSWERS, {key: answer.encode()})
+
+    def remove(self, key: str) -> None:
+        """Removes an answer where there is one."""
+        self._cache.remove(_ANSWERS, [key])
+
+    def remove_where(self, holds: Callable[[str], bool]) -> int:
+        """Removes the answers of which this is true; returns how many. It reads them all."""
+        return self._cache.remove_where(_ANSWERS, holds)
+
+
+class EmbeddingCache:
+    """Vectors by model and text hash."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def get_many(self, model: str, hashes: Collection[str]) -> dict[str, Vector]:
+        """Those that are there; the arrays are read-only."""
+        values = self._cache.get(_EMBEDDINGS + model, hashes)
+        return {text_hash: np.frombuffer(value, dtype="<f4") for text_hash, value in values.items()}
 
     def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors; the same model and hash replaces."""
-        now = self._bounded.clock()
         blobs = {text_hash: np.asarray(vector, dtype="<f4").tobytes() for text_hash, vector in vectors.items()}
-        with self._bounded.db.transaction() as connection:
-            connection.executemany(
-                "INSERT INTO embeddings (model, text_hash, value, bytes, used) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (model, text_hash) DO UPDATE "
-                "SET value = excluded.value, bytes = excluded.bytes, used = excluded.used",
-                [(model, text_hash, blob, len(blob), now) for text_hash, blob in blobs.items()],
-            )
-        self._bounded.wrote(sum(len(blob) for blob in blobs.values()))
+        self._cache.put(_EMBEDDINGS + model, blobs)
+
+    def remove(self, hashes: Collection[str]) -> int:
+        """Removes the vectors of these texts, of whatever model; returns how many."""
+        return self._cache.remove(_EMBEDDINGS, hashes)
 
 
 class RunRow(Record):
@@ -169,34 +161,29 @@ class RunRow(Record):
 class RunHistory:
     """The last `limit` runs."""
 
-    def __init__(self, database: SqliteFile, limit: int) -> None:
-        self._db = database
+    def __init__(self, file: SqliteFile, limit: int) -> None:
+        self._file = file
         self._limit = limit
 
     def append(self, run: RunRow) -> None:
-        with self._db.transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(
                 "INSERT INTO runs (kind, started, finished, state, summary) VALUES (?, ?, ?, ?, ?)",
                 (run.kind, run.started, run.finished, run.state, run.summary),
             )
             connection.execute("DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (self._limit,))
 
-    def list(self, limit: int = 50, kind: str | None = None) -> list[RunRow]:
-        """The newest first, of one kind (None: of any)."""
-        parameters: list[Value] = [kind, kind, limit]
-        rows = self._db.rows(
-            "SELECT kind, started, finished, state, summary FROM runs "
-            "WHERE ? IS NULL OR kind = ? ORDER BY id DESC LIMIT ?",
-            parameters,
-        )
+    def list(self, limit: int = 50) -> list[RunRow]:
+        """The newest first."""
+        sql = "SELECT kind, started, finished, state, summary FROM runs ORDER BY id DESC LIMIT ?"
+        rows = self._file.rows(sql, [limit])
         return [RunRow.model_validate(dict(zip(RunRow.model_fields, row, strict=True))) for row in rows]
 
 
 class DatabaseLimits(Record):
-    """How large each part may grow; what was used longest ago goes first."""
+    """How large each part may grow."""
 
-    model_answer_bytes: int = 1 << 30
-    embedding_bytes: int = 1 << 30
+    cache_bytes: int = 2 << 30
     runs: int = 1_000
     memory: int = 10_000
 
@@ -207,17 +194,16 @@ class DatabasePart(Record):
     name: str
     rows: int
     size_bytes: int
-    most_rows: int | None
-    most_bytes: int | None
+    most_rows: int | None = None
+    most_bytes: int | None = None
 
 
-# Each part's table, and what its bytes are counted by.
-_PARTS = (
-    ("memory", "memory", "length(CAST(title AS BLOB)) + length(CAST(content AS BLOB))"),
-    ("model answers", "model_answers", "bytes"),
-    ("embeddings", "embeddings", "bytes"),
-    ("runs", "runs", "length(CAST(summary AS BLOB))"),
-)
+_PARTS = """
+    SELECT 'memory', count(*), coalesce(sum(length(CAST(entry AS BLOB))), 0) FROM memory_entries
+    UNION ALL SELECT 'model answers', count(*), coalesce(sum(bytes), 0) FROM cache WHERE namespace = 'answers'
+    UNION ALL SELECT 'embeddings', count(*), coalesce(sum(bytes), 0) FROM cache WHERE namespace <> 'answers'
+    UNION ALL SELECT 'runs', count(*), coalesce(sum(length(CAST(summary AS BLOB))), 0) FROM runs
+"""
 
 
 class WorkspaceDatabase:
@@ -227,51 +213,43 @@ class WorkspaceDatabase:
     """
 
     def __init__(
-        self, path: Path, limits: DatabaseLimits | None = None, clock: Callable[[], float] = time.time,
-        reading: bool = False,
-    ) -> None:  # fmt: skip
-        limits = limits or DatabaseLimits()
-        self._db = SqliteFile(path, reading=reading)
-        self._limits = limits
-        self.memory = Memory(self._db, limits.memory)
-        self.model_answers = ModelAnswerCache(self._db, limits.model_answer_bytes, clock)
-        self.embeddings = EmbeddingCache(self._db, limits.embedding_bytes, clock)
-        self.runs = RunHistory(self._db, limits.runs)
+        self, path: Path, limits: DatabaseLimits | None = None, clock: Clock = time.time, reading: bool = False
+    ) -> None:
+        self._limits = limits or DatabaseLimits()
+        self._file = SqliteFile(path, SCHEMA, reading)
+        self._cache = Cache(self._file, self._limits.cache_bytes, clock)
+        self.memory = Memory(self._file, self._limits.memory)
+        self.model_answers = ModelAnswerCache(self._cache)
+        self.embeddings = EmbeddingCache(self._cache)
+        self.runs = RunHistory(self._file, self._limits.runs)
 
     def parts(self) -> list[DatabasePart]:
         """What each part holds, and what bounds it; nothing where there is no file yet, or it cannot be used."""
-        if not self._db.is_there():
+        if not self._file.is_there():
             return []
-        limits = self._limits
-        rows = {"memory": limits.memory, "runs": limits.runs}
-        sizes = {"model answers": limits.model_answer_bytes, "embeddings": limits.embedding_bytes}
-        found = []
-        for name, table, counted in _PARTS:
-            number, size = self._db.rows(f"SELECT count(*), coalesce(sum({counted}), 0) FROM {table}")[0]
-            found.append(
-                DatabasePart(
-                    name=name, rows=int(str(number)), size_bytes=int(str(size)), most_rows=rows.get(name),
-                    most_bytes=sizes.get(name),
-                )
-            )  # fmt: skip
-        return found
+        most = {"memory": self._limits.memory, "runs": self._limits.runs}
+        return [
+            DatabasePart(
+                name=str(name), rows=int(str(rows)), size_bytes=int(str(size)), most_rows=most.get(str(name)),
+                most_bytes=None if name in most else self._limits.cache_bytes
+            )
+            for name, rows, size in self._file.rows(_PARTS)
+        ]  # fmt: skip
 
     def holes(self) -> int:
         """Bytes of the file that hold nothing; `compact` gives them back."""
-        if not self._db.is_there():
+        if not self._file.is_there():
             return 0
-        free, size = (int(str(self._db.rows(f"PRAGMA {name}")[0][0])) for name in ("freelist_count", "page_size"))
+        free, size = (int(str(self._file.rows(f"PRAGMA {name}")[0][0])) for name in ("freelist_count", "page_size"))
         return free * size
 
     def forget_caches(self) -> None:
         """Removes all that can be had again by asking models or the embedder again."""
-        with self._db.transaction() as connection:
-            for table in ("model_answers", "embeddings"):
-                connection.execute(f"DELETE FROM {table}")
+        self._cache.clear()
 
     def compact(self) -> None:
         """Writes the file anew: nothing of what was removed is left in it."""
-        self._db.compact()
+        self._file.compact()
 
     def close(self) -> None:
-        self._db.close()
+        self._file.close()

@@ -1,21 +1,20 @@
--- What outlives generations and is written by many processes. `used` and times of caches are seconds since 1970.
+-- What outlives generations and is written by many processes. `used` is in seconds since 1970.
 
-CREATE TABLE memory (
-    source TEXT NOT NULL, title TEXT NOT NULL, content TEXT NOT NULL, generation INTEGER NOT NULL,
-    PRIMARY KEY (source, title)
+CREATE TABLE IF NOT EXISTS memory_entries (  -- `entry` is JSON text
+    source TEXT NOT NULL, title TEXT NOT NULL, generation INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (source, title)
 ) WITHOUT ROWID;
-CREATE TABLE memory_evidence (source TEXT NOT NULL, title TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (source, title, hash)) WITHOUT ROWID;
-CREATE TABLE memory_documents (source TEXT NOT NULL, title TEXT NOT NULL, document TEXT NOT NULL, PRIMARY KEY (source, title, document)) WITHOUT ROWID;
-CREATE INDEX memory_by_document ON memory_documents (document);
+CREATE INDEX IF NOT EXISTS memory_entries_by_title ON memory_entries (title);
+CREATE TABLE IF NOT EXISTS memory_index (  -- `kind` is evidence, document or key
+    source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, title, kind, value)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS memory_index_by_value ON memory_index (kind, value);
 
-CREATE TABLE model_answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL);
-CREATE INDEX model_answers_by_use ON model_answers (used, bytes);
-CREATE TABLE embeddings (
-    model TEXT NOT NULL, text_hash TEXT NOT NULL, value BLOB NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL,
-    PRIMARY KEY (model, text_hash)
+CREATE TABLE IF NOT EXISTS cache (
+    key TEXT NOT NULL, namespace TEXT NOT NULL, value BLOB NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL,
+    PRIMARY KEY (key, namespace)
 );
-CREATE INDEX embeddings_by_use ON embeddings (used, bytes);
+CREATE INDEX IF NOT EXISTS cache_by_use ON cache (used, bytes);
 
-CREATE TABLE runs (
+CREATE TABLE IF NOT EXISTS runs (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, state TEXT NOT NULL, summary TEXT NOT NULL
 );

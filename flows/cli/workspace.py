@@ -17,8 +17,8 @@ from prompts.engine.roles import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.layout import size_of
-from storage.meta import UsageRow
 from storage.records import Record
+from storage.run_records import UsageRow
 from storage.workspace import (
     Generation,
     GenerationInfo,
@@ -229,7 +229,6 @@ def show_sizes(found: WorkspaceSizes, caches: Sequence[DatabasePart], screen: Sc
     rows += [
         ("the file of these", f"{size_in_words(found.database_bytes)}, {size_in_words(found.holes_bytes)} of it empty"),
         ("left by runs", size_in_words(found.leftover_bytes)),
-        *([("set aside", size_in_words(found.set_aside_bytes))] if found.set_aside_bytes else []),
         ("all of it", size_in_words(found.total_bytes)),
         ("`trellis clean`", f"frees about {size_in_words(found.freed_bytes)}"),
     ]
@@ -267,8 +266,6 @@ def clean(options: Namespace, screen: Screen) -> int:
     screen.line(f"Removed {gone}; freed {size_in_words(freed)}", style="bold green")
     kept = [f"{one.number}{' (damaged)' if one.damage else ''}" for one in workspace.generations()]
     screen.line(f"kept: {', '.join(kept)}", indent=2)
-    if aside := workspace.set_aside():
-        screen.line(f"set aside, never published: {', '.join(map(str, aside))}", indent=2, style="yellow")
     return 0
 
 

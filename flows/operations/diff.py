@@ -13,7 +13,7 @@ from pathlib import Path
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from storage.items import FIELDS, KINDS, Item, Kind, Value
+from storage.export import FIELDS, KINDS, Item, Kind, Value
 from storage.records import Record
 from storage.workspace import Generation, Workspace
 

@@ -118,7 +118,6 @@ def _held(documents: Sequence[str], runtime: Runtime) -> _Held:
                 held.add(generation, documents)
         except StorageError:
             held.generations.append(one.number)
-    held.generations += runtime.workspace.set_aside()
     with runtime.workspace.read() as generation:
         out, known = generation.documents.forgotten(), generation.documents.ids()
     for document in documents:

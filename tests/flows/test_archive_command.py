@@ -78,7 +78,7 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
 def test_caches_are_cleaned_only_when_asked(copied: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def embedded(file: Path) -> int:
         with sqlite3.connect(file) as connection:
-            return int(connection.execute("SELECT count(*) FROM embeddings").fetchone()[0])
+            return int(connection.execute("SELECT count(*) FROM cache").fetchone()[0])
 
     assert copied("clean").code == 0
     assert embedded(copied.workspace / "side.sqlite") > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import BudgetReached
-from storage.spending import Budget
+from storage.run_records import Budget
 from storage.workspace import Workspace
 from tests.flows.conftest import Command, write_rows
 from tests.flows.test_letters import row

@@ -18,9 +18,8 @@ from prompts.engine.meter import Meter
 from prompts.engine.models import Models
 from storage.answer_records import Answer
 from storage.export import Export, export
-from storage.meta import UsageRow
 from storage.records import DeadLetter
-from storage.run_records import IndexReport
+from storage.run_records import IndexReport, UsageRow
 from tests.server.client import Server
 
 SPEED = 200

@@ -21,8 +21,7 @@ from storage.graph_records import (
 )
 from storage.records import Chunk, Document, Part, Triple
 from storage.staging import Staging
-from storage.vector_stores import open_vector_store
-from storage.vectors import Window
+from storage.vectors import Window, open_vector_store
 from storage.workspace import Workspace
 
 MODEL = "tiny"

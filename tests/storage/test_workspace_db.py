@@ -1,8 +1,8 @@
-"""The side store keeps what many processes write, within its bounds."""
+"""The workspace's database keeps what many processes write, within its bounds, from version to version."""
 
 import signal
 import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,198 +15,244 @@ from storage.workspace_db import DatabaseLimits, RunRow, WorkspaceDatabase
 from tests.storage.conftest import Start
 from tests.storage.samples import vector
 
-
-class Clock:
-    """Time that moves when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+FILE = "side.sqlite"
 
 
 @pytest.fixture
-def side(tmp_path: Path) -> WorkspaceDatabase:
-    return WorkspaceDatabase(tmp_path / "side.sqlite")
+def db(tmp_path: Path) -> WorkspaceDatabase:
+    return WorkspaceDatabase(tmp_path / FILE)
 
 
-def entry(title: str, evidence: str, source: str = "q", content: str = "c") -> MemoryEntry:
+def entry(title: str, evidence: str, source: str = "q", content: str = "c", generation: int = 3) -> MemoryEntry:
     return MemoryEntry(
-        source=source, title=title, content=content, evidence=tuple(evidence), documents=(f"doc-{title}",), generation=3
-    )
+        source=source, title=title, content=content, evidence=tuple(evidence), documents=(f"doc-{title}",),
+        generation=generation,
+    )  # fmt: skip
 
 
-def test_opening_a_workspace_makes_no_side_store(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "ws")
-    assert not (tmp_path / "ws").exists()
-    assert workspace.database.model_answers.get("k") is None
+def titles(db: WorkspaceDatabase) -> list[str]:
+    return [one.title for one in db.memory.entries()]
+
+
+def test_opening_a_workspace_makes_no_database(tmp_path: Path) -> None:
+    database = Workspace(tmp_path / "ws").database
+    assert database.model_answers.get("k") is None
+    assert (database.parts(), database.holes()) == ([], 0)
     assert not (tmp_path / "ws").exists(), "nor does reading from it"
-    workspace.database.model_answers.put("k", "v")
-    assert (tmp_path / "ws" / "side.sqlite").exists()
+    database.model_answers.put("k", "v")
+    assert (tmp_path / "ws" / FILE).exists()
 
 
-def test_memory_replaces_by_source_and_title(side: WorkspaceDatabase) -> None:
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_memory_replaces_by_source_and_title(db: WorkspaceDatabase) -> None:
     for stored in (entry("t", "ba"), entry("t", "c", source="r"), entry("t", "dab", content="new 𝄞")):
-        side.memory.put(stored)
-    assert side.memory.get("q", "t") == entry("t", "abd", content="new 𝄞")
-    assert side.memory.titles() == [("q", "t"), ("r", "t")]
-    assert [e.content for e in side.memory.entries()] == ["new 𝄞", "c"]
-    assert side.memory.get("q", "none") is None
+        db.memory.put(stored)
+    assert db.memory.entries() == [entry("t", "abd", content="new 𝄞"), entry("t", "c", source="r")]
 
 
-def test_memory_is_found_by_its_rarest_keys(side: WorkspaceDatabase) -> None:
+def test_memory_is_found_by_its_rarest_keys(db: WorkspaceDatabase) -> None:
     for number in range(600):  # more than a common key is looked up by
-        side.memory.put(entry(f"t{number}", "a"), ["bridge", f"name{number}"])
-    side.memory.put(entry("t7", "a", source="r"), ["bridge", "name7"])
-    side.memory.put(entry("plain", "a"), ["of its own"])
-    assert {(e.source, e.title) for e in side.memory.found_by(["name7"])} == {("q", "t7"), ("r", "t7")}
-    found = side.memory.found_by(["bridge", "name7", "name9", "name11", "never put"])
+        db.memory.put(entry(f"t{number}", "a"), ["bridge", f"name{number}"])
+    db.memory.put(entry("t7", "a", source="r"), ["bridge", "name7"])
+    assert {(e.source, e.title) for e in db.memory.found_by(["name7"])} == {("q", "t7"), ("r", "t7")}
+    found = db.memory.found_by(["bridge", "name7", "name9", "name11", "never put"])
     assert {e.title for e in found} == {"t7", "t9", "t11"}, "the common key adds nothing"
-    assert len(side.memory.found_by(["bridge"], limit=10)) == 10
-    assert side.memory.found_by(["never put"]) == side.memory.found_by([]) == []
-    side.memory.put(entry("t7", "b"), ["other"])
-    assert [e.source for e in side.memory.found_by(["name7"])] == ["r"], "replaced, with its keys"
-    side.memory.clear()
-    assert side.memory.found_by(["bridge"]) == []
+    assert len(db.memory.found_by(["bridge"], limit=10)) == 10
+    assert db.memory.found_by(["never put"]) == db.memory.found_by([]) == []
+    db.memory.put(entry("t7", "b"), ["other"])
+    assert [e.source for e in db.memory.found_by(["name7"])] == ["r"], "replaced, with its keys"
 
 
-def test_what_was_told_of_an_entry_comes_back(side: WorkspaceDatabase) -> None:
+def test_a_title_with_other_surroundings_is_out_of_date(db: WorkspaceDatabase) -> None:
     more = {"support": "partial", "surroundings": "near_1", "ranked": ("b", "a"), "shares": (0.75, 0.25)}
-    told = entry("t", "ab").model_copy(update=more)
-    side.memory.put(told, ["k"])
-    assert side.memory.found_by(["k"]) == side.memory.entries() == [told]
-    newer = told.model_copy(update={"source": "r", "surroundings": "near_2"})
-    side.memory.put(newer)
-    assert side.memory.entries() == [newer], "the same title with other surroundings is out of date"
-    side.memory.put(newer.model_copy(update={"source": "s"}))
-    assert [e.source for e in side.memory.entries()] == ["r", "s"]
-    side.memory.put(newer.model_copy(update={"source": "t"}), title_alone=True)
-    assert [e.source for e in side.memory.entries()] == ["t"], "as published: the title is the key"
+    first = entry("t", "ab").model_copy(update=more)
+    db.memory.put(first, ["k"])
+    assert db.memory.found_by(["k"]) == db.memory.entries() == [first]
+    newer = first.model_copy(update={"source": "r", "surroundings": "near_2"})
+    db.memory.put(newer)
+    assert db.memory.entries() == [newer]
+    db.memory.put(newer.model_copy(update={"source": "s"}))
+    assert [e.source for e in db.memory.entries()] == ["r", "s"]
+    db.memory.put(newer.model_copy(update={"source": "t"}), title_alone=True)
+    assert [e.source for e in db.memory.entries()] == ["t"], "as published: the title is the key"
 
 
-def test_memory_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """Its tables lack what was added since; what they hold is read, and goes with its evidence."""
-    side = WorkspaceDatabase(tmp_path / "side.sqlite")
-    side.memory.put(entry("old", "a"))
-    side.close()
-    with sqlite3.connect(tmp_path / "side.sqlite") as connection:
-        for table in ("memory_basis", "memory_keys"):
-            connection.execute(f"DROP TABLE {table}")
-    again = WorkspaceDatabase(tmp_path / "side.sqlite")
-    assert again.memory.entries() == [entry("old", "a")]
-    again.memory.put(entry("new", "b"), ["k"])
-    assert again.memory.expire({"b"}) == 1
-    assert [e.title for e in again.memory.found_by(["k"])] == ["new"]
-
-
-def test_memory_goes_with_its_evidence_and_documents(side: WorkspaceDatabase) -> None:
+def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> None:
     for stored in (entry("1", "ab"), entry("2", "bc"), entry("3", ""), entry("4", "b")):
-        side.memory.put(stored)
-    assert side.memory.expire({"a", "b"}) == 1
-    assert side.memory.expire({"a", "b"}) == 0
-    assert [t for _, t in side.memory.titles()] == ["1", "3", "4"]
-    assert side.memory.remove_document("doc-4") == 1
-    assert [t for _, t in side.memory.titles()] == ["1", "3"]
-    side.memory.clear()
-    assert side.memory.entries() == []
+        db.memory.put(stored)
+    assert [db.memory.expire({"a", "b"}) for _ in range(2)] == [1, 0]
+    assert titles(db) == ["1", "3", "4"]
+    assert [db.memory.remove_document(name) for name in ("doc-4", "none")] == [1, 0]
+    assert titles(db) == ["1", "3"]
 
 
-def test_model_answers_stay_within_their_bytes(tmp_path: Path) -> None:
-    clock = Clock()
-    side = WorkspaceDatabase(tmp_path / "side.sqlite", DatabaseLimits(model_answer_bytes=10_000), clock)
-    side.model_answers.put("first", "1" * 1000)
+def test_memory_is_bounded_and_the_oldest_generation_goes_first(tmp_path: Path) -> None:
+    db = WorkspaceDatabase(tmp_path / FILE, DatabaseLimits(memory=10))
+    for number in range(40):
+        db.memory.put(entry(f"old-{number:02}", "", generation=1))
+    for number in range(10):
+        db.memory.put(entry(f"new-{number}", "", generation=2))
+    assert titles(db) == [f"new-{number}" for number in range(10)]
+
+
+# --- the cache and the runs ------------------------------------------------------------------------------------------
+
+
+def test_what_was_used_longest_ago_goes_first_whatever_it_is(tmp_path: Path) -> None:
+    now = [1000.0]
+    db = WorkspaceDatabase(tmp_path / FILE, DatabaseLimits(cache_bytes=10_000), lambda: now[0])
+    db.model_answers.put("first", "1" * 1000)
+    db.embeddings.put_many("m", {"old": vector("old")})
     for i in range(40):
-        clock.now += 100
-        assert side.model_answers.get("first") == "1" * 1000
-        side.model_answers.put(f"k{i}", "x" * 1000)
-    assert side.model_answers.get("k0") is None
-    assert side.model_answers.get("k39") == "x" * 1000
-    with sqlite3.connect(tmp_path / "side.sqlite") as connection:
-        assert connection.execute("SELECT sum(bytes) FROM model_answers").fetchone()[0] <= 10_000
+        now[0] += 100
+        assert db.model_answers.get("first") == "1" * 1000
+        db.model_answers.put(f"k{i}", "x" * 1000)
+    assert db.model_answers.get("k0") is None
+    assert db.model_answers.get("k39") == "x" * 1000
+    assert db.embeddings.get_many("m", ["old"]) == {}
+    assert sum(part.size_bytes for part in db.parts()) <= 10_000
 
 
-def test_embeddings_come_back_equal_and_bounded(tmp_path: Path) -> None:
-    side = WorkspaceDatabase(tmp_path / "side.sqlite", DatabaseLimits(embedding_bytes=1200 * 32))
+def test_embeddings_come_back_equal(db: WorkspaceDatabase) -> None:
     vectors = {f"h{i}": vector(f"h{i}") for i in range(1100)}
-    side.embeddings.put_many("m", vectors)
-    found = side.embeddings.get_many("m", [*vectors, "none"])
+    db.embeddings.put_many("m", vectors)
+    found = db.embeddings.get_many("m", [*vectors, "none"])
     assert found.keys() == vectors.keys()
     assert all(np.array_equal(found[h], v) and found[h].dtype == np.float32 for h, v in vectors.items())
-    assert side.embeddings.get_many("other", vectors) == {}
-    side.embeddings.put_many("other", vectors)
-    assert len(side.embeddings.get_many("m", vectors)) + len(side.embeddings.get_many("other", vectors)) == 1200
+    assert db.embeddings.get_many("other", vectors) == {}
+    db.embeddings.put_many("other", {"h1": vector("h1")})
+    db.model_answers.put("h1", "an answer")
+    assert db.embeddings.remove(["h1", "none"]) == 2, "of whatever model"
+    assert db.model_answers.get("h1") == "an answer"
 
 
-def test_what_is_no_longer_kept_goes_from_a_file_of_before(tmp_path: Path) -> None:
-    path = tmp_path / "side.sqlite"
-    WorkspaceDatabase(path).model_answers.put("k", "v")
-    with sqlite3.connect(path) as before:
-        before.executescript(
-            "CREATE TABLE answers (question TEXT, evidence TEXT, answer TEXT, PRIMARY KEY (question, evidence));"
-            "CREATE TABLE answer_documents (question TEXT, evidence TEXT, document TEXT,"
-            " FOREIGN KEY (question, evidence) REFERENCES answers (question, evidence));"
-            "CREATE TABLE structures (key TEXT, built TEXT);"
-            "INSERT INTO answers VALUES ('q', 'e', 'a secret'); INSERT INTO answer_documents VALUES ('q', 'e', 'd');"
-        )
-    opened = WorkspaceDatabase(path)
-    assert opened.model_answers.get("k") == "v"
-    with sqlite3.connect(path) as after:
-        names = {name for (name,) in after.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert names & {"answers", "answer_documents", "structures"} == set()
-    assert "model_answers" in names
+def test_answers_are_removed_by_what_they_say(db: WorkspaceDatabase) -> None:
+    for number in range(1_200):
+        db.model_answers.put(f"k{number}", "of Zoë" if number % 3 == 0 else "of others")
+    db.embeddings.put_many("m", {"h": vector("h")})
+    assert db.model_answers.remove_where(lambda text: "Zoë" in text) == 400
+    assert (db.model_answers.get("k3"), db.model_answers.get("k4")) == (None, "of others")
+    db.model_answers.remove("k4")
+    assert db.model_answers.get("k4") is None
+    assert len(db.embeddings.get_many("m", ["h"])) == 1
+
+
+def test_what_was_removed_leaves_holes_until_the_file_is_written_anew(db: WorkspaceDatabase) -> None:
+    for number in range(200):
+        db.model_answers.put(f"key-{number}", "answer " * 200)
+    db.memory.put(entry("stays", ""))
+    assert db.holes() == 0
+    db.forget_caches()
+    assert db.holes() > 200_000
+    db.compact()
+    assert db.holes() == 0
+    assert {part.name: part.rows for part in db.parts() if part.rows} == {"memory": 1}
 
 
 def test_run_history_is_newest_first_and_bounded(tmp_path: Path) -> None:
-    side = WorkspaceDatabase(tmp_path / "side.sqlite", DatabaseLimits(runs=3))
+    db = WorkspaceDatabase(tmp_path / FILE, DatabaseLimits(runs=3))
     rows = [
         RunRow(kind=k, started="2026-01-01", finished="", state="done", summary=f'{{"n": {n}}}')
         for n, k in enumerate("abbab")
     ]
     for row in rows:
-        side.runs.append(row)
-    assert side.runs.list() == [rows[4], rows[3], rows[2]]
-    assert side.runs.list(limit=1, kind="b") == [rows[4]]
+        db.runs.append(row)
+    assert db.runs.list() == [rows[4], rows[3], rows[2]]
+    assert db.runs.list(limit=1) == [rows[4]]
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
 
 
 def test_four_processes_write_at_once(tmp_path: Path, start: Start) -> None:
-    writers = [start("write_side", tmp_path, f"w{i}") for i in range(4)]
+    writers = [start("write_database", tmp_path, f"w{i}") for i in range(4)]
     assert [w.wait(timeout=60) for w in writers] == [0, 0, 0, 0]
-    side = WorkspaceDatabase(tmp_path / "side.sqlite")
+    db = WorkspaceDatabase(tmp_path / FILE)
     names = [f"w{p}-{i}" for p in range(4) for i in range(50)]
-    assert all(side.model_answers.get(name) for name in names)
-    assert len(side.embeddings.get_many("tiny", names)) == 200
-    assert len(side.memory.entries()) == 40
+    assert all(db.model_answers.get(name) for name in names)
+    assert len(db.embeddings.get_many("tiny", names)) == 200
+    assert len(db.memory.entries()) == 40
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, start: Start) -> None:
-    writer = start("write_side_until_killed", tmp_path)
+    writer = start("write_until_killed", tmp_path)
     assert writer.stdout is not None
     for _ in range(30):
         last = writer.stdout.readline()
     writer.send_signal(signal.SIGKILL)
     writer.wait()
-    side = WorkspaceDatabase(tmp_path / "side.sqlite")
-    assert all(side.model_answers.get(f"k{i}") == "v" * 100 for i in range(int(last) + 1))
-    side.model_answers.put("after", "w")
-    assert side.model_answers.get("after") == "w"
+    db = WorkspaceDatabase(tmp_path / FILE)
+    assert all(db.model_answers.get(f"k{i}") == "v" * 100 for i in range(int(last) + 1))
 
 
-def test_threads_share_a_store(side: WorkspaceDatabase) -> None:
+def test_threads_share_a_database(db: WorkspaceDatabase) -> None:
     def write(name: str) -> None:
         for i in range(30):
-            side.model_answers.put(f"{name}{i}", name)
+            db.model_answers.put(f"{name}{i}", name)
 
-    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [side.model_answers.get(f"{name}{i}") for name in "abcd" for i in range(30)] == [
-        n for n in "abcd" for _ in range(30)
-    ]
-    side.close()
-    assert side.model_answers.get("a0") == "a"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, "abcd"))
+    assert all(db.model_answers.get(f"{name}{i}") == name for name in "abcd" for i in range(30))
+    db.close()
+    assert db.model_answers.get("a0") == "a"
+
+
+# --- other versions --------------------------------------------------------------------------------------------------
+
+VERSION_1 = """
+CREATE TABLE memory (source TEXT, title TEXT, content TEXT, generation INTEGER);
+CREATE TABLE memory_evidence (source TEXT, title TEXT, hash TEXT);
+CREATE TABLE memory_documents (source TEXT, title TEXT, document TEXT);
+CREATE TABLE model_answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL);
+CREATE INDEX model_answers_by_use ON model_answers (used, bytes);
+CREATE TABLE embeddings (model TEXT, text_hash TEXT, value BLOB, bytes INTEGER, used REAL);
+CREATE TABLE runs (id INTEGER PRIMARY KEY, kind TEXT, started TEXT, finished TEXT, state TEXT, summary TEXT);
+CREATE TABLE answers (question TEXT, evidence TEXT, answer TEXT, PRIMARY KEY (question, evidence));
+CREATE TABLE answer_documents (question TEXT, evidence TEXT, document TEXT,
+    FOREIGN KEY (question, evidence) REFERENCES answers (question, evidence));
+CREATE TABLE structures (key TEXT, built TEXT);
+INSERT INTO memory VALUES ('q', 't', 'c 𝄞', 3), ('q', 'u', 'd', 2);
+INSERT INTO memory_evidence VALUES ('q', 't', 'b'), ('q', 't', 'a');
+INSERT INTO memory_documents VALUES ('q', 't', 'doc-t');
+INSERT INTO model_answers VALUES ('k', '{"text": "é"}', 12, 5), ('l', 'x', 2, 6);
+INSERT INTO embeddings VALUES ('m', 'h', x'0000803f00000040', 8, 7);
+INSERT INTO runs VALUES (1, 'index', '2026', '2026', 'done', '{}');
+INSERT INTO answers VALUES ('q', 'e', 'a secret');
+INSERT INTO answer_documents VALUES ('q', 'e', 'd');
+PRAGMA user_version = 1;
+"""
+ADDED = """
+CREATE TABLE memory_basis (source TEXT, title TEXT, support TEXT, surroundings TEXT, ranked TEXT);
+CREATE TABLE memory_keys (source TEXT, title TEXT, key TEXT, PRIMARY KEY (source, title, key));
+CREATE INDEX memory_by_key ON memory_keys (key);
+CREATE INDEX memory_by_title ON memory (title);
+INSERT INTO memory_basis VALUES
+    ('q', 't', 'partial', 'near', '[["b", 0.75], ["a", 0.25]]'), ('q', 'u', 'none', '', '[["z", 0.0]]');
+INSERT INTO memory_keys VALUES ('q', 't', 'bridge');
+"""
+
+
+@pytest.mark.parametrize("added", ["", ADDED], ids=["first", "last"])
+def test_what_an_earlier_version_kept_is_carried_over(tmp_path: Path, added: str) -> None:
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.executescript(VERSION_1 + added)
+    db = WorkspaceDatabase(tmp_path / FILE)
+    first, second = db.memory.entries()
+    told = {"support": "partial", "surroundings": "near", "ranked": ("b", "a"), "shares": (0.75, 0.25)} if added else {}
+    assert first == entry("t", "ab", content="c 𝄞").model_copy(update=told)
+    assert (second.content, second.generation, second.shares) == ("d", 2, ())
+    assert db.memory.found_by(["bridge"]) == ([first] if added else [])
+    assert (db.model_answers.get("k"), db.model_answers.get("l")) == ('{"text": "é"}', "x")
+    assert db.embeddings.get_many("m", ["h"])["h"].tolist() == [1.0, 2.0]
+    assert [run.kind for run in db.runs.list()] == ["index"]
+    assert db.memory.expire({"b"}) == 1
+    again = WorkspaceDatabase(tmp_path / FILE)
+    assert (titles(again), again.model_answers.get("l")) == (["u"], "x")
+    with sqlite3.connect(tmp_path / FILE) as after:
+        names = {name for (name,) in after.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert names == {"memory_entries", "memory_index", "cache", "runs"}
 
 
 def test_a_foreign_or_newer_file_is_refused(tmp_path: Path) -> None:
