@@ -102,8 +102,8 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
             else:
                 numbers.append(number)
         sources = {name: layout.root / name for name in _names(numbers)}
-        if layout.side_file.is_file():
-            sources[_WORKSPACE_DB] = _copied_database(layout.side_file, aside / _WORKSPACE_DB, file)
+        if layout.database_file.is_file():
+            sources[_WORKSPACE_DB] = _copied_database(layout.database_file, aside / _WORKSPACE_DB, file)
         if (layout.root / _TAILORING).is_file():
             sources[_TAILORING] = layout.root / _TAILORING
         contents = _Contents(
@@ -145,7 +145,7 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
         for number in contents.generations:
             if problem := _problem_of_generation(layout.folder(number), number):
                 raise ArchiveError(file, problem)
-        if layout.side_file.is_file() and (problem := _problem_of_database(layout.side_file)):
+        if layout.database_file.is_file() and (problem := _problem_of_database(layout.database_file)):
             raise ArchiveError(file, problem)
         with faults_told(root):
             layout.point(Pointer(current=contents.current, last=contents.last))

@@ -65,7 +65,7 @@ class Layout:
         self.root = root
         self.pointer_file = root / "CURRENT"
         self.lock_file = root / "LOCK"
-        self.side_file = root / "side.sqlite"
+        self.database_file = root / "side.sqlite"
         self.identity_file = root / "IDENTITY"
         self.staging = root / "staging"
         self.generations = root / "generations"

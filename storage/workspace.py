@@ -102,7 +102,7 @@ class Workspace:
         self.keep_generations = keep_generations
         self._layout = Layout(root)
         self._store = store or open_vector_store("auto", root)
-        self.database = WorkspaceDatabase(self._layout.side_file, reading=reading)
+        self.database = WorkspaceDatabase(self._layout.database_file, reading=reading)
 
     def current(self) -> int | None:
         """The generation that readers open, or None where nothing is published."""
@@ -306,7 +306,7 @@ def measure_sizes(workspace: Workspace) -> WorkspaceSizes:
     holes, leftovers = workspace.database.holes(), layout.leftover_bytes()
     return WorkspaceSizes(
         generations=generations, database=tuple(workspace.database.parts()),
-        database_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.side_file.name}*")),
+        database_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.database_file.name}*")),
         holes_bytes=holes, leftover_bytes=leftovers, total_bytes=size_of(layout.root),
         freed_bytes=leftovers + holes + sum(one.size_bytes for one in generations if one.goes)
     )  # fmt: skip

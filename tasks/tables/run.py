@@ -13,10 +13,10 @@ from storage.table_query import (
     Condition,
     Group,
     Grouping,
+    QuestionTable,
     Selection,
     Sorting,
     Value,
-    QuestionTable,
     question_table,
 )
 from tasks.tables.relations import DOCUMENT, PERIOD, Cell, Table
