@@ -38,10 +38,10 @@ _OUTER = "metadata."
 _NAMED = 12  # fields in an error
 
 # A condition that is true or false, never null: a document without the field meets no comparison.
-Condition = tuple[str, list[Parameter]]
+SqlCondition = tuple[str, list[Parameter]]
 # What a comparison says of a field's text, which stands where the braces are.
-Test = tuple[str, Parameter]
-Resolve = Callable[[str, int], str]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
+FieldTest = tuple[str, Parameter]
+ResolveField = Callable[[str, int], str]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
 
 
 @dataclass(frozen=True)
@@ -82,29 +82,29 @@ def _tokens(expression: str) -> list[_Token]:
 class _Parser:
     """Recursive descent into SQL; one method for each rule of the grammar."""
 
-    def __init__(self, expression: str, resolve: Resolve) -> None:
+    def __init__(self, expression: str, resolve: ResolveField) -> None:
         self._expression = expression
         self._resolve = resolve
         self._tokens = _tokens(expression)
         self._place = 0
         self._depth = 0
 
-    def whole(self) -> Condition:
+    def whole(self) -> SqlCondition:
         condition = self._either()
         if self._next.kind != "end":
             raise self._odd("`and`, `or` or the end", "Join conditions with and, or; close every parenthesis.")
         return condition
 
-    def _either(self) -> Condition:
+    def _either(self) -> SqlCondition:
         return self._joined("or", lambda: self._joined("and", self._condition))
 
-    def _joined(self, word: str, part: Callable[[], Condition]) -> Condition:
+    def _joined(self, word: str, part: Callable[[], SqlCondition]) -> SqlCondition:
         parts = [part()]
         while self._took(word):
             parts.append(part())
         return f"({f' {word} '.join(sql for sql, _ in parts)})", [bound for _, given in parts for bound in given]
 
-    def _condition(self) -> Condition:
+    def _condition(self) -> SqlCondition:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._odd(f"at most {_DEEPEST} conditions inside one another", "Write it flatter.")
@@ -119,7 +119,7 @@ class _Parser:
         self._depth -= 1
         return condition
 
-    def _comparison(self) -> Condition:
+    def _comparison(self) -> SqlCondition:
         field = self._field()
         negated = self._took("not")
         if self._took("in"):
@@ -154,7 +154,7 @@ class _Parser:
         self._place += 1
         return self._resolve(token.text.strip("`"), token.at)
 
-    def _list(self) -> list[Test]:
+    def _list(self) -> list[FieldTest]:
         if not self._took("("):
             raise self._odd("`(`", _IN_PARENTHESES)
         tests = [self._value("=")]
@@ -169,7 +169,7 @@ class _Parser:
             raise self._odd("text in quotes", f"Write for example: title {word} 'bridge'.")
         return str(self._value("=")[1])
 
-    def _value(self, order: str) -> Test:
+    def _value(self, order: str) -> FieldTest:
         """The field stands in this order to the value: as numbers where the value is one, else as text."""
         token = self._next
         if token.kind not in ("date", "number", "text") and token.word not in ("true", "false"):
@@ -202,17 +202,17 @@ class _Parser:
         return FilterError(self._expression, self._next.at, f"{found} where {wanted} must stand", remedy)
 
 
-def _negated(condition: Condition) -> Condition:
+def _negated(condition: SqlCondition) -> SqlCondition:
     return f"NOT {condition[0]}", condition[1]
 
 
-def _missing(field: str) -> Condition:
+def _missing(field: str) -> SqlCondition:
     if field in OWN_FIELDS:
         return "false", []
     return "(json_extract_string(d.metadata, ?) IS NULL)", [field]
 
 
-def _applied(field: str, test: str, value: Parameter) -> Condition:
+def _applied(field: str, test: str, value: Parameter) -> SqlCondition:
     if field == "source":
         whole, last = test.format("p.source"), test.format("regexp_extract(p.source, '[^/]*$')")
         return f"EXISTS (SELECT 1 FROM parts AS p WHERE p.document = d.id AND ({whole} OR {last}))", [value, value]
