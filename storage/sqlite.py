@@ -156,12 +156,12 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")  # safe after kill -9; a power cut may lose the last rows
         if _version(connection) < schema.version:
             connection.execute("BEGIN IMMEDIATE")
-            earlier = _version(connection)  # another process may have been first
-            upgrade = [f"{schema.name}_from_{earlier}"] if 0 < earlier < schema.version else []
-            for name in (schema.name, *upgrade):
-                for statement in files("storage").joinpath(f"{name}.sql").read_text("utf-8").split(";\n"):
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {schema.version}")
+            earlier = _version(connection)
+            if earlier < schema.version:  # another process may have been first
+                for name in (schema.name, *([f"{schema.name}_from_{earlier}"] if earlier else [])):
+                    for statement in files("storage").joinpath(f"{name}.sql").read_text("utf-8").split(";\n"):
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {schema.version}")
             connection.commit()
         found = _version(connection)
         if found != schema.version:
