@@ -135,7 +135,7 @@ def memory(run: Run) -> None:
     with open_session(open_runtime(settings_for(folder, tau=1.0))) as session:
         session.warm()
         asyncio.run(ask_all([group[0] for group in filling], session))
-        session.runtime.workspace.side.close()
+        session.runtime.workspace.database.close()
     side, filled = folder / "ws" / "side.sqlite", folder / "filled.sqlite"
     shutil.copy(side, filled)
     rows = {"none": none}
@@ -201,7 +201,7 @@ def _measured(
         false = [asyncio.run(fires(question.text, session)) for question in wrong]
         costs = asyncio.run(ask_all(follow, session))
         passages = len(session.index.chunks)
-    runtime.workspace.side.close()
+    runtime.workspace.database.close()
     number, first = len(follow), base or costs
     return {
         "CPU ms": statistics.mean(costs.seconds) * 1000,
@@ -245,8 +245,8 @@ def memory_paraphrases(run: Run) -> None:
                     if tau == 0.8 and name == "odd":
                         wrong += [text for text, used in hits.items() if not used]
                         wrong += [text for text, used in false.items() if used]
-                remembered = len(session.runtime.workspace.side.memory.titles())
-            session.runtime.workspace.side.close()
+                remembered = len(session.runtime.workspace.database.memory.entries())
+            session.runtime.workspace.database.close()
         run.table(f"{language}: {remembered} of {len(groups)} are remembered", rows)
         run.show(wrong)
 
@@ -269,7 +269,7 @@ def memory_entries(run: Run) -> None:
                 source=f"d{i % 2000}", title=title, content="x" * 600, evidence=(session.index.chunks[i % 2000].id,),
                 documents=(f"d{i % 2000}",), generation=session.number,
             )  # fmt: skip
-            runtime.workspace.side.memory.put(entry, keys(session.question_features.asked(title)))
+            runtime.workspace.database.memory.put(entry, keys(session.question_features.asked(title)))
         asked = {
             "names something": [f"Who was the builder of the Harl{i} Bridge?" for i in range(0, 2000, 10)],
             "in many titles": ["Who built it?", "What was built in 1800?", "When was the bridge built?"] * 20,

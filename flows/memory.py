@@ -153,7 +153,7 @@ async def keep(question: "QuestionContext", result: "ModeResult", answered: Answ
     shares = question.shares(result.passages)
     lesson = Lesson(title.text, answered.fallback, kept, around, question.session.number, strict, shares)
     for entry in await remember(lesson):
-        question.session.runtime.workspace.side.memory.put(entry, keys(title), title_alone=strict)
+        question.session.runtime.workspace.database.memory.put(entry, keys(title), title_alone=strict)
 
 
 def likeness_of(question: "QuestionContext") -> Likeness:
@@ -199,7 +199,7 @@ def _offered(question: "QuestionContext", queries: Sequence[Question], strict: b
     """
     if not queries:
         return []
-    memory, session = question.session.runtime.workspace.side.memory, question.session
+    memory, session = question.session.runtime.workspace.database.memory, question.session
     found = memory.entries() if strict else [one for query in queries for one in memory.found_by(keys(query))]
     return [
         entry

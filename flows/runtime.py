@@ -22,13 +22,11 @@ from prompts.resolve import Resolve
 from prompts.summarize import DescribeRelations, Summarize
 from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
-from storage.generations import Workspace
-from storage.meta import UsageRow
-from storage.run_records import StepUsage, Usage
-from storage.side import SideStore
-from storage.spending import Budget
-from storage.sqlite import SideDatabase
-from storage.vector_stores import open_vector_store
+from storage.run_records import Budget, StepUsage, Usage, UsageRow
+from storage.sqlite import SqliteFile
+from storage.vectors import open_vector_store
+from storage.workspace import Workspace
+from storage.workspace_db import WorkspaceDatabase
 from tasks.extract import READER_VERSION
 from tasks.grounding import Scorer, word_coverage
 
@@ -164,10 +162,10 @@ def open_runtime(settings: Settings, progress: Progress = silent, reading: bool 
     return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
 
 
-def open_caches(settings: Settings, workspace: Workspace, reading: bool = False) -> SideStore:
+def open_caches(settings: Settings, workspace: Workspace, reading: bool = False) -> WorkspaceDatabase:
     """Where answers of models and vectors of texts are kept: with the workspace, or in a folder of their own."""
     folder = settings.cache_dir
-    return SideStore(folder / "caches.sqlite", reading=reading) if folder else workspace.side
+    return WorkspaceDatabase(folder / "caches.sqlite", reading=reading) if folder else workspace.database
 
 
 def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:
@@ -212,7 +210,7 @@ def shared_budgets(settings: Settings, folder: Path, reading: bool = False) -> C
     rpm, tpm = settings.rpm, settings.tpm
     if settings.limits == "process" or (rpm is None and tpm is None):
         return None
-    database = SideDatabase(folder / "limits.sqlite", SCHEMA, reading)
+    database = SqliteFile(folder / "limits.sqlite", SCHEMA, reading)
     return lambda server: CallBudget(database, server, rpm, tpm)
 
 

@@ -18,9 +18,9 @@ from prompts.engine.calls import rough_tokens
 from prompts.engine.embedder import Embedder, text_hash
 from prompts.text.names_zh import tagged
 from prompts.text.words import is_han
-from storage.communities import ReportSizes
-from storage.generations import Generation
+from storage.graph import ReportSizes
 from storage.records import Chunk, Document
+from storage.workspace import Generation
 from tasks.reports.near import CommunityChunkIndex
 from tasks.reports.tree import Tree, tree_of
 from tasks.retrieve.facts import GraphFacts

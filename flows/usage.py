@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from storage.meta import UsageRow
-from storage.run_records import StepUsage, Usage
+from storage.run_records import StepUsage, Usage, UsageRow
 
 
 def in_short(used: StepUsage) -> str:

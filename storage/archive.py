@@ -16,52 +16,31 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
-from importlib import import_module
 from io import BytesIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, cast
 from uuid import uuid4
 
 from pydantic import Field, ValidationError
 
 from storage.database import SCHEMA_VERSION, Database
-from storage.errors import (
-    ArchiveError,
-    Damaged,
-    DiskFailed,
-    DiskFull,
-    InUse,
-    NoGeneration,
-    NotPermitted,
-    StorageError,
-    UsageError,
-    WorkspaceFormatError,
-)
+from storage.errors import ArchiveError, Damaged, DiskFull, NoGeneration, NotPermitted, UsageError, WorkspaceFormatError
 from storage.faults import fault_of, faults_told
-from storage.layout import DATABASE, LEASE, MANIFEST, MEND, Layout, Lease, Pointer, read_manifest, sync, sync_tree
+from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
-from storage.sqlite import SIDE_VERSION, SideDatabase
-from storage.survey import survey
+from storage.recovery import damage
+from storage.sqlite import SqliteFile
+from storage.workspace_db import SCHEMA
 
 CONTENTS = "archive.json"
 VERSION = 1
-_ENDINGS = {".tar.gz": "gz", ".tgz": "gz", ".tar.zst": "zst", ".tar": ""}
-_SIDE = "side.sqlite"
+_ENDINGS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
+_WORKSPACE_DB = "side.sqlite"
 _TAILORING = "tailoring.toml"
 _MOST_CONTENTS = 16 << 20  # bytes
-_BLOCK = 1 << 20
-
-
-def _zstd_error() -> type[Exception]:
-    """Of the reader that Python 3.14 brought."""
-    has = "zst" in tarfile.TarFile.OPEN_METH
-    found: type[Exception] = import_module("compression.zstd").ZstdError if has else tarfile.ReadError
-    return found
-
-
 # How the readers of tar and of each compression say that a file is not as it should be.
-_UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, _zstd_error())
-_NO_SIDE = (
+_UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+_NO_DATABASE = (
     "Move side.sqlite out of the workspace, or put an earlier copy of it there: without it memory, kept answers and "
     "vectors and the history of runs are lost, and nothing of what is indexed."
 )
@@ -102,26 +81,41 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
     """Write a workspace into a new file, which is there only when it is whole.
 
     What could not be restored is not packed: an older generation that is damaged is left out, with a warning. Raises
-    ArchiveError where the current one or the side store is damaged; NoGeneration; UsageError for an ending that is not
-    one of .tar.gz, .tgz, .tar, .tar.zst (Python 3.14 on), or a file that is there already; StorageError where the
-    target cannot be written.
+    ArchiveError where the current one or the workspace's database is damaged; NoGeneration; UsageError for an ending
+    that is not one of .tar.gz, .tgz, .tar, or a file that is there already; StorageError where the target cannot be
+    written.
     """
-    kind = _kind(file)
+    kind = next((kind for ending, kind in _ENDINGS.items() if file.name.lower().endswith(ending)), None)
+    if kind is None:
+        raise UsageError(f"{file} has an ending that cannot be written here.", "End its name in .tar.gz or .tar.")
     if file.exists():
         raise UsageError(f"{file} is there already.", "Name another file, or remove this one first.")
-    with _held(Layout(root)) as (pointer, kept), _temporary_folder() as aside, faults_told(file):
-        numbers = _whole(Layout(root), kept, pointer, file)
-        sources = _sources(Layout(root), numbers, aside, file)
+    layout = Layout(root)
+    with _held(layout) as (pointer, kept), _temporary_folder() as aside, faults_told(file):
+        numbers = []
+        for number in kept:
+            problem = _problem_of_generation(layout.folder(number), number)
+            if problem and number == pointer.current:
+                raise ArchiveError(file, problem, _NO_CURRENT, "written")
+            if problem:
+                logger.warning("Left out of %s: %s.", file, problem)
+            else:
+                numbers.append(number)
+        sources = {name: layout.root / name for name in _names(numbers)}
+        if layout.database_file.is_file():
+            sources[_WORKSPACE_DB] = _copied_database(layout.database_file, aside / _WORKSPACE_DB, file)
+        if (layout.root / _TAILORING).is_file():
+            sources[_TAILORING] = layout.root / _TAILORING
         contents = _Contents(
-            version=VERSION, schema_version=SCHEMA_VERSION, side_version=SIDE_VERSION,
+            version=VERSION, schema_version=SCHEMA_VERSION, side_version=SCHEMA.version,
             created=datetime.now(UTC).isoformat(timespec="seconds"), current=pointer.current or 0, last=pointer.last,
-            generations=tuple(numbers), files={name: _described(path) for name, path in sources.items()},
+            generations=tuple(numbers), files={name: _described(path) for name, path in sources.items()}
         )  # fmt: skip
         part = file.with_name(f".{file.name}.{uuid4().hex[:8]}")
         try:
             with tarfile.open(part, f"w:{kind}") as archive:  # type: ignore[call-overload]
-                said = contents.model_dump_json(indent=1).encode()
-                _add(archive, CONTENTS, BytesIO(said), len(said))
+                listed = contents.model_dump_json(indent=1).encode()
+                _add(archive, CONTENTS, BytesIO(listed), len(listed))
                 for name, path in sources.items():
                     with path.open("rb") as stream:
                         _add(archive, name, stream, contents.files[name].size)
@@ -147,11 +141,13 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
         with _opened(file) as archive:
             contents = _contents_of(archive, file)
             _unpack(archive, contents, file, aside)
-        _check(contents, file, aside)
         layout = Layout(aside)
+        for number in contents.generations:
+            if problem := _problem_of_generation(layout.folder(number), number):
+                raise ArchiveError(file, problem)
+        if layout.database_file.is_file() and (problem := _problem_of_database(layout.database_file)):
+            raise ArchiveError(file, problem)
         with faults_told(root):
-            for number in contents.generations:
-                (layout.folder(number) / LEASE).touch()
             layout.point(Pointer(current=contents.current, last=contents.last))
             sync_tree(aside)
             aside.rename(root.absolute())
@@ -161,13 +157,6 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
-
-
-def _kind(file: Path) -> str:
-    kind = next((kind for ending, kind in _ENDINGS.items() if file.name.lower().endswith(ending)), None)
-    if kind is None or (kind == "zst" and "zst" not in tarfile.TarFile.OPEN_METH):
-        raise UsageError(f"{file} has an ending that cannot be written here.", "End its name in .tar.gz or .tar.")
-    return kind
 
 
 @contextmanager
@@ -183,76 +172,46 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
     """The pointer and the numbers of the generations, which stay until the block ends."""
     with ExitStack() as leases:
         # Before the pointer is read: what it points to then is among them, or was published since.
-        numbers = []
+        numbers = list[int]()
         while (pointer := layout.pointer()).current not in numbers:
             if pointer.current is None:
                 raise NoGeneration(layout.root)
             leases.close()
-            if not (layout.folder(pointer.current) / LEASE).exists() and layout.pointer() == pointer:
-                raise StorageError(layout.folder(pointer.current), "the current generation is not whole", MEND)
-            taken = {number: Lease.take(layout.folder(number) / LEASE) for number in survey(layout).published}
-            numbers = [number for number, lease in taken.items() if lease is not None]
-            for lease in taken.values():
+            held = {number: Lease.take(layout.folder(number)) for number in layout.published()}
+            numbers = [number for number, lease in held.items() if lease is not None]
+            for lease in held.values():
                 if lease is not None:
                     leases.callback(lease.release)
         yield pointer, numbers
 
 
-def _whole(layout: Layout, numbers: Sequence[int], pointer: Pointer, file: Path) -> list[int]:
-    """Those of the generations that can be restored; ArchiveError where the current one cannot."""
-    whole = []
-    for number in numbers:
-        try:
-            check_generation(layout.folder(number), number)
-        except UnsoundDatabase as problem:
-            if number == pointer.current:
-                raise ArchiveError(file, str(problem), _NO_CURRENT, "written") from problem
-            logger.warning("Left out of %s: %s.", file, problem)
-        else:
-            whole.append(number)
-    return whole
+def _names(generations: Sequence[int]) -> list[str]:
+    """The files of these generations in an archive and in a workspace."""
+    return [f"generations/{number:06d}/{name}" for number in generations for name in (DATABASE, MANIFEST)]
 
 
-def _sources(layout: Layout, numbers: Sequence[int], aside: Path, file: Path) -> dict[str, Path]:
-    """The files to archive by their names there; the side store as a copy of one moment."""
-    found = {
-        f"generations/{number:06d}/{name}": layout.folder(number) / name
-        for number in numbers
-        for name in (DATABASE, MANIFEST)
-    }
-    if layout.side_file.is_file():
-        found[_SIDE] = _copied_side(layout.side_file, aside / _SIDE, file)
-    if (layout.root / _TAILORING).is_file():
-        found[_TAILORING] = layout.root / _TAILORING
-    return found
-
-
-def _copied_side(source: Path, copy: Path, file: Path) -> Path:
-    """A whole copy of the side store, or ArchiveError."""
+def _copied_database(source: Path, copy: Path, file: Path) -> Path:
+    """A whole copy of the workspace's database as of one moment, or ArchiveError."""
+    problem = "the workspace's database is damaged"
     try:
         try:
-            _back_up(source, copy)
+            with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as there:
+                with faults_told(source):
+                    there.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                with faults_told(copy), closing(sqlite3.connect(copy)) as here:
+                    there.backup(here)
         except (NotPermitted, DiskFull):
             # Even reading needs room beside it. Where there is none nobody writes, and files are as good as a backup.
             for ending in ("", "-wal"):
-                if (there := source.with_name(f"{source.name}{ending}")).is_file():
+                if (part := source.with_name(f"{source.name}{ending}")).is_file():
                     with faults_told(copy):
-                        shutil.copyfile(there, copy.with_name(f"{copy.name}{ending}"))
-        with closing(SideDatabase(copy)) as ours:
-            ours.is_there()  # an earlier version's gets the tables that it lacks
-        check_side(copy)
-    except (Damaged, UnsoundDatabase) as problem:
-        said = "the side store is damaged" if isinstance(problem, Damaged) else str(problem)
-        raise ArchiveError(file, said, _NO_SIDE, "written") from problem
+                        shutil.copyfile(part, copy.with_name(f"{copy.name}{ending}"))
+        problem = _problem_of_database(copy)
+    except Damaged:
+        pass
+    if problem:
+        raise ArchiveError(file, problem, _NO_DATABASE, "written")
     return copy
-
-
-def _back_up(source: Path, copy: Path) -> None:
-    with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as there:
-        with faults_told(source):
-            there.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        with faults_told(copy), closing(sqlite3.connect(copy)) as here:
-            there.backup(here)
 
 
 def _described(path: Path) -> _File:
@@ -269,7 +228,7 @@ def _add(archive: tarfile.TarFile, name: str, stream: IO[bytes], size: int) -> N
 def _report(file: Path, contents: _Contents) -> ArchiveReport:
     return ArchiveReport(
         file=str(file), created=contents.created, generation=contents.current, generations=contents.generations,
-        size_bytes=file.stat().st_size,
+        size_bytes=file.stat().st_size
     )  # fmt: skip
 
 
@@ -301,12 +260,12 @@ def _contents_of(archive: tarfile.TarFile, file: Path) -> _Contents:
         raise ArchiveError(file, f"its {CONTENTS} cannot be understood") from error
     if (contents.version, contents.schema_version) != (VERSION, SCHEMA_VERSION):
         raise WorkspaceFormatError(file, contents.schema_version, SCHEMA_VERSION)
-    if contents.side_version > SIDE_VERSION:
-        raise WorkspaceFormatError(file, contents.side_version, SIDE_VERSION)
-    wanted = {f"generations/{n:06d}/{name}" for n in contents.generations for name in (DATABASE, MANIFEST)}
-    strange = contents.files.keys() - wanted - {_SIDE, _TAILORING}
-    if strange or wanted - contents.files.keys():
-        raise ArchiveError(file, f"it lists {min(strange or wanted - contents.files.keys())!r} wrongly")
+    if contents.side_version > SCHEMA.version:
+        raise WorkspaceFormatError(file, contents.side_version, SCHEMA.version)
+    wanted = set(_names(contents.generations))
+    strange = (contents.files.keys() - {_WORKSPACE_DB, _TAILORING}) ^ wanted
+    if strange:
+        raise ArchiveError(file, f"it lists {min(strange)!r} wrongly")
     if contents.current not in contents.generations or max(contents.generations) > contents.last:
         raise ArchiveError(file, f"its current generation {contents.current} is not in it")
     return contents
@@ -315,44 +274,26 @@ def _contents_of(archive: tarfile.TarFile, file: Path) -> _Contents:
 def _unpack(archive: tarfile.TarFile, contents: _Contents, file: Path, target: Path) -> None:
     """Writes exactly the listed files below the target, each with its hash."""
     free = shutil.disk_usage(target.parent).free
-    needed = sum(one.size for one in contents.files.values())
+    needed = sum(listed.size for listed in contents.files.values())
     if needed > free:
         raise UsageError(f"{file} needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} are free.", "Make room first.")
     left = dict(contents.files)
     while entry := archive.next():
-        said = left.pop(entry.name, None)
-        if said is None or not entry.isreg() or entry.size != said.size:
+        listed = left.pop(entry.name, None)
+        if listed is None or not entry.isreg() or entry.size != listed.size:
             raise ArchiveError(file, f"its entry {entry.name!r} is not what it lists")
-        path = target.joinpath(*PurePosixPath(entry.name).parts)
+        path = target / entry.name
         with faults_told(target):
             path.parent.mkdir(parents=True, exist_ok=True)
-        if _copied(cast("IO[bytes]", archive.extractfile(entry)), path) != said.sha256:
+            with path.open("xb") as out:
+                shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(entry)), out)
+        if _described(path) != listed:
             raise ArchiveError(file, f"its entry {entry.name!r} is damaged")
     if left:
         raise ArchiveError(file, f"its entry {min(left)!r} is missing")
 
 
-def _copied(stream: IO[bytes], path: Path) -> str:
-    """Writes the stream; its hash."""
-    digest = hashlib.sha256()
-    with path.open("xb") as out:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-            with faults_told(path):
-                out.write(block)
-    return digest.hexdigest()
-
-
-def _check(contents: _Contents, file: Path, target: Path) -> None:
-    layout = Layout(target)
-    try:
-        for number in contents.generations:
-            check_generation(layout.folder(number), number)
-        if layout.side_file.is_file():
-            check_side(layout.side_file)
-    except UnsoundDatabase as problem:
-        raise ArchiveError(file, str(problem)) from problem
-
+# --- checking --------------------------------------------------------------------------------------------------------
 
 _MADE = """
     SELECT sql FROM duckdb_tables() WHERE NOT internal UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal
@@ -362,43 +303,37 @@ _ADDED = "TABLE descriptions("  # which generations of earlier versions lack
 _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
 
 
-class UnsoundDatabase(Exception):
-    """What is wrong, as the end of a sentence."""
-
-
-def check_generation(folder: Path, number: int) -> None:
-    """Raises UnsoundDatabase unless the folder holds the whole generation of this number, with our tables alone."""
-    try:
-        if read_manifest(folder).number != number:
-            raise UnsoundDatabase(f"generation {number} says that it is another one")
+def _problem_of_generation(folder: Path, number: int) -> str:
+    """What keeps the folder from being the whole generation of this number, with our tables alone; or nothing."""
+    with _temporary_folder() as aside, closing(Database.create(aside / DATABASE)) as ours:
+        known = set(ours.strings(_MADE))
+    if not (problem := damage(folder, number)):
         with closing(Database.open(folder / DATABASE)) as database:
-            made, known = set(database.strings(_MADE)), set(_ours())  # before anything of it is read
-            if not {one for one in known if _ADDED not in one} <= made <= known:
-                raise UnsoundDatabase(f"the database of generation {number} holds other things than ours do")
-            database.read_everything()
-    except (DiskFull, DiskFailed, NotPermitted, InUse):
-        raise
-    except StorageError as error:
-        raise UnsoundDatabase(f"generation {number} is damaged ({error.message.rstrip('.')})") from error
+            made = set(database.strings(_MADE))  # before anything of it is read
+        if not {one for one in known if _ADDED not in one} <= made <= known:
+            return f"the database of generation {number} holds other things than ours do"
+        problem = damage(folder, number, whole=True)
+    return f"generation {number} is damaged ({problem.removesuffix('.')})" if problem else ""
 
 
-def check_side(path: Path) -> None:
-    """Raises UnsoundDatabase unless the file is a whole side store with our tables and nothing else."""
-    with tempfile.TemporaryDirectory() as aside, closing(SideDatabase(Path(aside) / path.name)) as ours:
-        try:
-            with faults_told(path), closing(sqlite3.connect(path)) as connection:
-                whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-                parts = connection.execute(_PARTS).fetchall()
-        except Damaged as error:
-            raise UnsoundDatabase(f"the side store is damaged ({error.message.rstrip('.')})") from error
-        with ours.transaction() as made:
+def _problem_of_database(path: Path) -> str:
+    """What keeps the file from being a whole workspace database with our tables alone; or nothing.
+
+    One of an earlier version becomes one of this version.
+    """
+    try:
+        with (
+            _temporary_folder() as aside,
+            closing(ours := SqliteFile(aside / path.name, SCHEMA)),
+            ours.transaction() as made,
+        ):
             expected = made.execute(_PARTS).fetchall()
-        if not whole:
-            raise UnsoundDatabase("the side store is damaged")
-        if parts != expected:
-            raise UnsoundDatabase("the side store holds other things than ours do")
-
-
-def _ours() -> list[str]:
-    with tempfile.TemporaryDirectory() as folder, closing(Database.create(Path(folder) / DATABASE)) as database:
-        return database.strings(_MADE)
+        with faults_told(path), closing(SqliteFile(path, SCHEMA)) as file:
+            connection = file.made()
+            if connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+                return "the workspace's database is damaged"
+            if connection.execute(_PARTS).fetchall() != expected:
+                return "the workspace's database holds other things than ours do"
+    except Damaged as error:
+        return f"the workspace's database is damaged ({error.message.removesuffix('.')})"
+    return ""

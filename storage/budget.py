@@ -9,9 +9,13 @@ import sqlite3
 import time
 from collections.abc import Callable
 
-from storage.sqlite import SideDatabase
+from storage.sqlite import Schema, SqliteFile
 
-SCHEMA = "limits.sql"
+SCHEMA = Schema(
+    "limits", 1,
+    remedy="Move the file away: a new one is made. With it goes only what was counted in the last minute.",
+    without="This process keeps the limits by itself."
+)  # fmt: skip
 
 _SLOTS = 240  # in a window
 _GRACE = 0.2  # seconds that a more urgent call of another process has to come and take what became free
@@ -24,7 +28,7 @@ class CallBudget:
 
     def __init__(
         self,
-        database: SideDatabase,
+        database: SqliteFile,
         server: str,
         rpm: int | None,
         tpm: int | None,

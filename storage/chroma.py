@@ -1,12 +1,12 @@
-"""Serves the vectors of each generation from a folder of Chroma's, which lies in the generation's folder.
+"""Serves the vectors of each generation from Chroma: a folder in the generation's folder, or a collection on a server.
 
 One process builds a folder, closes it, and only then is it published, so that Chroma never has a writer beside readers.
 Every folder has a path of its own: Chroma hands out cached data for a path that it has opened before. The `chromadb`
 package takes a second to load, so it is imported when the first index is opened.
 
 Chroma crashes its process where its files are damaged, and finds other windows where a flipped bit left them readable.
-So a folder is sealed when it is built, with the length and checksum of each file, and the seal is compared before each
-opening: 2 ms for 600 windows, 0.2 s for 100,000, where Chroma's own opening takes 0.1 and 2.6 s.
+So a folder is sealed when it is built, with the length and checksum of each file, and one that is not as it was sealed
+is not opened: 2 ms for 600 windows, 0.2 s for 100,000, where Chroma's own opening takes 0.1 and 2.6 s.
 """
 
 import logging
@@ -18,27 +18,17 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from pydantic import ValidationError
 
-from storage.errors import Damaged, NotPermitted, StorageError
+from storage.errors import Damaged, NotPermitted, SettingsError, StorageError
 from storage.faults import fault_in_words, faults_told, writable
-from storage.layout import sync, sync_tree
+from storage.layout import sync, sync_tree, write_atomically
 from storage.records import Record
-from storage.vectors import (
-    LEAST_RECALL,
-    REBUILD,
-    ExactIndex,
-    Hit,
-    StoredVectors,
-    Vector,
-    VectorIndex,
-    Window,
-    measured_recall,
-)
+from storage.vectors import REBUILD, ExactIndex, Hit, StoredVectors, Vector, VectorIndex, Window, finds_enough
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -49,19 +39,17 @@ T = TypeVar("T")
 DATABASE = "chroma.sqlite3"
 SEAL = "seal.json"
 _PREFIX = "chroma-"
-_UNFIT = "chroma-unfit"  # beside a folder that finds too little, as where many thousand windows are the same
+_UNFIT = "chroma-unfit"  # in place of a folder that finds too little, as where many thousand windows are the same
 _COLLECTION = "windows"
 _GRAPH = "index_metadata.pickle"  # without it Chroma makes the other files of a graph anew when it opens them
-_BLOCK = 1 << 20
 # Every opening leaves a row in this table, to hold the lock of a transaction, and reads it never.
 _LEAVE_AS_IT_IS = """
     CREATE TRIGGER IF NOT EXISTS sealed BEFORE INSERT ON acquire_write BEGIN SELECT RAISE(IGNORE); END
 """
+_PATIENCE = 5.0  # seconds to learn whether the server is there
+_LONGEST = 60.0  # seconds of one request
+_LISTED = 100  # collections in one answer
 _PAGE = 5_000  # Chroma takes at most 5,461 rows in one call
-# While Chroma takes windows no other thread runs: 130 ms for 600 of them. From 1,000 on it writes its graph to files,
-# where one large page keeps the whole graph in them.
-_FEW = 1_000
-_FEW_AT_ONCE = 128
 _PANIC = "pyo3_runtime"
 # Chroma counts the users of an opened path without a lock: two threads that open one path at once lose a count.
 OPENING = threading.Lock()
@@ -85,26 +73,26 @@ class ChromaFolders:
         """Starts from a copy of the base's folder and applies the difference; from nothing where there is none, where
         it is damaged or finds too little then, or where more than half would change.
 
-        What finds too little even so is not used: searches then compare all vectors.
+        What finds too little even so is not kept: searches then compare all vectors.
         """
-        windows, before = stored.windows(), index_folder(stored.folder)
+        before = index_folder(stored.folder)
         folder = self._scratch / f"{_PREFIX}{uuid4().hex[:8]}"
-        recall = 0.0 if base is None else _built_from(folder, base, stored, windows)
-        if recall < LEAST_RECALL:
+        fit = base is not None and _built_from(folder, base, stored)
+        if not fit:
             shutil.rmtree(folder, ignore_errors=True)
             with open_folder(folder, create=True) as index:
-                index.put(windows, stored)
-                index.check_count(len(windows))
-                recall = measured_recall(index, stored)
+                fit = _filled(index, stored.windows(), stored)
             seal(folder)
-        (stored.folder / _UNFIT).unlink(missing_ok=True)
-        if recall < LEAST_RECALL:
-            logger.info("Chroma found %.0f%% of the nearest windows: all are compared instead.", 100 * recall)
-            (stored.folder / _UNFIT).touch()
-        sync_tree(folder)
         # A path that was opened once is never used again.
         number = int(before.name.removeprefix(_PREFIX)) + 1 if before else 1
-        folder.rename(stored.folder / f"{_PREFIX}{number}")
+        (stored.folder / _UNFIT).unlink(missing_ok=True)
+        if fit:
+            sync_tree(folder)
+            folder.rename(stored.folder / f"{_PREFIX}{number}")
+        else:
+            logger.info("Chroma finds too few of the nearest windows: all are compared instead.")
+            (stored.folder / _UNFIT).touch()
+            shutil.rmtree(folder)
         sync(stored.folder)
         if before is not None:
             shutil.rmtree(before)
@@ -132,9 +120,7 @@ class ChromaIndex:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -164,7 +150,7 @@ class ChromaIndex:
     def put(self, windows: Sequence[Window], stored: StoredVectors) -> None:
         """Adds or replaces windows."""
         with reported(self.place, self._errors):
-            for page in _pages(windows, _FEW_AT_ONCE if len(windows) < _FEW else _PAGE):
+            for page in _pages(windows):
                 self._collection.upsert(
                     ids=[w.id for w in page],
                     embeddings=stored.vectors_of(page),
@@ -185,7 +171,7 @@ class _SealedFile(Record):
 
 
 class _Seal(Record):
-    """Another version of Chroma may change its files when it opens them: the seal holds for the one that built them."""
+    """The version of Chroma that built the files, and what they were."""
 
     chroma: str
     files: dict[str, _SealedFile]
@@ -248,43 +234,34 @@ def reported(place: str | Path, errors: tuple[type[Exception], ...]) -> Iterator
         raise fault or StorageError(place, f"the vector index cannot be used ({words})", REBUILD) from error
 
 
-def _built_from(folder: Path, base: StoredVectors, stored: StoredVectors, windows: Sequence[Window]) -> float:
-    """The recall of a changed copy of the base's folder; 0 where none can be made."""
-    built_on, there = index_folder(base.folder), {w.id: w for w in base.windows()}
+def _built_from(folder: Path, base: StoredVectors, stored: StoredVectors) -> bool:
+    """Whether a changed copy of the base's folder serves the windows."""
+    built_on, there, windows = index_folder(base.folder), {w.id: w for w in base.windows()}, stored.windows()
     changed = [w for w in windows if there.get(w.id) != w]
     if built_on is None or len(changed) > len(windows) / 2:
-        return 0.0
+        return False
     try:
-        shutil.copytree(built_on, folder, copy_function=_copy)
+        shutil.copytree(built_on, folder)
         with open_folder(folder) as index:
             index.remove(sorted(there.keys() - {w.id for w in windows}))
-            index.put(changed, stored)
-            index.check_count(len(windows))
-            recall = measured_recall(index, stored)
+            fit = _filled(index, changed, stored)
         seal(folder)
     except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:
         logger.warning("The vector index %s cannot be carried over and is built anew: %s", built_on, error)
-        return 0.0
-    return recall
+        return False
+    return fit
 
 
-def _copy(source: str, target: str) -> str:
-    # Without a seal a reader's opening may touch the database while it is copied: SQLite's own copy waits for a whole
-    # state, but is not the same file.
-    if Path(source).name != DATABASE or Path(source).with_name(SEAL).is_file():
-        return str(shutil.copy2(source, target))
-    there, here = sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True), sqlite3.connect(target)
-    try:
-        there.backup(here)
-    finally:
-        there.close()
-        here.close()
-    return target
+def _filled(index: ChromaIndex, windows: Sequence[Window], stored: StoredVectors) -> bool:
+    """Whether the index finds enough with these windows put into it; StorageError unless it holds all then."""
+    index.put(windows, stored)
+    index.check_count(stored.count())
+    return finds_enough(index, stored)
 
 
-def _pages(rows: Sequence[T], size: int = _PAGE) -> Iterator[Sequence[T]]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
+def _pages(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(rows), _PAGE):
+        yield rows[start : start + _PAGE]
 
 
 # --- the seal --------------------------------------------------------------------------------------------------------
@@ -295,52 +272,165 @@ def seal(folder: Path) -> None:
     with faults_told(folder):
         with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
             connection.execute(_LEAVE_AS_IT_IS)
-        found = _Seal(chroma=version("chromadb"), files={name: _described(folder / name) for name in _sealed(folder)})
-        (folder / SEAL).write_text(found.model_dump_json() + "\n", encoding="utf-8")
+        graphs = [path.parent for path in sorted(folder.glob(f"*/{_GRAPH}"))]
+        paths = [folder / DATABASE, *(path for graph in graphs for path in sorted(graph.iterdir()))]
+        files = {str(path.relative_to(folder)): _described(path) for path in paths}
+        made = _Seal(chroma=version("chromadb"), files=files)
+        (folder / SEAL).write_text(made.model_dump_json() + "\n", encoding="utf-8")
 
 
 def check_seal(folder: Path) -> None:
-    """Raises Damaged where a file is not as it was sealed.
-
-    Where there is no seal, or another version of Chroma's, only the database is examined, by SQLite's own check.
-    """
+    """Raises Damaged where there is no seal, or a file is not as it was sealed."""
     with faults_told(folder, REBUILD):
-        sealed = _read(folder)
-        if sealed is None or sealed.chroma != version("chromadb"):
-            _quick_check(folder)
-            return
-        for name, file in sealed.files.items():
-            if _described(folder / name) != file:
+        try:
+            files = _Seal.model_validate_json((folder / SEAL).read_bytes()).files
+        except (FileNotFoundError, ValidationError) as error:
+            raise Damaged(folder, f"{SEAL} is missing or damaged", REBUILD) from error
+        for name, file in files.items():
+            if not (folder / name).is_file() or _described(folder / name) != file:
                 raise Damaged(folder, f"{name} is not as it was built", REBUILD)
 
 
-def _read(folder: Path) -> _Seal | None:
-    try:
-        return _Seal.model_validate_json((folder / SEAL).read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
-
-
-def _sealed(folder: Path) -> list[str]:
-    graphs = [path.parent for path in sorted(folder.glob(f"*/{_GRAPH}"))]
-    files = [path for graph in graphs for path in sorted(graph.iterdir())]
-    return [DATABASE, *(str(path.relative_to(folder)) for path in files)]
-
-
 def _described(path: Path) -> _SealedFile:
-    size, crc = 0, 0
-    try:
-        with path.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                size, crc = size + len(block), zlib.crc32(block, crc)
-    except FileNotFoundError:
-        return _SealedFile(size=-1, crc32=0)
-    return _SealedFile(size=size, crc32=crc)
+    crc = 0
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            crc = zlib.crc32(block, crc)
+    return _SealedFile(size=path.stat().st_size, crc32=crc)
 
 
-def _quick_check(folder: Path) -> None:
-    address = f"{(folder / DATABASE).absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(address, uri=True)) as connection:
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != ("ok",):
-        raise Damaged(folder, f"{DATABASE} is malformed", REBUILD)
+# --- on a server -----------------------------------------------------------------------------------------------------
+
+
+class ChromaServer:
+    """The vector store that keeps a collection for each generation of one workspace on one server, for many machines.
+
+    It is filled before the generation is published and never changed afterwards, so readers and a run that publishes do
+    not meet.
+    The file `identity` says which workspace: a path is another one on every machine.
+    """
+
+    def __init__(self, url: str, identity: Path) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
+            raise SettingsError("chroma_url", url, "an address such as http://localhost:8000")
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._host = parts.hostname
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._secure = parts.scheme == "https"
+        self._identity = identity
+
+    def prepare(self) -> None:
+        """Also gives a name to a workspace that has none."""
+        self.check()
+        if not self._identity.is_file():
+            write_atomically(self._identity, f"{uuid4().hex[:12]}\n")
+
+    def check(self) -> None:
+        """Raises StorageError where no Chroma server answers at the address."""
+        import httpx
+
+        try:
+            answer = httpx.get(f"{self.url}/api/v2/heartbeat", timeout=_PATIENCE)
+            answer.raise_for_status()
+            beats = "nanosecond heartbeat" in answer.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise self._absent(str(error)) from error
+        if not beats:
+            raise self._absent("another kind of server answers")
+
+    def open(self, stored: StoredVectors) -> ChromaIndex:
+        return self._open(self._name(stored.number))
+
+    def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
+        """Uploads all windows, under another name, so that nobody ever reads a part of them."""
+        name, aside = self._name(stored.number), f"{self._name(stored.number)}-new"
+        with self._connected() as client:
+            _delete(client, {aside})
+            new_collection(client, aside)
+        with self._open(aside) as index:
+            if not _filled(index, stored.windows(), stored):
+                remedy = "TRELLIS_VECTOR_STORE=exact compares all vectors in the database."
+                raise StorageError(self.url, "its index finds too few of the nearest windows", remedy)
+        with self._connected() as client:
+            _delete(client, {name})
+            client.get_collection(aside, embedding_function=None).modify(name=name)
+
+    def keep_only(self, numbers: Collection[int]) -> None:
+        """Removes the workspace's collections of all other generations, and what dead runs have left."""
+        kept, prefix = {self._name(number) for number in numbers}, self._prefix()
+        with self._connected() as client:
+            _delete(client, {name for name in _names(client) if name.startswith(prefix) and name not in kept})
+
+    def _name(self, number: int) -> str:
+        return f"{self._prefix()}{number:06d}"
+
+    def _prefix(self) -> str:
+        try:
+            return f"trellis-{self._identity.read_text(encoding='utf-8').strip()}-"
+        except FileNotFoundError as error:
+            raise StorageError(self.url, "no generation of this workspace is on this server", REBUILD) from error
+
+    def _open(self, name: str) -> ChromaIndex:
+        client = self._connect()
+        try:
+            with reported(f"{self.url} {name}", _errors()):
+                collection = client.get_collection(name, embedding_function=None)
+        except StorageError:
+            client.close()
+            raise
+        return ChromaIndex(f"{self.url} {name}", client, collection, _errors())
+
+    @contextmanager
+    def _connected(self) -> Iterator["Client"]:
+        client = self._connect()
+        try:
+            with reported(self.url, _errors()):
+                yield client
+        finally:
+            client.close()
+
+    def _connect(self) -> "Client":
+        import chromadb
+        import httpx
+        from chromadb.config import Settings
+
+        self.check()
+        with reported(self.url, _errors()):
+            client = cast(
+                "Client",  # declared as an interface that lacks `close`
+                chromadb.HttpClient(
+                    host=self._host, port=self._port, ssl=self._secure, settings=Settings(anonymized_telemetry=False)
+                ),
+            )
+        # The package waits for ever, and has no setting for it.
+        session = getattr(getattr(client, "_server", None), "_session", None)
+        if isinstance(session, httpx.Client):
+            session.timeout = httpx.Timeout(_LONGEST)
+        return client
+
+    def _absent(self, problem: str) -> StorageError:
+        return StorageError(
+            self.url, f"no Chroma server answers ({problem})",
+            "Start it (`chroma run --path DIR --port PORT`), or unset TRELLIS_CHROMA_URL."
+        )  # fmt: skip
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    import httpx
+    from chromadb.errors import ChromaError
+
+    # A ValueError is how the package reports a server that it cannot reach.
+    return ChromaError, httpx.HTTPError, ValueError
+
+
+def _names(client: "Client") -> list[str]:
+    names: list[str] = []
+    while page := client.list_collections(limit=_LISTED, offset=len(names)):
+        names += [collection.name for collection in page]
+    return names
+
+
+def _delete(client: "Client", names: Collection[str]) -> None:
+    for name in sorted(set(_names(client)) & set(names)):
+        client.delete_collection(name)

@@ -41,8 +41,8 @@ _DAMAGED = (
 # DuckDB keywords cannot be column names without quotes: records say `start` and `end`, tables `start_at` and `end_at`.
 _COLUMN_OF = {"start": "start_at", "end": "end_at"}
 
-# Tables that generations of earlier versions lack; the next run adds them.
-ADDED = frozenset({"descriptions"})
+# Tables that generations of earlier versions lack; a run that starts from one makes them.
+ADDED = {"descriptions": "CREATE TABLE IF NOT EXISTS descriptions (item VARCHAR NOT NULL, inputs VARCHAR NOT NULL)"}
 
 
 class Database:
@@ -146,6 +146,10 @@ class Database:
                 raise StorageError(table, problem, "Clean the text: it must be valid Unicode.") from error
             self._connection.unregister("incoming")
 
+    def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """The same by row."""
+        self.insert(table, {name: [row[place] for row in rows] for place, name in enumerate(columns)})
+
     def insert_records(
         self, table: str, records: Sequence[Record], fields: Sequence[str], more: Mapping[str, Column] | None = None
     ) -> None:
@@ -170,10 +174,12 @@ class Database:
     def records(self, kind: type[R], sql: str, parameters: Sequence[Parameter] = ()) -> list[R]:
         """The rows as records: the columns, renamed back, are the fields."""
         with self._reader() as connection, _collector_paused():
-            result = connection.execute(sql, _bound(parameters))
-            names = [_FIELD_OF.get(column[0], column[0]) for column in result.description or ()]
-            rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-            return TypeAdapter(list[kind]).validate_python(rows)  # type: ignore[valid-type]
+            return TypeAdapter(list[kind]).validate_python(_named(connection, sql, parameters))  # type: ignore[valid-type]
+
+    def mappings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[dict[str, object]]:
+        """The rows by the names of fields."""
+        with self._reader() as connection:
+            return _named(connection, sql, parameters)
 
     def strings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[str]:
         """The first column, which must hold text."""
@@ -227,17 +233,22 @@ def selection(column: str, values: Collection[str] | None) -> tuple[str, list[Pa
     return f"{column} IN (SELECT unnest(?::VARCHAR[]))", [list(values)]
 
 
+def _named(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter]) -> list[dict[str, object]]:
+    result = connection.execute(sql, _bound(parameters))
+    names = [_FIELD_OF.get(column[0], column[0]) for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
 @contextmanager
 def _collector_paused() -> Iterator[None]:
     """Reading 100,000 records makes no garbage, but the collector walks them again and again: four times slower."""
-    if not gc.isenabled():
-        yield
-        return
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if enabled:
+            gc.enable()
 
 
 def _bound(parameters: Sequence[Parameter]) -> list[object]:

@@ -5,7 +5,7 @@ twice. What does not fit that form (a text that is no slice) is stored as it is,
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.database import Database, selection
-from storage.errors import StorageError, UnknownDocument
-from storage.records import Chunk, Document, Part, Record, Scalar, Triple
+from storage.errors import UnknownDocument
+from storage.records import Chunk, Document, Part, Record, Triple
 
 _BETWEEN_PARTS = 2  # the blank line
 
@@ -49,46 +49,19 @@ def to_stored(document: Document) -> list[StoredPart]:
             cursor = end + _BETWEEN_PARTS
         rows.append(
             StoredPart(
-                document=document.id,
-                ordinal=ordinal,
-                source=part.source,
-                path=part.path,
-                kind=part.kind,
-                title=part.title,
-                hash=part.hash,
-                start=max(start, 0),
-                end=end if start >= 0 else 0,
-                own_text=None if start >= 0 else part.text,
-                triples=_triples_to_json(part),
-                metadata=json.dumps(part.metadata, ensure_ascii=False),
-                pages=part.pages,
+                **part.model_dump(exclude={"text", "triples", "metadata"}), ordinal=ordinal, hash=part.hash,
+                start=max(start, 0), end=end if start >= 0 else 0, own_text=None if start >= 0 else part.text,
+                triples=_triples_to_json(part), metadata=json.dumps(part.metadata, ensure_ascii=False)
             )
-        )
+        )  # fmt: skip
     return rows
 
 
 def from_stored(row: StoredPart, document_text: str) -> Part:
     """The part that `to_stored` was given, equal in every field."""
     text = document_text[row.start : row.end] if row.own_text is None else row.own_text
-    return Part(
-        document=row.document,
-        source=row.source,
-        path=row.path,
-        kind=row.kind,
-        title=row.title,
-        text=text,
-        triples=_triples_from_json(row.triples, text),
-        metadata=metadata_from_json(row.metadata),
-        pages=row.pages,
-    )
-
-
-def metadata_from_json(stored: str) -> dict[str, Scalar]:
-    """What was stored with `json.dumps`."""
-    found = json.loads(stored)
-    if not isinstance(found, dict):
-        raise StorageError("metadata", f"{stored!r} is not an object")
-    return found
+    same = row.model_dump(include={"document", "source", "path", "kind", "title", "pages"})
+    return Part(**same, text=text, triples=_triples_from_json(row.triples, text), metadata=json.loads(row.metadata))
 
 
 def _triples_to_json(part: Part) -> str:
@@ -133,15 +106,6 @@ class PartSummary(Record):
     hash: str
 
 
-class _StoredDocument(Record):
-    id: str
-    title: str
-    text: str
-    language: str
-    metadata: str
-    pages: tuple[int, ...]
-
-
 class DocumentReader:
     """Documents, their parts and their chunks."""
 
@@ -167,13 +131,16 @@ class DocumentReader:
         """In the order of their ids. Raises UnknownDocument for an id that is not there."""
         where, parameters = selection("id", ids)
         sql = f"SELECT {_DOCUMENT_COLUMNS} FROM documents WHERE {where} ORDER BY id"
-        stored = self._db.records(_StoredDocument, sql, parameters)
-        missing = set(ids or ()) - {row.id for row in stored}
+        stored = {str(row["id"]): row for row in self._db.mappings(sql, parameters)}
+        missing = set(ids or ()) - stored.keys()
         if missing:
             unknown = min(missing)
             raise UnknownDocument(unknown, get_close_matches(unknown, self.ids(), n=3))
-        parts = self._parts({row.id: row.text for row in stored})
-        return [_document(row, parts[row.id]) for row in stored]
+        parts = self._parts({name: str(row["text"]) for name, row in stored.items()})
+        return [
+            Document.model_validate({**row, "parts": parts[name], "metadata": json.loads(str(row["metadata"]))})
+            for name, row in stored.items()
+        ]
 
     def chunks(self, ids: Collection[str] | None = None, documents: Collection[str] | None = None) -> list[Chunk]:
         """The chunks with one of the ids, of one of the documents (None: any), by document and ordinal."""
@@ -212,21 +179,14 @@ class DocumentWriter(DocumentReader):
 
         What is stored is no longer forgotten.
         """
-        _refuse_duplicates("documents", [d.id for d in documents])
         with self._db.transaction():
             ids = [d.id for d in documents]
             self._come_back(documents)
             self._db.delete("documents", "id", ids)
             self._db.delete("parts", "document", ids)
-            self._db.insert("documents", {
-                "id": ids,
-                "title": [d.title for d in documents],
-                "text": [d.text for d in documents],
-                "language": [d.language for d in documents],
-                "hash": [d.hash for d in documents],
-                "metadata": [json.dumps(d.metadata, ensure_ascii=False) for d in documents],
-                "pages": [d.pages for d in documents],
-            })  # fmt: skip
+            metadata = [json.dumps(d.metadata, ensure_ascii=False) for d in documents]
+            fields = ("id", "title", "text", "language", "hash", "pages")
+            self._db.insert_records("documents", documents, fields, {"metadata": metadata})
             rows = [row for d in documents for row in to_stored(d)]
             self._db.insert_records("parts", rows, tuple(StoredPart.model_fields))
 
@@ -236,7 +196,6 @@ class DocumentWriter(DocumentReader):
         A chunk whose id is there before and after keeps its postings, extraction and windows; the others lose theirs.
         Where its text stands at another place now, what was extracted from it moves along.
         """
-        _refuse_duplicates("chunks", [c.id for c in chunks])
         owners = set(documents or ()) | {c.document for c in chunks}
         staying = {c.id: c.start for c in chunks}
         where, parameters = selection("document", owners)
@@ -252,7 +211,8 @@ class DocumentWriter(DocumentReader):
     def remove_documents(self, ids: Collection[str]) -> None:
         """Removes documents with their parts and chunks, and all that was derived from those chunks alone."""
         with self._db.transaction():
-            self._drop_chunks(self._chunk_ids(ids))
+            where, parameters = selection("document", ids)
+            self._drop_chunks(self._db.strings(f"SELECT id FROM chunks WHERE {where}", parameters))
             self._db.delete("documents", "id", ids)
             self._db.delete("parts", "document", ids)
 
@@ -261,7 +221,7 @@ class DocumentWriter(DocumentReader):
         with self._db.transaction():
             known = self.forgotten_texts()
             self.unforget(document)
-            self._db.insert("forgotten", {"document": [document]})
+            self._db.insert_rows("forgotten", ("document",), [(document,)])
             self._keep_texts(known | dict.fromkeys(texts, document))
 
     def unforget(self, document: str) -> None:
@@ -283,7 +243,7 @@ class DocumentWriter(DocumentReader):
 
     def _keep_texts(self, texts: dict[str, str]) -> None:
         self._db.delete("meta", "key", [_FORGOTTEN_TEXTS])
-        self._db.insert("meta", {"key": [_FORGOTTEN_TEXTS], "value": [json.dumps(texts, ensure_ascii=False)]})
+        self._db.insert_rows("meta", ("key", "value"), [(_FORGOTTEN_TEXTS, json.dumps(texts, ensure_ascii=False))])
 
     def _move(self, chunks: Mapping[str, int]) -> None:
         """Shifts the places of what was extracted from chunks by so many characters."""
@@ -295,32 +255,10 @@ class DocumentWriter(DocumentReader):
                 [list(chunks), list(chunks.values())],
             )
 
-    def _chunk_ids(self, documents: Collection[str]) -> list[str]:
-        where, parameters = selection("document", documents)
-        return self._db.strings(f"SELECT id FROM chunks WHERE {where}", parameters)
-
     def _drop_chunks(self, ids: Collection[str]) -> None:
         self._db.delete("chunks", "id", ids)
         for table in _OF_A_CHUNK:
             self._db.delete(table, "chunk", ids)
-
-
-def _document(row: _StoredDocument, parts: Sequence[Part]) -> Document:
-    return Document(
-        id=row.id,
-        title=row.title,
-        text=row.text,
-        language=row.language,
-        parts=tuple(parts),
-        metadata=metadata_from_json(row.metadata),
-        pages=row.pages,
-    )
-
-
-def _refuse_duplicates(what: str, ids: Sequence[str]) -> None:
-    twice = [i for i, count in Counter(ids).items() if count > 1]
-    if twice:
-        raise StorageError(what, f"{twice[0]!r} comes twice in one call", "Give each its own id.")
 
 
 @dataclass(frozen=True)
@@ -374,8 +312,5 @@ class PostingWriter(PostingReader):
         """Stores the term counts of each chunk, replacing what it had."""
         with self._db.transaction():
             self._db.delete("postings", "chunk", list(postings))
-            self._db.insert("postings", {
-                "chunk": [chunk for chunk, counts in postings.items() for _ in counts],
-                "term": [term for counts in postings.values() for term in counts],
-                "tf": [tf for counts in postings.values() for tf in counts.values()],
-            })  # fmt: skip
+            rows = [(chunk, term, tf) for chunk, counts in postings.items() for term, tf in counts.items()]
+            self._db.insert_rows("postings", ("chunk", "term", "tf"), rows)

@@ -1,15 +1,17 @@
-"""A generation as plain sorted rows, to compare two runs by, and as Parquet files."""
+"""A generation as plain sorted rows, as items by which two generations are compared, and as Parquet files."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import JsonValue
 
-from storage.database import Database
+from storage.database import Database, selection
+from storage.records import Record
 
 if TYPE_CHECKING:
-    from storage.generations import OpenGeneration
+    from storage.workspace import OpenGeneration
 
 JsonRow = dict[str, JsonValue]
 Export = dict[str, list[JsonRow]]
@@ -44,7 +46,7 @@ def _text(row: JsonRow) -> str:
 PARQUET_TABLES = (
     "documents", "parts", "chunks", "mentions", "relation_mentions", "claim_mentions", "entities", "aliases",
     "entity_occurrences", "relations", "relation_occurrences", "claims", "communities", "reports", "findings",
-    "dead_letters",
+    "dead_letters"
 )  # fmt: skip
 # Files use the words of the records.
 _WORDS = {"start_at": "start", "end_at": "end"}
@@ -70,3 +72,95 @@ class TableReader:
             place=path,
         )
         return self._db.number(f"SELECT count(*) FROM {table}")
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+
+Kind = Literal["documents", "entities", "relations", "claims", "communities", "reports"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# What is compared of each kind, as columns of its query below.
+FIELDS: dict[Kind, tuple[str, ...]] = {
+    "documents": ("title", "text", "language", "metadata"),
+    "entities": ("name", "kind", "description", "aliases", "mentions", "degree"),
+    "relations": ("description", "count", "keys"),
+    "claims": ("status", "since", "until", "documents"),
+    "communities": ("level", "members"),
+    "reports": ("title", "summary", "rating", "findings"),
+}
+_QUERIES: dict[Kind, str] = {
+    "documents": "SELECT id, title AS label, title, text, language, metadata FROM documents",
+    "entities": """
+        SELECT id, name AS label, name, kind, description, coalesce(names, []) AS aliases,
+               mentions::VARCHAR AS mentions, degree::VARCHAR AS degree
+        FROM entities LEFT JOIN (
+            SELECT entity, list(name ORDER BY name) AS names FROM aliases GROUP BY entity) ON entity = id
+    """,
+    "relations": """
+        SELECT r.id, s.name || ' -[' || r.predicate || ']-> ' || t.name AS label, r.description,
+               r.count::VARCHAR AS count, r.keys
+        FROM relations AS r JOIN entities AS s ON s.id = r.source JOIN entities AS t ON t.id = r.target
+    """,
+    # A claim's own id changes with its place; here it is what is claimed, wherever it stands.
+    "claims": """
+        SELECT 'clm_' || md5(concat_ws(chr(31), m.subject, coalesce(m.object, ''), m.kind, m.description))[:16] AS id,
+               any_value(coalesce(nullif(m.description, ''), m.kind)) AS label,
+               string_agg(DISTINCT m.status, ', ' ORDER BY m.status) AS status,
+               coalesce(min(m.since), '') AS since, coalesce(max(m.until), '') AS until,
+               list(DISTINCT c.document ORDER BY c.document) AS documents
+        FROM claims AS m JOIN chunks AS c ON c.id = m.chunk GROUP BY 1
+    """,
+    "communities": """
+        SELECT c.id, coalesce(any_value(r.title), string_agg(e.name, ', ' ORDER BY e.name)[:80]) AS label,
+               any_value(c.level)::VARCHAR AS level, list(e.name ORDER BY e.name, e.id) AS members
+        FROM (SELECT id, level, unnest(members) AS member FROM communities) AS c
+            JOIN entities AS e ON e.id = c.member LEFT JOIN reports AS r ON r.community = c.id
+        GROUP BY c.id
+    """,
+    "reports": """
+        SELECT r.community AS id, r.title AS label, r.title, r.summary, r.rating::VARCHAR AS rating,
+               coalesce(list(f.summary ORDER BY f.ordinal) FILTER (f.summary IS NOT NULL), []) AS findings
+        FROM reports AS r LEFT JOIN (SELECT DISTINCT community, ordinal, summary FROM findings) AS f
+             ON f.community = r.community
+        GROUP BY r.community, r.title, r.summary, r.rating
+    """,
+}
+
+Value = str | tuple[str, ...]
+
+
+class Item(Record):
+    """An item as people know it (`label`), with the values of its compared fields, in the order of `FIELDS`."""
+
+    id: str
+    label: str
+    values: tuple[Value, ...]
+
+
+class ItemReader:
+    """The items of a generation by kind and id.
+
+    An item's print is the same in two generations when, and only when, all its compared fields are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def prints(self, kind: Kind) -> dict[str, str]:
+        """The print of every item by its id."""
+        columns = ", ".join(f"{name}::VARCHAR" for name in FIELDS[kind])
+        rows = self._db.rows(f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id")
+        return {str(name): str(made) for name, made in rows}
+
+    def items(self, kind: Kind, ids: Collection[str]) -> dict[str, Item]:
+        """Those of the items that are there, by id."""
+        columns = ", ".join(FIELDS[kind])
+        where, parameters = selection("id", ids)
+        rows = self._db.rows(
+            f"SELECT id, label, {columns} FROM ({_QUERIES[kind]}) WHERE {where} ORDER BY id", parameters
+        )
+        return {str(name): Item(id=str(name), label=str(label), values=_values(row)) for name, label, *row in rows}
+
+
+def _values(row: list[object]) -> tuple[Value, ...]:
+    return tuple(tuple(map(str, value)) if isinstance(value, list) else str(value) for value in row)

@@ -18,13 +18,20 @@ import duckdb
 
 from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
 
-_NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_FAILED = {errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE}
+_OF_THE_SYSTEM: dict[int, type[NotPermitted | DiskFull | DiskFailed]] = {
+    errno.EACCES: NotPermitted, errno.EPERM: NotPermitted, errno.EROFS: NotPermitted,
+    errno.ENOSPC: DiskFull, errno.EDQUOT: DiskFull, errno.EFBIG: DiskFull,
+    errno.EIO: DiskFailed, errno.ENXIO: DiskFailed, errno.ENODEV: DiskFailed, errno.ESTALE: DiskFailed
+}  # fmt: skip
+_OF_SQLITE: dict[int, type[NotPermitted | DiskFull | InUse]] = {
+    sqlite3.SQLITE_READONLY: NotPermitted, sqlite3.SQLITE_PERM: NotPermitted, sqlite3.SQLITE_AUTH: NotPermitted,
+    sqlite3.SQLITE_FULL: DiskFull,
+    sqlite3.SQLITE_BUSY: InUse, sqlite3.SQLITE_LOCKED: InUse, sqlite3.SQLITE_PROTOCOL: InUse
+}  # fmt: skip
 _LITTLE = 1 << 20  # bytes: SQLite asks for some tens of thousands at once
 _DAMAGED_WORDS = (
     "Corrupt database", "not a valid DuckDB database", "Could not read enough bytes", "has been invalidated",
-    "Failed to load metadata", "Serialization Error", "INTERNAL Error",
+    "Failed to load metadata", "Serialization Error", "INTERNAL Error"
 )  # fmt: skip
 _CODE = re.compile(r"\(code: (\d+)\)")
 _LOCK_WORDS = ("Could not set lock", "Conflicting lock")
@@ -42,8 +49,8 @@ def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> Stor
         return None if code is None else _of_sqlite(code, str(error), place, damaged)
     if isinstance(error, duckdb.Error):
         return _of_duckdb(error, place, damaged)
-    if isinstance(error, OSError):
-        return _of_number(error.errno, error.strerror or str(error), place)
+    if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+        return _OF_THE_SYSTEM[error.errno](place, error.strerror or str(error))
     return None
 
 
@@ -51,9 +58,7 @@ def fault_in_words(words: str, place: str | Path, damaged: str = "") -> StorageE
     """The same for an error of which only a text came through, with SQLite's code or the system's words in it."""
     if found := _CODE.search(words):
         return _of_sqlite(int(found[1]), words, place, damaged)
-    numbers = (*_NOT_PERMITTED, *_FULL, *_FAILED)
-    said = next((number for number in numbers if os.strerror(number) in words), None)
-    return None if said is None else _of_number(said, os.strerror(said), place)
+    return next((kind(place, text) for n, kind in _OF_THE_SYSTEM.items() if (text := os.strerror(n)) in words), None)
 
 
 @contextmanager
@@ -78,29 +83,13 @@ def _may(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _of_number(number: int | None, words: str, place: str | Path) -> StorageError | None:
-    if number in _NOT_PERMITTED:
-        return NotPermitted(place, words)
-    if number in _FULL:
-        return DiskFull(place, words)
-    if number in _FAILED:
-        return DiskFailed(place, words)
-    return None
-
-
 def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> StorageError | None:
-    match code & 0xFF:
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            return NotPermitted(place, words)
-        case sqlite3.SQLITE_FULL:
-            return DiskFull(place, words)
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
-            return InUse(place, words)
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return Damaged(place, words, damaged)
-        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
-            return _by_the_disk(Path(place), words)
-    return None
+    code &= 0xFF
+    if code in _OF_SQLITE:
+        return _OF_SQLITE[code](place, words)
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return Damaged(place, words, damaged)
+    return _by_the_disk(Path(place), words) if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) else None
 
 
 def _by_the_disk(path: Path, words: str) -> StorageError:

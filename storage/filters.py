@@ -1,4 +1,4 @@
-"""Reads a filter on documents into a typed tree, or an error that names the place, and selects documents by it.
+"""Selects documents by a filter, or tells at which character it cannot be read.
 
     year >= 2020 and (source = 'notes' or not title like '%draft%')
 
@@ -7,16 +7,12 @@ or `false`. Words of the language are read in any case; `and` binds closer than 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal, get_args
 
 from storage.database import Database, Parameter
 from storage.errors import FilterError, NothingMatches
-
-Value = str | float | bool
-Order = Literal["=", "<", "<=", ">", ">="]
 
 LONGEST = 4_000  # characters
 _DEEPEST = 50  # nested parentheses and negations
@@ -31,72 +27,21 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_VALUES = frozenset({"date", "number", "text"})
+_ORDERS = {"=": "=", "==": "=", "!=": "=", "<>": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _COMPARISONS = "=, !=, <, <=, >, >=, in, like, contains or is null"
+_IN_PARENTHESES = "Write the values in parentheses: year in (2020, 2021)."
 
+# Of every document; `source` is also known by its last name.
+OWN_FIELDS = ("document", "title", "language", "source")
+_COLUMNS = {"document": "d.id", "title": "d.title", "language": "d.language"}
+_OUTER = "metadata."
+_NAMED = 12  # fields in an error
 
-@dataclass(frozen=True)
-class FilterField:
-    """A field as it was written, and the character (from 0) at which."""
-
-    name: str
-    at: int
-
-
-@dataclass(frozen=True)
-class Compare:
-    """The field stands in this order to the value: as numbers where the value is one, else as text."""
-
-    field: FilterField
-    order: Order
-    value: Value
-
-
-@dataclass(frozen=True)
-class Like:
-    """The field has this pattern, in any case: `%` stands for any text, `_` for one character."""
-
-    field: FilterField
-    pattern: str
-
-
-@dataclass(frozen=True)
-class Contains:
-    """The field holds this text, in any case."""
-
-    field: FilterField
-    text: str
-
-
-@dataclass(frozen=True)
-class Missing:
-    """The document has no such field."""
-
-    field: FilterField
-
-
-@dataclass(frozen=True)
-class Not:
-    """The inner one does not hold."""
-
-    inner: "Filter"
-
-
-@dataclass(frozen=True)
-class Both:
-    """All of the parts hold."""
-
-    parts: tuple["Filter", ...]
-
-
-@dataclass(frozen=True)
-class Either:
-    """One of the parts holds."""
-
-    parts: tuple["Filter", ...]
-
-
-Filter = Compare | Like | Contains | Missing | Not | Both | Either
+# A condition that is true or false, never null: a document without the field meets no comparison.
+SqlCondition = tuple[str, list[Parameter]]
+# What a comparison says of a field's text, which stands where the braces are.
+FieldTest = tuple[str, Parameter]
+ResolveField = Callable[[str, int], str]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
 
 
 @dataclass(frozen=True)
@@ -111,25 +56,16 @@ class _Token:
         return self.text.lower() if self.kind == "word" else self.text if self.kind == "sign" else ""
 
 
-def parse(expression: str) -> Filter:
-    """The tree of an expression; FilterError where it cannot be read."""
-    if len(expression) > LONGEST:
-        problem = f"it has {len(expression)} characters, more than {LONGEST}"
-        raise FilterError(expression[:40] + "…", LONGEST, problem, "Write a shorter one.")
-    return _Parser(expression).whole()
-
-
-def fields_of(tree: Filter) -> list[FilterField]:
-    """The fields that a filter names, as often as it does."""
-    if isinstance(tree, Not):
-        return fields_of(tree.inner)
-    if isinstance(tree, Both | Either):
-        return [field for part in tree.parts for field in fields_of(part)]
-    return [tree.field]
+def check_filter(expression: str) -> None:
+    """Raises FilterError where an expression cannot be read, whatever fields there are."""
+    _Parser(expression, lambda name, at: "/").whole()
 
 
 def _tokens(expression: str) -> list[_Token]:
-    found, place = [], 0
+    if len(expression) > LONGEST:
+        problem = f"it has {len(expression)} characters, more than {LONGEST}"
+        raise FilterError(expression[:40] + "…", LONGEST, problem, "Write a shorter one.")
+    tokens, place = [], 0
     end = len(expression.rstrip())
     while place < end:
         match = _TOKEN.match(expression, place)
@@ -138,123 +74,118 @@ def _tokens(expression: str) -> list[_Token]:
             odd = expression[at]
             remedy = "Close the quote." if odd in "'\"`" else "Write text in quotes and names in backquotes."
             raise FilterError(expression, at, f"{odd!r} begins nothing that is known", remedy)
-        found.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+        tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         place = match.end()
-    return [*found, _Token("end", "", end)]
+    return [*tokens, _Token("end", "", end)]
 
 
 class _Parser:
-    """Recursive descent; one method for each rule of the grammar."""
+    """Recursive descent into SQL; one method for each rule of the grammar."""
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, resolve: ResolveField) -> None:
         self._expression = expression
+        self._resolve = resolve
         self._tokens = _tokens(expression)
         self._place = 0
         self._depth = 0
 
-    def whole(self) -> Filter:
-        tree = self._either()
+    def whole(self) -> SqlCondition:
+        condition = self._either()
         if self._next.kind != "end":
             raise self._odd("`and`, `or` or the end", "Join conditions with and, or; close every parenthesis.")
-        return tree
+        return condition
 
-    def _either(self) -> Filter:
-        parts = [self._both()]
-        while self._took("or"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+    def _either(self) -> SqlCondition:
+        return self._joined("or", lambda: self._joined("and", self._condition))
 
-    def _both(self) -> Filter:
-        parts = [self._condition()]
-        while self._took("and"):
-            parts.append(self._condition())
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+    def _joined(self, word: str, part: Callable[[], SqlCondition]) -> SqlCondition:
+        parts = [part()]
+        while self._took(word):
+            parts.append(part())
+        return f"({f' {word} '.join(sql for sql, _ in parts)})", [bound for _, given in parts for bound in given]
 
-    def _condition(self) -> Filter:
+    def _condition(self) -> SqlCondition:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._odd(f"at most {_DEEPEST} conditions inside one another", "Write it flatter.")
-        tree: Filter
         if self._took("not"):
-            tree = Not(self._condition())
+            condition = _negated(self._condition())
         elif self._took("("):
-            tree = self._either()
+            condition = self._either()
             if not self._took(")"):
                 raise self._odd("`)`", "Close every parenthesis.")
         else:
-            tree = self._comparison()
+            condition = self._comparison()
         self._depth -= 1
-        return tree
+        return condition
 
-    def _comparison(self) -> Filter:
+    def _comparison(self) -> SqlCondition:
         field = self._field()
         negated = self._took("not")
-        tree: Filter
         if self._took("in"):
-            tree = Either(tuple(Compare(field, "=", value) for value in self._list()))
+            tests = self._list()
         elif self._took("like"):
-            tree = Like(field, self._text("like"))
+            tests = [("coalesce({} ILIKE ?, false)", self._text("like"))]
         elif self._took("contains"):
-            tree = Contains(field, self._text("contains"))
+            tests = [("coalesce(contains(lower({}), lower(?)), false)", self._text("contains"))]
         elif negated:
             raise self._odd("`in`, `like` or `contains`", "Or put not before the field: not year = 2020.")
         elif self._took("is"):
             negated = self._took("not")
             if not self._took("null"):
                 raise self._odd("`null`", "Write: is null, or is not null.")
-            tree = Missing(field)
+            return _negated(_missing(field)) if negated else _missing(field)
         else:
-            tree, negated = self._ordered(field)
-        return Not(tree) if negated else tree
-
-    def _ordered(self, field: FilterField) -> tuple[Compare, bool]:
-        sign = {"==": "=", "<>": "!="}.get(self._next.word, self._next.word)
-        for order in get_args(Order):
-            if sign == order or (sign == "!=" and order == "="):
-                self._place += 1
-                return Compare(field, order, self._value()), sign == "!="
-        raise self._odd(_COMPARISONS, "A condition is a field, a comparison and a value: year >= 2020.")
-
-    def _field(self) -> FilterField:
-        token = self._next
-        if token.kind == "quoted":
+            sign = self._next.word
+            if sign not in _ORDERS:
+                raise self._odd(_COMPARISONS, "A condition is a field, a comparison and a value: year >= 2020.")
             self._place += 1
-            return FilterField(token.text[1:-1], token.at)
-        if token.kind != "word" or token.word in ("and", "or", "in", "like", "contains", "is", "null"):
+            negated = sign in ("!=", "<>")
+            tests = [self._value(_ORDERS[sign])]
+        conditions = [_applied(field, *test) for test in tests]
+        condition = f"({' OR '.join(sql for sql, _ in conditions)})", [p for _, given in conditions for p in given]
+        return _negated(condition) if negated else condition
+
+    def _field(self) -> str:
+        token = self._next
+        named = token.kind == "word" and token.word not in ("and", "or", "in", "like", "contains", "is", "null")
+        if token.kind != "quoted" and not named:
             raise self._odd("a field", "A condition begins with a field: year >= 2020. Odd names go in backquotes.")
         self._place += 1
-        return FilterField(token.text, token.at)
+        return self._resolve(token.text.strip("`"), token.at)
 
-    def _list(self) -> Sequence[Value]:
+    def _list(self) -> list[FieldTest]:
         if not self._took("("):
-            raise self._odd("`(`", "Write the values in parentheses: year in (2020, 2021).")
-        values = [self._value()]
+            raise self._odd("`(`", _IN_PARENTHESES)
+        tests = [self._value("=")]
         while self._took(","):
-            values.append(self._value())
+            tests.append(self._value("="))
         if not self._took(")"):
-            raise self._odd("`,` or `)`", "Write the values in parentheses: year in (2020, 2021).")
-        return values
+            raise self._odd("`,` or `)`", _IN_PARENTHESES)
+        return tests
 
     def _text(self, word: str) -> str:
         if self._next.kind not in ("text", "date"):
             raise self._odd("text in quotes", f"Write for example: title {word} 'bridge'.")
-        return str(self._value())
+        return str(self._value("=")[1])
 
-    def _value(self) -> Value:
+    def _value(self, order: str) -> FieldTest:
+        """The field stands in this order to the value: as numbers where the value is one, else as text."""
         token = self._next
-        if token.kind not in _VALUES and token.word not in ("true", "false"):
+        if token.kind not in ("date", "number", "text") and token.word not in ("true", "false"):
             shown = token.text.replace("'", "''")
             remedy = (
                 f"Text stands in quotes: '{shown}'." if token.kind == "word" else "Write text in quotes, or a number."
             )
             raise self._odd("a value", remedy)
         self._place += 1
-        if token.kind == "text":
-            mark = token.text[0]
-            return token.text[1:-1].replace(mark * 2, mark)
         if token.kind == "number":
-            return float(token.text)
-        return token.text if token.kind == "date" else token.word == "true"
+            return f"coalesce(TRY_CAST({{}} AS DOUBLE) {order} ?::DOUBLE, false)", float(token.text)
+        if token.kind == "word":
+            return f"coalesce(lower({{}}) {order} ?, false)", token.word
+        mark = token.text[0]
+        text = token.text if token.kind == "date" else token.text[1:-1].replace(mark * 2, mark)
+        return f"coalesce({{}} {order} ?, false)", text
 
     @property
     def _next(self) -> _Token:
@@ -271,13 +202,23 @@ class _Parser:
         return FilterError(self._expression, self._next.at, f"{found} where {wanted} must stand", remedy)
 
 
-# Of every document; `source` is also known by its last name.
-OWN_FIELDS = ("document", "title", "language", "source")
-_COLUMNS = {"document": "d.id", "title": "d.title", "language": "d.language"}
-_OUTER = "metadata."
-_NAMED = 12  # fields in an error
+def _negated(condition: SqlCondition) -> SqlCondition:
+    return f"NOT {condition[0]}", condition[1]
 
-Sql = tuple[str, list[Parameter]]
+
+def _missing(field: str) -> SqlCondition:
+    if field in OWN_FIELDS:
+        return "false", []
+    return "(json_extract_string(d.metadata, ?) IS NULL)", [field]
+
+
+def _applied(field: str, test: str, value: Parameter) -> SqlCondition:
+    if field == "source":
+        whole, last = test.format("p.source"), test.format("regexp_extract(p.source, '[^/]*$')")
+        return f"EXISTS (SELECT 1 FROM parts AS p WHERE p.document = d.id AND ({whole} OR {last}))", [value, value]
+    if field in _COLUMNS:
+        return test.format(_COLUMNS[field]), [value]
+    return test.format("json_extract_string(d.metadata, ?)"), [field, value]
 
 
 class FilterReader:
@@ -296,10 +237,13 @@ class FilterReader:
         Raises FilterError for an expression that cannot be read or names an unknown field, NothingMatches where no
         document meets it.
         """
-        tree = parse(expression)
         keys = self._keys()
-        pointers = {field: _pointer(_known(field, [*OWN_FIELDS, *keys], expression), keys) for field in fields_of(tree)}
-        condition, parameters = _sql(tree, pointers)
+
+        def resolve(name: str, at: int) -> str:
+            known = _known(name, at, [*OWN_FIELDS, *keys], expression)
+            return known if known in OWN_FIELDS else "/" + keys[known].replace("~", "~0").replace("/", "~1")
+
+        condition, parameters = _Parser(expression, resolve).whole()
         found = self._db.strings(f"SELECT d.id FROM documents AS d WHERE {condition} ORDER BY d.id", parameters)
         if not found:
             raise NothingMatches(expression)
@@ -318,60 +262,13 @@ class FilterReader:
         return dict(sorted(names.items()))
 
 
-def _known(field: FilterField, fields: list[str], expression: str) -> str:
+def _known(field: str, at: int, fields: list[str], expression: str) -> str:
     """The field that is meant: as it is written, without `metadata.`, or the only one that differs in capitals."""
-    for name in (field.name, field.name.removeprefix(_OUTER)):
-        same = [one for one in fields if one.casefold() == name.casefold()]
+    for name in (field, field.removeprefix(_OUTER)):
+        same = [known for known in fields if known.casefold() == name.casefold()]
         if name in fields or len(same) == 1:
             return name if name in fields else same[0]
-    near = get_close_matches(field.name, fields, n=3)
+    near = get_close_matches(field, fields, n=3)
     listed = ", ".join(fields[:_NAMED]) + (f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else "")
     remedy = f"Nearest: {', '.join(near)}. " if near else ""
-    raise FilterError(
-        expression, field.at, f"no document has a field {field.name!r}", f"{remedy}Fields that exist: {listed}."
-    )
-
-
-def _pointer(name: str, keys: dict[str, str]) -> str:
-    """Where a field stands: a JSON pointer into the metadata, or the name of a field of every document."""
-    return name if name in OWN_FIELDS else "/" + keys[name].replace("~", "~0").replace("/", "~1")
-
-
-def _sql(tree: Filter, pointers: dict[FilterField, str]) -> Sql:
-    """A condition that is true or false, never null: a document without the field meets no comparison."""
-    if isinstance(tree, Not):
-        condition, parameters = _sql(tree.inner, pointers)
-        return f"NOT {condition}", parameters
-    if isinstance(tree, Both | Either):
-        parts = [_sql(part, pointers) for part in tree.parts]
-        joint = " AND " if isinstance(tree, Both) else " OR "
-        return f"({joint.join(condition for condition, _ in parts)})", [p for _, given in parts for p in given]
-    pointer = pointers[tree.field]
-    if pointer != "source":
-        return _test(tree, *_value(pointer))
-    whole, given = _test(tree, "p.source", [])
-    last, again = _test(tree, "regexp_extract(p.source, '[^/]*$')", [])
-    if isinstance(tree, Missing):
-        return "false", []
-    return f"EXISTS (SELECT 1 FROM parts AS p WHERE p.document = d.id AND ({whole} OR {last}))", [*given, *again]
-
-
-def _value(pointer: str) -> Sql:
-    """The field as text."""
-    return (_COLUMNS[pointer], []) if pointer in _COLUMNS else ("json_extract_string(d.metadata, ?)", [pointer])
-
-
-def _test(tree: Compare | Like | Contains | Missing, value: str, given: list[Parameter]) -> Sql:
-    match tree:
-        case Missing():
-            return f"({value} IS NULL)", given
-        case Contains():
-            return f"coalesce(contains(lower({value}), lower(?)), false)", [*given, tree.text]
-        case Like():
-            return f"coalesce({value} ILIKE ?, false)", [*given, tree.pattern]
-        case Compare(value=bool()):
-            return f"coalesce(lower({value}) {tree.order} ?, false)", [*given, str(tree.value).lower()]
-        case Compare(value=str()):
-            return f"coalesce({value} {tree.order} ?, false)", [*given, tree.value]
-        case Compare():
-            return f"coalesce(TRY_CAST({value} AS DOUBLE) {tree.order} ?::DOUBLE, false)", [*given, tree.value]
+    raise FilterError(expression, at, f"no document has a field {field!r}", f"{remedy}Fields that exist: {listed}.")

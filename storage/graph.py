@@ -1,10 +1,11 @@
-"""The graph of a generation: entities, relations, claims, edits by hand, and aggregation over what a traversal found.
+"""The graph of a generation: entities, relations, claims, communities, edits by hand, aggregation over a traversal.
 
 Edits name things as the texts do, never by an id that another run may give: so they hold for the generations to come.
 They travel with the generation, are applied in their order, and each can be undone. Aggregation counts and sorts in
 SQL; what is compared travels in as columns, and nothing of a question becomes SQL text.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.database import Database, selection
+from storage.database import Database, Parameter, selection
 from storage.errors import UsageError
-from storage.graph_records import Alias, Claim, Entity, Occurrence, Relation
+from storage.graph_records import Alias, Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Record
 
 OccurrenceKind = Literal["entity", "relation"]
@@ -136,23 +137,21 @@ class GraphWriter(GraphReader):
         entities, relations, claims = (
             (None, None, None) if outdated is None else (outdated.entities, outdated.relations, outdated.claims)
         )
-        strengths = [rows.strengths.get(one.id, one.weight) for one in rows.relations]
-        stated = tuple(name for name in Relation.model_fields if name != "weight")
+        strengths = [rows.strengths.get(relation.id, relation.weight) for relation in rows.relations]
         with self._db.transaction():
-            self._db.delete("entities", "id", entities)
-            self._db.delete("aliases", "entity", entities)
-            self._db.delete("entity_occurrences", "item", entities)
-            self._db.delete("edges", "id", relations)
-            self._db.delete("relation_occurrences", "item", relations)
-            self._db.delete("claims", "id", claims)
-            self._db.insert_records("entities", rows.entities, tuple(Entity.model_fields))
-            self._db.insert_records("aliases", rows.aliases, tuple(Alias.model_fields))
-            self._db.insert_records("edges", rows.relations, stated, {"strength": strengths})
-            self._db.insert_records("claims", rows.claims, tuple(Claim.model_fields))
-            for table, places in (
-                ("entity_occurrences", rows.entity_occurrences), ("relation_occurrences", rows.relation_occurrences),
-            ):  # fmt: skip
-                self._db.insert_records(table, places, tuple(Occurrence.model_fields))
+            for table, column, ids, records in (
+                ("entities", "id", entities, rows.entities),
+                ("aliases", "entity", entities, rows.aliases),
+                ("entity_occurrences", "item", entities, rows.entity_occurrences),
+                ("edges", "id", relations, rows.relations),
+                ("relation_occurrences", "item", relations, rows.relation_occurrences),
+                ("claims", "id", claims, rows.claims),
+            ):
+                self._db.delete(table, column, ids)
+                if records:
+                    fields = tuple(name for name in type(records[0]).model_fields if name != "weight")
+                    more = {"strength": strengths} if table == "edges" else None
+                    self._db.insert_records(table, records, fields, more)
 
     def count_degrees(self, entities: Collection[str]) -> None:
         """Degrees of these entities as their relations are now."""
@@ -168,6 +167,146 @@ class GraphWriter(GraphReader):
                 [entities],
             )
 
+
+# --- communities and reports -----------------------------------------------------------------------------------------
+
+_FINDING = "community, ordinal, summary, explanation, document, start_at, end_at"
+
+
+_REPORT = "community, level, title, summary, rating, rating_reason, inputs, stale"
+
+
+class _StoredFinding(Record):
+    """A finding at one of its places; one with several places has a row for each."""
+
+    community: str
+    ordinal: int
+    summary: str
+    explanation: str
+    document: str
+    start: int
+    end: int
+
+
+class ReportSizes(Record):
+    """What there is to read without reading it: reports of the broadest level, their mean length in signs, and on how
+    many documents all reports rest."""
+
+    reports: int
+    signs: float
+    documents: int
+
+
+_SIZES = """
+    WITH roots AS (SELECT community, length(title) + length(summary) AS signs FROM reports
+                   WHERE level = (SELECT min(level) FROM reports)),
+         said AS (SELECT community, sum(length(summary)) AS signs
+                  FROM (SELECT DISTINCT community, ordinal, summary FROM findings) GROUP BY community)
+    SELECT count(*) AS reports, coalesce(avg(roots.signs + coalesce(said.signs, 0)), 0) AS signs,
+           (SELECT count(DISTINCT document) FROM findings) AS documents
+    FROM roots LEFT JOIN said USING (community)
+"""
+
+
+class CommunityReader:
+    """Communities and their reports."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def communities(self, level: int | None = None) -> list[Community]:
+        """By level and id."""
+        return self._communities("level = coalesce(?, level)", [level])
+
+    def around(self, entities: Collection[str]) -> list[Community]:
+        """The communities of every level that one of these entities is in, by level and id."""
+        return self._communities("list_has_any(members, ?::VARCHAR[])", [list(entities)])
+
+    def below(self, communities: Collection[str]) -> list[Community]:
+        """The communities with one of these as parent, by level and id."""
+        return self._communities(*selection("parent", communities))
+
+    def named(self, ids: Collection[str]) -> list[Community]:
+        """The communities with these ids, by level and id."""
+        return self._communities(*selection("id", ids))
+
+    def levels(self) -> int:
+        """How many levels there are."""
+        return self._db.number("SELECT coalesce(max(level) + 1, 0) FROM communities")
+
+    def report_sizes(self) -> ReportSizes:
+        """How much there is to read in reports."""
+        return self._db.records(ReportSizes, _SIZES, [])[0]
+
+    def reports_of(self, communities: Collection[str]) -> list[Report]:
+        """The reports of these communities, by level and community."""
+        return self._reports(*selection("community", communities))
+
+    def reports(self, level: int | None = None) -> list[Report]:
+        """By level and community; an unknown level has none."""
+        return self._reports("level = coalesce(?, level)", [level])
+
+    def _communities(self, where: str, parameters: Sequence[Parameter]) -> list[Community]:
+        sql = f"SELECT id, level, parent, members FROM communities WHERE {where} ORDER BY level, id"
+        return self._db.records(Community, sql, parameters)
+
+    def _reports(self, where: str, parameters: Sequence[Parameter]) -> list[Report]:
+        stored = self._db.mappings(f"SELECT {_REPORT} FROM reports WHERE {where} ORDER BY level, community", parameters)
+        findings: dict[str, dict[int, list[_StoredFinding]]] = defaultdict(lambda: defaultdict(list))
+        of_these, ids = selection("community", [str(row["community"]) for row in stored])
+        # The places of a finding stand in the order in which they were written.
+        sql = f"SELECT {_FINDING} FROM findings WHERE {of_these} ORDER BY community, ordinal, rowid"
+        for row in self._db.records(_StoredFinding, sql, ids):
+            findings[row.community][row.ordinal].append(row)
+        return [
+            Report.model_validate(
+                {**row, "findings": [_finding(rows) for rows in findings[str(row["community"])].values()]}
+            )
+            for row in stored
+        ]
+
+
+class CommunityWriter(CommunityReader):
+    """Adds writing."""
+
+    def replace_communities(
+        self, communities: Sequence[Community], reports: Sequence[Report], outdated: Collection[str] | None = None
+    ) -> None:
+        """These in place of the outdated ones (ids; None: of all) and of their reports, in one transaction."""
+        findings = [
+            _StoredFinding(
+                community=report.community, ordinal=ordinal, summary=finding.summary, explanation=finding.explanation,
+                document=place.document, start=place.start, end=place.end
+            )
+            for report in reports
+            for ordinal, finding in enumerate(report.findings)
+            for place in finding.places
+        ]  # fmt: skip
+        with self._db.transaction():
+            for table in ("communities", "reports", "findings"):
+                self._db.delete(table, "id" if table == "communities" else "community", outdated)
+            self._db.insert_records("communities", communities, ("id", "level", "parent", "members"))
+            self._db.insert_records("reports", reports, _REPORT.split(", "))
+            self._db.insert_records("findings", findings, tuple(_StoredFinding.model_fields))
+
+    def rename_parents(self, parents: Mapping[str, str]) -> None:
+        """Parents that are communities under other ids now, by the earlier id."""
+        if parents:
+            ids = list(parents)
+            self._db.execute(
+                "UPDATE communities SET parent = new.parent FROM (SELECT unnest(?::VARCHAR[]) AS id, "
+                "unnest(?::VARCHAR[]) AS parent) AS new WHERE communities.parent = new.id",
+                [ids, [parents[one] for one in ids]],
+            )
+
+
+def _finding(rows: Sequence[_StoredFinding]) -> Finding:
+    first = rows[0]
+    more = tuple(TextSpan(document=row.document, start=row.start, end=row.end) for row in rows[1:])
+    return Finding(**first.model_dump(exclude={"community", "ordinal"}), more=more)
+
+
+# --- edits by hand ---------------------------------------------------------------------------------------------------
 
 Action = Literal["merge", "split", "change"]
 
@@ -215,7 +354,7 @@ class EditWriter(EditReader):
         """Keeps an edit as the last one; returns it with its number, one above the highest that holds."""
         number = self._db.number("SELECT coalesce(max(id), 0) + 1 FROM edits")
         kept = edit.model_copy(update={"id": number, "at": at})
-        self._db.insert("edits", {"id": [number], "edit": [kept.model_dump_json()]})
+        self._db.insert_rows("edits", ("id", "edit"), [(number, kept.model_dump_json())])
         return kept
 
     def remove(self, number: int) -> Edit:
@@ -227,6 +366,8 @@ class EditWriter(EditReader):
         self._db.execute("DELETE FROM edits WHERE id = ?", [number])
         return edits[number]
 
+
+# --- aggregation over a traversal ------------------------------------------------------------------------------------
 
 Direction = Literal["max", "min"]
 

@@ -2,18 +2,19 @@
 
 CURRENT                     which generation readers open, the highest number ever published, and which are retired
 LOCK                        held by the one process that writes
-generations/000007/         a generation: generation.duckdb, chroma-1/ where needed, manifest.json, LEASE, PUBLISHED
-set-aside/000008/           a generation whose run died before it was published; nothing removes it but `forget`
+generations/000007/         a generation: generation.duckdb, chroma-1/ where needed, manifest.json
 staging/                    what a run is building; nothing here survives the run
 side.sqlite                 what outlives generations
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
+
+A generation is published when its whole folder is renamed from staging/ into generations/; CURRENT follows. Where a run
+was killed before that, or CURRENT is lost or older than the folders, the newest folder that is not retired is current.
 
 Who writes a workspace, and who still reads a generation, is told by `flock` locks, which the system frees when their
 process ends, however it ends.
 """
 
 import fcntl
-import json
 import os
 import shutil
 import socket
@@ -22,16 +23,13 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from storage.errors import StorageError, WorkspaceLocked
+from storage.errors import WorkspaceLocked
 from storage.faults import faults_told
 from storage.records import Record
 
 DATABASE = "generation.duckdb"
-LEASE = "LEASE"
 MANIFEST = "manifest.json"
-PUBLISHED = "PUBLISHED"
-RETIRED = "RETIRED"
-MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
+_RETIRED = "RETIRED"  # how earlier versions marked the folder of a retired generation
 
 
 class Pointer(Record):
@@ -48,13 +46,15 @@ class Pointer(Record):
 class Manifest(Record):
     """What is known of a generation without opening it.
 
-    `forgotten` are the documents that it keeps out, `database_bytes` the size of its database (None: not known).
+    `forgotten` are the documents that it keeps out, `retired` the generations that nobody opens once it is published,
+    `database_bytes` the size of its database (None: not known).
     """
 
     number: int
     created: str
     counts: dict[str, int] = Field(default_factory=dict)
     forgotten: tuple[str, ...] = ()
+    retired: tuple[int, ...] = ()
     database_bytes: int | None = None
 
 
@@ -65,70 +65,72 @@ class Layout:
         self.root = root
         self.pointer_file = root / "CURRENT"
         self.lock_file = root / "LOCK"
-        self.side_file = root / "side.sqlite"
+        self.database_file = root / "side.sqlite"
         self.identity_file = root / "IDENTITY"
         self.staging = root / "staging"
         self.generations = root / "generations"
+        # Earlier versions moved here what a dead run had built: it goes as what lies in staging does.
         self.set_aside = root / "set-aside"
 
     def folder(self, number: int) -> Path:
         return self.generations / f"{number:06d}"
 
-    def folder_aside(self, number: int) -> Path:
-        return self.set_aside / f"{number:06d}"
+    def folders(self) -> list[int]:
+        """The numbers of all generations that are there, ascending."""
+        if not self.generations.is_dir():
+            return []
+        names = [folder.name for folder in self.generations.iterdir()]
+        return sorted(int(name) for name in names if name.isdecimal() and name == f"{int(name):06d}")
 
-    def pointer(self) -> Pointer:
-        """What CURRENT says; nothing published where there is neither such a file nor a generation's folder.
-
-        Raises StorageError where it is missing or damaged.
-        """
-        text = self.pointer_text()
-        if text is None and self.folders():
-            text = self.pointer_text()  # a first run writes it before its folder is there
-            if text is None:
-                raise StorageError(self.pointer_file, "it is missing, but there are generations", MEND)
-        return Pointer() if text is None else self.read_pointer(text)
-
-    def pointer_text(self) -> bytes | None:
-        """What is in CURRENT, whatever it is; None where there is no such file."""
+    def stated(self) -> Pointer | None:
+        """What CURRENT says; None where it is missing or damaged."""
         try:
             with faults_told(self.pointer_file):
-                return self.pointer_file.read_bytes()
-        except FileNotFoundError:
+                return Pointer.model_validate_json(self.pointer_file.read_bytes())
+        except (FileNotFoundError, ValidationError):
             return None
 
-    def read_pointer(self, text: bytes) -> Pointer:
-        """The content of CURRENT; StorageError where it is none."""
-        try:
-            pointer = Pointer.model_validate_json(text)
-        except ValidationError as error:
-            raise StorageError(self.pointer_file, "this is not a generation pointer", MEND) from error
-        return pointer.model_copy(update={"last": max(pointer.last, pointer.current or 0)})
+    def pointer(self) -> Pointer:
+        """What holds: what CURRENT says, or what the folders do where it is lost, older, or names what is not there."""
+        stated, folders = self.stated(), self.folders()
+        newest = max(folders, default=0)
+        if stated and newest <= stated.last and stated.current in (None, *folders):
+            return stated
+        retired = set(stated.retired if stated else ())
+        for number in folders:
+            manifest = read_manifest(self.folder(number))
+            retired.update(manifest.retired if manifest else ())
+            if stated is None and (self.folder(number) / _RETIRED).exists():
+                retired.add(number)
+        current = max((number for number in folders if number not in retired), default=None)
+        last = max(newest, stated.last if stated else 0)
+        return Pointer(current=current, last=last, retired=tuple(sorted(retired.intersection(folders))))
+
+    def published(self) -> list[int]:
+        """The numbers of the generations that may be read, or could if they were not damaged; ascending."""
+        retired = self.pointer().retired
+        return [number for number in self.folders() if number not in retired]
+
+    def clear_leftovers(self) -> None:
+        """Leaves an empty folder for what a run builds."""
+        shutil.rmtree(self.set_aside, ignore_errors=True)
+        shutil.rmtree(self.staging, ignore_errors=True)
+        self.staging.mkdir(parents=True, exist_ok=True)
+
+    def leftover_bytes(self) -> int:
+        return size_of(self.staging) + size_of(self.set_aside)
 
     def point(self, pointer: Pointer) -> None:
         write_atomically(self.pointer_file, pointer.model_dump_json(exclude_defaults=True) + "\n")
 
-    def folders(self) -> list[int]:
-        """All numbered folders, ascending, published or not."""
-        return _numbered(self.generations)
 
-    def folders_aside(self) -> list[int]:
-        """The numbers of the generations that were set aside, ascending."""
-        return _numbered(self.set_aside)
-
-
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Into a generation's folder."""
-    write_atomically(folder / MANIFEST, json.dumps(manifest.model_dump(), indent=2) + "\n")
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Of a generation's folder; StorageError where it is missing or damaged."""
+def read_manifest(folder: Path) -> Manifest | None:
+    """Of a generation's folder; None where it is missing or damaged."""
     try:
         with faults_told(folder / MANIFEST):
             return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-    except (OSError, ValidationError) as error:
-        raise StorageError(folder, "this generation's manifest cannot be read") from error
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValidationError):
+        return None
 
 
 def size_of(folder: Path) -> int:
@@ -176,17 +178,12 @@ def sync_tree(folder: Path) -> None:
         sync(Path(base))
 
 
-def empty(folder: Path) -> None:
-    """Leaves an empty folder there."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+class _Holder(Record):
+    """The content of LOCK; `since` is a UTC time in ISO form."""
 
-
-def _numbered(parent: Path) -> list[int]:
-    if not parent.is_dir():
-        return []
-    names = [folder.name for folder in parent.iterdir()]
-    return sorted(int(name) for name in names if name.isdecimal() and name == f"{int(name):06d}")
+    pid: int
+    host: str
+    since: str
 
 
 class WriterLock:
@@ -198,18 +195,18 @@ class WriterLock:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._descriptor)
-            raise _locked(path) from None
-        holder = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        try:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            holder = _Holder(pid=os.getpid(), host=socket.gethostname(), since=now)
             with faults_told(path):
                 os.ftruncate(self._descriptor, 0)
-                os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+                os.pwrite(self._descriptor, holder.model_dump_json().encode(), 0)
+        except BlockingIOError:
+            self.release()
+            try:
+                other = _Holder.model_validate_json(path.read_bytes())
+            except ValidationError:
+                other = _Holder(pid=0, host="", since="")  # it has not written its name yet
+            raise WorkspaceLocked(path.parent, other.pid, other.host, other.since) from None
         except BaseException:
             self.release()
             raise
@@ -220,33 +217,24 @@ class WriterLock:
             self._descriptor = -1
 
 
-def _locked(path: Path) -> WorkspaceLocked:
-    try:
-        holder = json.loads(path.read_bytes())
-        return WorkspaceLocked(path.parent, int(holder["pid"]), str(holder["host"]), str(holder["since"]))
-    except (ValueError, KeyError, TypeError):
-        # The holder has the lock but has not written its name yet.
-        return WorkspaceLocked(path.parent, 0, "", "")
-
-
 class Lease:
-    """A hold on a generation's folder through its lease file: shared by readers, exclusive for whoever removes it."""
+    """A hold on a generation's folder: shared by readers, exclusive for whoever removes it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
-    def take(cls, path: Path, exclusive: bool = False) -> "Lease | None":
+    def take(cls, folder: Path, exclusive: bool = False) -> "Lease | None":
         """None where the folder is gone or going, or (exclusive) where it has readers."""
         try:
-            with faults_told(path):
-                descriptor = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
+            with faults_told(folder):
+                descriptor = os.open(folder, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
             return None
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-            # The folder may have been removed between opening and locking: the lock is then on a file without a name.
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
+            # The folder may have been moved between opening and locking.
+            if os.path.samestat(os.fstat(descriptor), folder.stat()):
                 return cls(descriptor)
         except (BlockingIOError, FileNotFoundError):
             pass

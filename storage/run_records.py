@@ -1,4 +1,6 @@
-"""Records of a run: what it used, what it changed, and the report of an index run."""
+"""Records of a run: what it may spend, its forecast, what it used and changed, and the report of an index run."""
+
+from typing import Literal
 
 from pydantic import Field
 
@@ -16,6 +18,13 @@ class StepUsage(Record):
     seconds: float = 0.0
 
 
+class UsageRow(StepUsage):
+    """Model use of one step with one model."""
+
+    step: str
+    model: str
+
+
 class Usage(StepUsage):
     """Model use of a whole run, and by step."""
 
@@ -30,6 +39,48 @@ class DocumentCounts(Record):
     removed: int = 0
     renamed: int = 0
     unchanged: int = 0
+
+
+class Budget(Record):
+    """Tokens in and out together, and US dollars; None is any amount."""
+
+    tokens: int | None = Field(default=None, gt=0)
+    usd: float | None = Field(default=None, gt=0)
+
+
+NO_BUDGET = Budget()
+
+
+class StepForecast(Record):
+    """What one step will take of one model. `basis` says what the output tokens are estimated from.
+
+    `cost_usd` is None where the price is unknown; `cached_calls` are answered already and cost nothing.
+    """
+
+    step: str
+    model: str
+    calls: int
+    cached_calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    basis: Literal["history", "rule"]
+
+
+class Forecast(Record):
+    """What an index run would do. Calls, tokens and cost are those of all steps together."""
+
+    documents: DocumentCounts
+    skipped: tuple[Skipped, ...]
+    chunks: int
+    chunks_to_extract: int
+    calls: int
+    cached_calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    steps: tuple[StepForecast, ...]
+    seconds: float
 
 
 class KeptPrompts(Record):

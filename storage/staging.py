@@ -6,30 +6,15 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from uuid import uuid4
 
-from storage.communities import CommunityWriter
 from storage.database import Database
 from storage.documents import DocumentWriter, PostingWriter
 from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError
-from storage.extractions import ExtractionWriter
-from storage.graph import EditWriter, GraphWriter
-from storage.layout import (
-    DATABASE,
-    LEASE,
-    Layout,
-    Manifest,
-    Pointer,
-    WriterLock,
-    empty,
-    sync,
-    sync_tree,
-    write_manifest,
-)
-from storage.meta import DescriptionWriter, MetaWriter, ResolutionWriter
-from storage.recovery import mark_published, mark_retired, remove_old
-from storage.survey import survey
+from storage.graph import CommunityWriter, EditWriter, GraphWriter
+from storage.layout import DATABASE, MANIFEST, Layout, Manifest, Pointer, WriterLock, sync, sync_tree, write_atomically
+from storage.provenance import DescriptionWriter, ExtractionWriter, MetaWriter, ResolutionWriter
+from storage.recovery import remove_old
 from storage.vectors import StoredVectors, VectorStore, VectorWriter, Window
 
 logger = logging.getLogger(__name__)
@@ -54,7 +39,7 @@ class Staging:
         pointer = layout.pointer()
         self.base_number = pointer.current
         self.number = pointer.last + 1
-        empty(layout.staging)
+        layout.clear_leftovers()
         # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
@@ -73,9 +58,7 @@ class Staging:
     def __enter__(self) -> "Staging":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -108,49 +91,32 @@ class Staging:
         """
         if self._published:
             raise StorageError(self._folder, "this generation is published already", "Begin another run.")
+        layout, pointer = self._layout, self._layout.pointer()
         counts, forgotten = self.meta.counts(), tuple(self.documents.forgotten())
         self._db.execute("CHECKPOINT")
         self.build_index(afresh)
         self._db.close()
         if afresh:
             Database.rewrite(self._folder / DATABASE)
-        created = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = Manifest(
-            number=self.number, created=created, counts=counts, forgotten=forgotten,
-            database_bytes=(self._folder / DATABASE).stat().st_size,
+            number=self.number, created=datetime.now(UTC).isoformat(timespec="seconds"), counts=counts,
+            forgotten=forgotten, retired=tuple(sorted({*pointer.retired, *retire}.intersection(layout.folders()))),
+            database_bytes=(self._folder / DATABASE).stat().st_size
         )  # fmt: skip
-        write_manifest(self._folder, manifest)
-        (self._folder / LEASE).touch()
+        write_atomically(self._folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
         sync_tree(self._folder)
-        switches = self._switch(retire)
+        layout.generations.mkdir(exist_ok=True)
+        self._folder.rename(layout.folder(self.number))  # this is the publication
         self._published = True
         try:
-            mark_published(self._layout, self.number, switches)
-            remove_old(self._layout, self._keep)
-            found = survey(self._layout)
-            self._store.keep_only([*found.published, *found.aside])
+            sync(layout.generations)
+            layout.point(Pointer(current=self.number, last=self.number, retired=manifest.retired))
+            remove_old(layout, self._keep)
+            self._store.keep_only(layout.published())
         except (OSError, StorageError) as error:
             # The run did succeed; the next one, or `Workspace.clean`, tries again.
             logger.warning("What follows a publication could not all be done: %s", error)
         return self.number
-
-    def _switch(self, retire: Collection[int]) -> dict[int, int]:
-        """Publishes the folder; returns the switches so far.
-
-        See `storage.survey` for the order, and what becomes of a run that is killed in between.
-        """
-        layout = self._layout
-        if layout.pointer_text() is None:
-            layout.point(Pointer(last=self.number - 1))
-        layout.generations.mkdir(exist_ok=True)
-        self._folder.rename(layout.folder(self.number))
-        sync(layout.generations)
-        found = survey(layout)
-        for number in set(retire) - {self.number}:
-            mark_retired(layout.folder_aside(number) if number in found.aside else layout.folder(number), self.number)
-        retired = tuple(sorted({*found.retired, *(set(retire) - set(found.aside))}))
-        layout.point(Pointer(current=self.number, last=self.number, retired=retired))
-        return found.switches
 
     def close(self) -> None:
         """Discards what was not published, and frees the workspace."""

@@ -1,13 +1,13 @@
 """Stores the vectors of chunks in the database, and finds the chunks nearest to a vector through a vector store.
 
 The database is the truth: vectors by model and text hash, and the windows of each chunk. A `VectorStore` serves
-searches from an index of them (`storage.vector_stores` chooses which); where its index is missing or damaged, the
-database answers, slower but exactly.
+searches from an index of them; where its index is missing or damaged, the database answers, slower but exactly. Another
+store is one class and one line in `VECTOR_STORES`.
 """
 
 import logging
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.database import Column, Database, selection
-from storage.errors import NotPermitted, StorageError
+from storage.errors import NotPermitted, SettingsError, StorageError
+from storage.layout import Layout
 from storage.records import Record
 
 Vector = NDArray[np.float32]
@@ -27,7 +28,7 @@ EXACT_UP_TO = 5_000  # windows: the database compares as many in 10 ms, of 384 n
 _DECIMALS = 5  # beyond these, an index and the database differ
 _LONGEST_FILTER = 1_000  # documents; Chroma's own database refuses some tens of thousands
 _WIDENING = 4
-LEAST_RECALL = 0.9
+_LEAST_RECALL = 0.9
 _PROBES = 10
 _NEIGHBOURS = 10
 
@@ -160,7 +161,6 @@ class VectorReader(StoredVectors):
         super().__init__(database, number)
         self._store: VectorStore | None = store
         self._index: VectorIndex | None = None
-        self._examined = False
         self._opening = threading.Lock()
 
     def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
@@ -177,7 +177,6 @@ class VectorReader(StoredVectors):
                 found = _best_chunks(index, vector, k, documents, total)
                 if found is not None:
                     return found
-                self._examine(index)
             except StorageError as error:
                 logger.warning("Vectors are searched in the database instead, slower: %s", error)
                 self.close()
@@ -214,21 +213,12 @@ class VectorReader(StoredVectors):
             if self._index is None and self._store is not None:
                 try:
                     self._index = self._store.open(self)
-                except NotPermitted as error:
-                    # On a disk that is meant to be read-only this is no fault.
-                    self._store = None
-                    logger.info("Vectors are searched in the database: %s", error.message)
                 except StorageError as error:
                     self._store = None
-                    logger.warning("Vectors are searched in the database instead, slower: %s", error)
+                    # On a disk that is meant to be read-only it is no fault that Chroma cannot write.
+                    level = logging.INFO if isinstance(error, NotPermitted) else logging.WARNING
+                    logger.log(level, "Vectors are searched in the database instead, slower: %s", error)
             return self._index
-
-    def _examine(self, index: VectorIndex) -> None:
-        """An approximate index may miss some of the windows that it is asked for, and one that lost its graph misses
-        most of them: once, its recall tells which it is."""
-        if not self._examined:
-            check_recall(index, self)
-            self._examined = True
 
 
 class VectorWriter(StoredVectors):
@@ -238,10 +228,8 @@ class VectorWriter(StoredVectors):
         """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
         if not vectors:
             return
-        sizes = [
-            int(str(r[0])) for r in self._db.rows("SELECT len(vector) FROM vectors WHERE model = ? LIMIT 1", [model])
-        ]
-        size = sizes[0] if sizes else len(next(iter(vectors.values())))
+        stored = self._db.rows("SELECT len(vector) FROM vectors WHERE model = ? LIMIT 1", [model])
+        size = stored[0][0] if stored else len(next(iter(vectors.values())))
         for text_hash, vector in vectors.items():
             if vector.shape != (size,) or not np.isfinite(vector).all() or not vector.any():
                 problem = f"the vector of {text_hash} is not {size} finite numbers, some of them not zero"
@@ -256,51 +244,25 @@ class VectorWriter(StoredVectors):
             self._db.insert("vectors", columns)
 
     def put_windows(self, model: str, windows: Sequence[Window]) -> None:
-        """Stores windows; one with the same id is replaced. A generation is served by one model: raises StorageError
-        where windows of another are stored, or where a window's vector is missing."""
-        stored = self.model()
-        if stored not in (None, model):
-            raise StorageError(
-                self._db.path, f"its windows are embedded by {stored}, not {model}", "Remove those windows first."
-            )
-        hashes = {w.text_hash for w in windows}
-        missing = hashes - self.have(model, hashes)
-        if missing:
-            raise StorageError(
-                self._db.path, f"no vector of {model} for text {min(missing)}", "Store the vectors first."
-            )
+        """Stores windows, whose vectors of this model are stored; one with the same id is replaced."""
         last = {w.id: w for w in windows}
         with self._db.transaction():
             self._db.delete("windows", "id", list(last))
             fields = tuple(Window.model_fields)
             self._db.insert_records("windows", list(last.values()), fields, {"model": [model] * len(last)})
 
-    def remove_windows(self, chunks: Collection[str] | None = None) -> None:
-        """Removes the windows of these chunks (None: all); a removed chunk's windows go by themselves."""
-        self._db.delete("windows", "chunk", chunks)
+    def remove_windows(self) -> None:
+        """Removes all windows; a removed chunk's windows go by themselves."""
+        self._db.delete("windows", "id", None)
 
-    def drop_unused(self, keep: Collection[str] = ()) -> None:
-        """Removes the vectors that no window uses and whose text hash is not among `keep`."""
+    def drop_unused(self) -> None:
+        """Removes the vectors that no window uses."""
         used = "EXISTS (SELECT 1 FROM windows AS w WHERE w.model = v.model AND w.text_hash = v.text_hash)"
-        kept, parameters = selection("text_hash", keep)
-        self._db.execute(f"DELETE FROM vectors AS v WHERE NOT {used} AND NOT ({kept})", parameters)
+        self._db.execute(f"DELETE FROM vectors AS v WHERE NOT {used}")
 
 
-class ExactIndex:
-    """Compares a vector with all that are stored, in the database."""
-
-    def __init__(self, stored: StoredVectors) -> None:
-        self._stored = stored
-
-    def search(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
-        return self._stored.nearest(vector, count, documents)
-
-    def close(self) -> None:
-        """The database is not its own."""
-
-
-def measured_recall(index: VectorIndex, stored: StoredVectors) -> float:
-    """recall@10 of an index for ten of the stored vectors, against the exact neighbours.
+def finds_enough(index: VectorIndex, stored: StoredVectors) -> bool:
+    """Whether an index finds at least nine in ten of the ten nearest windows of ten stored vectors.
 
     Whatever is as near as the tenth counts, for the order of equals is free.
     """
@@ -311,14 +273,7 @@ def measured_recall(index: VectorIndex, stored: StoredVectors) -> float:
         hits = index.search(vector, len(exact), None)
         found += len({hit.window for hit in hits if round(hit.cosine, _DECIMALS) >= least})
         wanted += len(exact)
-    return found / wanted
-
-
-def check_recall(index: VectorIndex, stored: StoredVectors, remedy: str = REBUILD) -> None:
-    """Raises StorageError unless an index finds at least nine in ten of the nearest windows."""
-    recall = measured_recall(index, stored)
-    if recall < LEAST_RECALL:
-        raise StorageError(stored.folder, f"the vector index found {recall:.0%} of the nearest windows", remedy)
+    return found >= _LEAST_RECALL * wanted
 
 
 def _best_chunks(
@@ -339,3 +294,84 @@ def _best_chunks(
         if complete or count == total:
             return ranked[:k]
         count = min(count * _WIDENING, total)
+
+
+# --- stores ----------------------------------------------------------------------------------------------------------
+
+
+class ExactIndex:
+    """Compares a vector with all that are stored, in the database."""
+
+    def __init__(self, stored: StoredVectors) -> None:
+        self._stored = stored
+
+    def search(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
+        return self._stored.nearest(vector, count, documents)
+
+    def close(self) -> None:
+        """The database is not its own."""
+
+
+class ExactStore:
+    """Compares all vectors in the database; there is nothing to build."""
+
+    def prepare(self) -> None:
+        """There is nothing to ask."""
+
+    def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
+        """The database is the index."""
+
+    def open(self, stored: StoredVectors) -> VectorIndex:
+        return ExactIndex(stored)
+
+    def keep_only(self, numbers: Collection[int]) -> None:
+        """There is nothing beside the database."""
+
+
+class StoreBySize:
+    """Exact search in the database for few windows, another store from there on."""
+
+    def __init__(self, larger: VectorStore, exact_up_to: int = EXACT_UP_TO) -> None:
+        self._larger = larger
+        self._exact_up_to = exact_up_to
+
+    def prepare(self) -> None:
+        self._larger.prepare()
+
+    def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
+        if stored.count() > self._exact_up_to:
+            self._larger.build(stored, base)
+
+    def open(self, stored: StoredVectors) -> VectorIndex:
+        return self._larger.open(stored) if stored.count() > self._exact_up_to else ExactIndex(stored)
+
+    def keep_only(self, numbers: Collection[int]) -> None:
+        self._larger.keep_only(numbers)
+
+
+def _chroma(root: Path, url: str | None) -> VectorStore:
+    from storage.chroma import ChromaFolders
+
+    return ChromaFolders(Layout(root).staging)
+
+
+def _chroma_server(root: Path, url: str | None) -> VectorStore:
+    from storage.chroma import ChromaServer
+
+    return ChromaServer(url or "", Layout(root).identity_file)
+
+
+# A store is made of the workspace's folder and of the address in the settings (None: none is set).
+VECTOR_STORES: dict[str, Callable[[Path, str | None], VectorStore]] = {
+    "auto": lambda root, url: _chroma_server(root, url) if url else StoreBySize(_chroma(root, url)),
+    "exact": lambda root, url: ExactStore(),
+    "chroma": _chroma,
+    "chroma-server": _chroma_server,
+}
+
+
+def open_vector_store(name: str, root: Path, url: str | None = None) -> VectorStore:
+    """The vector store of this name for a workspace; SettingsError for a name that is none, or for its address."""
+    if name not in VECTOR_STORES:
+        raise SettingsError("vector_store", name, ", ".join(VECTOR_STORES))
+    return VECTOR_STORES[name](root, url)

@@ -14,7 +14,7 @@ from prompts.engine.errors import ModelRefused
 from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
 from storage.graph import Edit
 from storage.graph_records import Alias, Claim, Entity, Found, Occurrence, Relation
-from storage.meta import Place, Verdict, Went
+from storage.provenance import Place, Verdict, Went
 from storage.records import Chunk, DeadLetter, Record, content_id
 from tasks.batching import gather_or_cancel
 from tasks.resolve.assemble import assemble, entity_id, predicate_key

@@ -144,7 +144,7 @@ def planted(runtime: Runtime, documents: Sequence[str], title: str = ORLA) -> No
             source=documents[0], title=title, content="", evidence=chunks, documents=tuple(documents), generation=1,
             ranked=chunks,
         )  # fmt: skip
-        runtime.workspace.side.memory.put(entry, keys(session.question_features.asked(title)))
+        runtime.workspace.database.memory.put(entry, keys(session.question_features.asked(title)))
 
 
 async def test_cached_knowledge_is_filtered_too(runtime: Runtime) -> None:
@@ -166,7 +166,7 @@ async def test_where_memory_does_not_do_the_documents_are_searched(runtime: Runt
 async def test_a_restricted_question_neither_reads_memory_nor_fills_it(runtime: Runtime) -> None:
     only = AskOptions(documents=("ledger",))
     await asked(ORLA, runtime, only)
-    assert not runtime.workspace.side.memory.entries()
+    assert not runtime.workspace.database.memory.entries()
     await asked(ORLA, runtime)
     restricted = await asked(LIKE, runtime, only)
     assert not served(restricted)
@@ -179,7 +179,7 @@ async def test_the_published_rule_keeps_one_entry_a_title_and_counts_titles(runt
         answer = await asked(question, published)
         assert not served(answer)
         assert (answer.trace.trigger[0].threshold, answer.trace.trigger[0].tau) == (3, 0.6)
-    entries = published.workspace.side.memory.entries()
+    entries = published.workspace.database.memory.entries()
     assert [entry.source for entry in entries] == ["", "", ""]
     assert all(set(TELLERS) <= set(entry.documents) for entry in entries)
     again = await asked(ORLA, published)

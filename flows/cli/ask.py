@@ -19,7 +19,7 @@ from flows.usage import in_short
 from prompts.engine.errors import EngineError
 from storage.answer_records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 from storage.errors import TrellisError, UsageError
-from storage.filters import parse
+from storage.filters import check_filter
 from tasks.retrieve.pages import FolderRetriever, Retriever
 from tasks.rewrite import turns
 
@@ -183,7 +183,7 @@ def _where(options: Namespace) -> tuple[str, ...]:
     """The filter, read before anything is opened: one that cannot be read fails at once, not in each row."""
     if options.where is None:
         return ()
-    parse(options.where)
+    check_filter(options.where)
     return (options.where,)
 
 

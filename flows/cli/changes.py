@@ -11,7 +11,7 @@ from flows.operations.forget import ForgetReport, let_in
 from flows.operations.retry import Letter, RetryReport, letters_of
 from flows.usage import in_short
 from storage.errors import UsageError
-from storage.items import KINDS
+from storage.export import KINDS
 
 SHOWN_THINGS = 10
 

@@ -10,10 +10,10 @@ from flows.cli.screen import Screen, runtime_of
 from flows.operations.edit import EditReport, change, merge, named, split, undo
 from flows.runtime import Runtime
 from storage.errors import UsageError
-from storage.generations import Generation
 from storage.graph import Edit, Subject
 from storage.graph_records import Claim, ClaimStatus, Entity, Occurrence, Relation
 from storage.records import Chunk, Document, Record, Scalar
+from storage.workspace import Generation
 
 
 class KnownAs(Record):

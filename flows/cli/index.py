@@ -22,8 +22,7 @@ from prompts.tailoring.values import Tailoring
 from storage.answer_records import Answer, Mode
 from storage.errors import UsageError
 from storage.records import Skipped
-from storage.run_records import IndexReport, KeptPrompts, StepUsage
-from storage.spending import Budget, Forecast, StepForecast
+from storage.run_records import Budget, Forecast, IndexReport, KeptPrompts, StepForecast, StepUsage
 
 SHOWN_SKIPPED = 10
 

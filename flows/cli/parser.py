@@ -191,7 +191,7 @@ def _state(commands: Commands) -> None:
     restore.add_argument("file", metavar="FILE", help="what `trellis archive` wrote")
     clean = _command(
         commands, "clean", "workspace:clean", "free the room of what is no longer needed",
-        "  trellis clean                old generations, leftovers, holes in the side store\n"
+        "  trellis clean                old generations, leftovers, holes in the database\n"
         "  trellis clean --keep 1       of the generations only the current one\n"
         "  trellis clean --caches       what models and the embedder would have to do again\n"
         "  trellis clean --vectors      where a warning says that the vector index is damaged",

@@ -6,9 +6,9 @@ from difflib import get_close_matches
 
 from flows.cli.screen import Screen, runtime_of
 from storage.errors import UsageError
-from storage.generations import Generation
 from storage.graph_records import Community, Entity, Finding, Report, TextSpan
 from storage.records import Document, Record
+from storage.workspace import Generation
 
 SHOWN_OF_A_LEVEL = 10
 SHOWN_MEMBERS = 30

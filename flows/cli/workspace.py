@@ -16,7 +16,10 @@ from flows.usage import in_short
 from prompts.engine.roles import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
-from storage.generations import (
+from storage.layout import size_of
+from storage.records import Record
+from storage.run_records import UsageRow
+from storage.workspace import (
     Generation,
     GenerationInfo,
     GenerationSize,
@@ -24,10 +27,7 @@ from storage.generations import (
     WorkspaceSizes,
     measure_sizes,
 )
-from storage.layout import size_of
-from storage.meta import UsageRow
-from storage.records import Record
-from storage.side import RunRow, SidePart
+from storage.workspace_db import DatabasePart, RunRow
 
 LAST_RUNS = 5
 SHOWN_DOCUMENTS = 20
@@ -55,7 +55,7 @@ class Status(Record):
     size_bytes: int
     workspace_bytes: int
     sizes: WorkspaceSizes | None
-    caches: tuple[SidePart, ...]
+    caches: tuple[DatabasePart, ...]
     sources: tuple[SourceView, ...]
     documents: tuple[str, ...]
     settings: dict[str, object]
@@ -135,11 +135,11 @@ def _status(runtime: Runtime) -> Status:
         settings=_in_force(runtime.settings), models={role: runtime.models.name(role) for role in ROLES},
         embedding=runtime.embedder.name, usage=usage, problems=tuple(problems),
         # Looking must not make a folder where there is none.
-        runs=tuple(workspace.side.runs.list(LAST_RUNS)) if workspace.root.is_dir() else (),
+        runs=tuple(workspace.database.runs.list(LAST_RUNS)) if workspace.root.is_dir() else (),
     )  # fmt: skip
 
 
-def _caches_elsewhere(runtime: Runtime) -> tuple[SidePart, ...]:
+def _caches_elsewhere(runtime: Runtime) -> tuple[DatabasePart, ...]:
     """What a cache folder of its own holds; nothing where there is none."""
     folder = runtime.settings.cache_dir
     if folder is None or not folder.is_dir():
@@ -220,16 +220,15 @@ def size_in_words(number: int) -> str:
     return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
 
 
-def show_sizes(found: WorkspaceSizes, caches: Sequence[SidePart], screen: Screen) -> None:
+def show_sizes(found: WorkspaceSizes, caches: Sequence[DatabasePart], screen: Screen) -> None:
     """What each part of a workspace takes (`caches`: of a cache folder), what bounds it, what a clean-up frees."""
     screen.line("On disk", style="bold")
     rows = [(f"generation {one.number}", _generation_size(one)) for one in found.generations]
-    rows += [(part.name, _part_size(part)) for part in found.side]
+    rows += [(part.name, _part_size(part)) for part in found.database]
     rows += [(f"{part.name} (cache folder)", _part_size(part)) for part in caches]
     rows += [
-        ("the file of these", f"{size_in_words(found.side_bytes)}, {size_in_words(found.holes_bytes)} of it empty"),
+        ("the file of these", f"{size_in_words(found.database_bytes)}, {size_in_words(found.holes_bytes)} of it empty"),
         ("left by runs", size_in_words(found.leftover_bytes)),
-        *([("set aside", size_in_words(found.set_aside_bytes))] if found.set_aside_bytes else []),
         ("all of it", size_in_words(found.total_bytes)),
         ("`trellis clean`", f"frees about {size_in_words(found.freed_bytes)}"),
     ]
@@ -241,7 +240,7 @@ def _generation_size(one: GenerationSize) -> str:
     return ", ".join([size_in_words(one.size_bytes), *notes])
 
 
-def _part_size(part: SidePart) -> str:
+def _part_size(part: DatabasePart) -> str:
     most = f"{part.most_rows} rows" if part.most_rows else size_in_words(part.most_bytes or 0)
     return f"{part.rows} rows, {size_in_words(part.size_bytes)} (at most {most})"
 
@@ -257,7 +256,7 @@ def clean(options: Namespace, screen: Screen) -> int:
         workspace.rebuild_vectors()
     if options.caches:
         caches.forget_caches()
-    for store in (workspace.side, caches)[: len(places)]:
+    for store in (workspace.database, caches)[: len(places)]:
         store.compact()
     freed = max(before - sum(map(size_of, places)), 0)
     if screen.as_json:
@@ -267,8 +266,6 @@ def clean(options: Namespace, screen: Screen) -> int:
     screen.line(f"Removed {gone}; freed {size_in_words(freed)}", style="bold green")
     kept = [f"{one.number}{' (damaged)' if one.damage else ''}" for one in workspace.generations()]
     screen.line(f"kept: {', '.join(kept)}", indent=2)
-    if aside := workspace.set_aside():
-        screen.line(f"set aside, never published: {', '.join(map(str, aside))}", indent=2, style="yellow")
     return 0
 
 

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from flows.runtime import Runtime, usage_of
 from storage.errors import NoGeneration, NothingToIndex
-from storage.generations import Generation
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.records import Chunk, DeadLetter
 from storage.run_records import IndexReport, KeptPrompts
 from storage.staging import Staging
+from storage.workspace import Generation
 from tasks.chunk import chunk
 from tasks.load.sources import Loaded
 from tasks.sync import (

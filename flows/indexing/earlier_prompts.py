@@ -15,11 +15,11 @@ from flows.runtime import NO_AUTHOR, Runtime
 from prompts.resolve import PAIRS_IN_ONE_CALL
 from prompts.tailoring.values import Tailoring
 from storage.errors import NoGeneration
-from storage.generations import Generation
-from storage.meta import MetaReader
+from storage.provenance import MetaReader
 from storage.records import content_id
 from storage.run_records import KeptPrompts
 from storage.staging import Staging
+from storage.workspace import Generation
 from tasks.summarize import RELATIONS_IN_ONE_CALL
 
 AUTHORS, MADE = "authors", "made"  # keys in `meta`

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from storage.generations import Generation, Workspace
-from storage.items import FIELDS, KINDS, Item, Kind, Value
+from storage.export import FIELDS, KINDS, Item, Kind, Value
 from storage.records import Record
+from storage.workspace import Generation, Workspace
 
 # Two communities are one that changed when they share this part of the members of both.
 LEAST_OVERLAP = 0.5

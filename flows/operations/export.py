@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 from storage.errors import UsageError
 from storage.export import JsonRow, export
-from storage.generations import Generation
 from storage.records import Record
+from storage.workspace import Generation
 
 Format = Literal["json", "graphml", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -21,10 +21,9 @@ from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.engine.meter import Meter
 from prompts.forecast import answer, extraction_tokens
 from storage.errors import NoGeneration
-from storage.generations import Workspace, rehearsal
 from storage.records import Skipped
-from storage.run_records import DocumentCounts
-from storage.spending import Forecast, StepForecast
+from storage.run_records import DocumentCounts, Forecast, StepForecast
+from storage.workspace import Workspace, rehearsal
 from tasks.chunk import chunk
 from tasks.embed import plan_windows
 from tasks.extract import extraction_inputs

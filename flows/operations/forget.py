@@ -15,10 +15,10 @@ from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedder import text_hash
 from prompts.text.segment import sentences
 from storage.errors import StorageError, UnknownDocument, UsageError
-from storage.generations import Generation
 from storage.records import Chunk, Record
 from storage.run_records import Usage
 from storage.staging import Staging
+from storage.workspace import Generation
 from tasks.embed import embedded_text
 from tasks.forget import Traces
 
@@ -118,7 +118,6 @@ def _held(documents: Sequence[str], runtime: Runtime) -> _Held:
                 held.add(generation, documents)
         except StorageError:
             held.generations.append(one.number)
-    held.generations += runtime.workspace.set_aside()
     with runtime.workspace.read() as generation:
         out, known = generation.documents.forgotten(), generation.documents.ids()
     for document in documents:
@@ -154,13 +153,13 @@ def _purge(documents: Sequence[str], held: _Held, staging: Staging, runtime: Run
     removed["model_answers"] = caches.model_answers.remove_where(traces.found_in)
     removed["embeddings"] = caches.embeddings.remove(held.hashes)
     caches.compact()
-    if caches is not runtime.workspace.side:
-        runtime.workspace.side.compact()
+    if caches is not runtime.workspace.database:
+        runtime.workspace.database.compact()
     return removed
 
 
 def _purge_memory(documents: Sequence[str], runtime: Runtime) -> int:
-    return sum(runtime.workspace.side.memory.remove_document(one) for one in documents)
+    return sum(runtime.workspace.database.memory.remove_document(one) for one in documents)
 
 
 def _embeddable(chunk: Chunk) -> list[str]:

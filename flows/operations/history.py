@@ -16,7 +16,7 @@ from prompts.engine.redact import redacted
 from prompts.engine.roles import Role
 from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
 from storage.run_records import IndexReport
-from storage.side import RunRow
+from storage.workspace_db import RunRow
 from tasks.forecast import Written
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ async def index_run(sources: Sequence[str | Path], options: IndexOptions, runtim
         summary["documents"] = report.documents.model_dump()
     if report.published:
         with runtime.workspace.read() as generation:
-            runtime.workspace.side.memory.expire(generation.documents.chunk_ids())
+            runtime.workspace.database.memory.expire(generation.documents.chunk_ids())
     return report
 
 
@@ -70,7 +70,7 @@ async def forget_run(documents: Sequence[str], runtime: Runtime, keep_history: b
 def written_before(runtime: Runtime) -> dict[str, Written]:
     """By step, of the models that the steps have now."""
     found: dict[str, Written] = {}
-    for run in runtime.workspace.side.runs.list(limit=_RUNS_READ):
+    for run in runtime.workspace.database.runs.list(limit=_RUNS_READ):
         for row in json.loads(run.summary).get("usage", ()):
             step = str(row["step"])
             if step not in _ROLES or row["model"] != runtime.models.name(_ROLES[step]):
@@ -107,7 +107,9 @@ def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: di
         if row.calls
     ]
     text = json.dumps(summary | {"usage": paid} if paid else summary, ensure_ascii=False)
-    runtime.workspace.side.runs.append(RunRow(kind=kind, started=started, finished=_now(), state=state, summary=text))
+    runtime.workspace.database.runs.append(
+        RunRow(kind=kind, started=started, finished=_now(), state=state, summary=text)
+    )
 
 
 def _remember_failure(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:

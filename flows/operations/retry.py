@@ -13,10 +13,10 @@ from flows.indexing.earlier_prompts import author_of
 from flows.indexing.extraction import Work, extract_all
 from flows.runners.runner import open_runner
 from flows.runtime import Runtime, usage_of
-from storage.generations import OpenGeneration
 from storage.records import DeadLetter, Record
 from storage.run_records import Usage
 from storage.staging import Staging
+from storage.workspace import OpenGeneration
 from tasks.extract import extraction_inputs
 
 

@@ -11,9 +11,8 @@ from flows.usage import ledger
 from storage.answer_records import Answer, ModeDecision, ReportRead, Trace
 from storage.errors import NoGeneration
 from storage.graph_records import Report
-from storage.meta import UsageRow
 from storage.records import DeadLetter, Record
-from storage.run_records import IndexReport
+from storage.run_records import IndexReport, UsageRow
 
 SHOWN_DOCUMENTS = 50
 SHOWN_LETTERS = 20

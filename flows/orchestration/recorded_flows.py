@@ -38,9 +38,7 @@ from prompts.engine.errors import EngineError
 from prompts.engine.redact import redact
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.errors import BudgetReached, TrellisError
-from storage.meta import UsageRow
-from storage.run_records import IndexReport
-from storage.spending import NO_BUDGET, Budget
+from storage.run_records import NO_BUDGET, Budget, IndexReport, UsageRow
 from tasks.retrieve.pages import FolderRetriever
 
 logger = logging.getLogger(__name__)

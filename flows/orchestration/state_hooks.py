@@ -25,7 +25,7 @@ from flows.orchestration.pages import RunOutcome
 from flows.settings import load_settings
 from prompts.engine.redact import redacted
 from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
-from storage.generations import Workspace
+from storage.workspace import Workspace
 
 EVENT = "trellis.index.published"
 

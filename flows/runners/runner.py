@@ -24,7 +24,7 @@ from prompts.engine.models import Models
 from prompts.extract import extractor
 from storage.errors import SettingsError, StorageError, TrellisError
 from storage.records import Chunk
-from storage.side import SideStore
+from storage.workspace_db import WorkspaceDatabase
 from tasks.embed import embed
 from tasks.extract import Extracts, extract
 from tasks.step import step
@@ -131,7 +131,7 @@ class _Opened:
     def of(cls, settings: Settings, place: Place) -> "_Opened":
         settings.keep_secrets()
         here = place.here()
-        caches = SideStore(here.caches)
+        caches = WorkspaceDatabase(here.caches)
         models = Models(
             settings.model_choices(),
             calls=settings.call_settings(),

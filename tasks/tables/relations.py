@@ -9,7 +9,7 @@ from prompts.plan_table import TableView
 from prompts.text.amounts import amount_of, scale_stated
 from prompts.text.words import fold, fold_name
 from storage.records import Document
-from storage.workbench import Value
+from storage.table_query import Value
 from tasks.tables.reading import Grid, Span, grids_in
 
 DOCUMENT, PERIOD = "document", "period"

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from prompts.plan_table import TableFilter, TablePlan
 from prompts.text.amounts import amount_of
 from prompts.text.words import fold, fold_name, terms
-from storage.workbench import (
+from storage.table_query import (
     Aggregate,
     Comparison,
     Condition,
     Group,
     Grouping,
+    QuestionTable,
     Selection,
     Sorting,
     Value,
-    Workbench,
-    workbench,
+    question_table,
 )
 from tasks.tables.relations import DOCUMENT, PERIOD, Cell, Table
 
@@ -69,7 +69,7 @@ def run(plan: TablePlan, tables: Sequence[Table]) -> Outcome:
     places = _newest(table, columns[0], conditions) if table.of_reports else range(len(table.rows))
     used = list(dict.fromkeys([*columns, *(one.column for one in conditions), *([by] if isinstance(by, int) else [])]))
     rows = [[cell.value if (cell := table.rows[place][column]) else None for column in used] for place in places]
-    with workbench(rows) as bench:
+    with question_table(rows) as bench:
         desk = _Desk(bench, used, places, conditions, columns[0])
         if plan.operation in {"difference", "ratio", "compare"} and by == "row":
             by = _of_two(conditions, len(desk.select(by)))
@@ -82,9 +82,9 @@ def run(plan: TablePlan, tables: Sequence[Table]) -> Outcome:
 
 @dataclass(frozen=True)
 class _Desk:
-    """A bench that holds only the columns and rows that are used, under places of their own."""
+    """A table that holds only the columns and rows that are used, under places of their own."""
 
-    bench: Workbench
+    bench: QuestionTable
     used: Sequence[int]
     places: Sequence[int]
     conditions: Sequence[Condition]

@@ -1,6 +1,6 @@
 """What the tables of documents answer: plan, compute, tell (StructRAG, section 2.4: decompose, extract, infer).
 
-The question becomes a plan over the tables that are there, and SQL on the workbench selects, counts and computes.
+The question becomes a plan over the tables that are there, and SQL over them selects, counts and computes.
 Nothing that a model writes is run: a plan names operations of ours.
 """
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from prompts.text.amounts import scale_stated
 from prompts.text.words import is_han
 from storage.answer_records import TableCell, TableResult
-from storage.workbench import Condition, Group
+from storage.table_query import Condition, Group
 from tasks.tables.relations import Cell
 from tasks.tables.run import Outcome
 

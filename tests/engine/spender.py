@@ -16,7 +16,7 @@ from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.engine.roles import Role
 from prompts.extract import Extract
 from storage.budget import SCHEMA, CallBudget
-from storage.sqlite import SideDatabase
+from storage.sqlite import SqliteFile
 
 
 async def spend(base_url: str, folder: Path, rpm: int, window: float, seconds: float) -> int:
@@ -25,7 +25,7 @@ async def spend(base_url: str, folder: Path, rpm: int, window: float, seconds: f
     await Extract(Models(choices)).run("Quay", f"Quay {os.getpid()} warms up.")
     print("ready", flush=True)  # noqa: T201 -- the test reads it
     sys.stdin.readline()
-    database = SideDatabase(folder / "limits.sqlite", SCHEMA)
+    database = SqliteFile(folder / "limits.sqlite", SCHEMA)
     models = Models(
         choices,
         calls=CallSettings(concurrency=8, rpm=rpm),

@@ -18,7 +18,7 @@ from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.engine.roles import ROLES
 from prompts.extract import Extract, Extracted
 from prompts.summarize import Summarize
-from storage.side import SideStore
+from storage.workspace_db import WorkspaceDatabase
 from tests.engine.fakes import MemoryCache
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
@@ -104,7 +104,7 @@ async def test_an_answer_that_repeats_the_example_is_asked_for_again(models: Mod
 
 async def test_a_killed_run_repeats_no_answered_call(model_server: Server, tmp_path: Path) -> None:
     for _ in range(2):
-        side = SideStore(tmp_path / "side.sqlite")
+        side = WorkspaceDatabase(tmp_path / "side.sqlite")
         meter = Meter()
         models = made(model_server, meter=meter, cache=side.model_answers)
         found = await Extract(models).run("T", PASSAGE)

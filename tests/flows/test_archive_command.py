@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.workspace import size_in_words
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.flows.conftest import KEY, ROWS, Command, write_rows
 from tests.server.client import Server
 
@@ -57,7 +57,7 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
         assert copied("index", str(more)).code == 0
     sizes = copied("status", "--json").json["sizes"]
     assert [one["goes"] for one in sizes["generations"]] == [False] * 3
-    assert {one["name"] for one in sizes["side"]} == {
+    assert {one["name"] for one in sizes["database"]} == {
         "memory",
         "model answers",
         "embeddings",
@@ -78,7 +78,7 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
 def test_caches_are_cleaned_only_when_asked(copied: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def embedded(file: Path) -> int:
         with sqlite3.connect(file) as connection:
-            return int(connection.execute("SELECT count(*) FROM embeddings").fetchone()[0])
+            return int(connection.execute("SELECT count(*) FROM cache").fetchone()[0])
 
     assert copied("clean").code == 0
     assert embedded(copied.workspace / "side.sqlite") > 0

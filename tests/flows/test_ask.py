@@ -12,7 +12,7 @@ from flows.__main__ import main
 from flows.query import aask, ask
 from flows.session import SESSIONS, Sessions
 from storage.errors import NoGeneration, UsageError
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.flows.conftest import ROWS, write_rows
 
 QUESTION = "Who designed Orla Bridge?"

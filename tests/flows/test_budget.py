@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from storage.errors import BudgetReached
-from storage.generations import Workspace
-from storage.spending import Budget
+from storage.run_records import Budget
+from storage.workspace import Workspace
 from tests.flows.conftest import Command, write_rows
 from tests.flows.test_letters import row
 from tests.server.client import Server

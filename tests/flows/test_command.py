@@ -301,7 +301,7 @@ def test_generations_can_be_listed_read_and_rolled_back_to(fresh: Command, tmp_p
 
 
 def test_a_locked_workspace_is_told(fresh: Command, source: Path) -> None:
-    from storage.generations import Workspace
+    from storage.workspace import Workspace
 
     with Workspace(fresh.workspace).write():
         done = fresh("index", str(source), "--json")

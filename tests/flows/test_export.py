@@ -12,7 +12,7 @@ import pytest
 from flows import graph
 from flows.operations.export import FORMATS, MANIFEST
 from storage.export import export
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.flows.conftest import Command
 
 

@@ -124,7 +124,7 @@ def test_a_damaged_generation_is_among_the_problems_of_the_workspace(
 
 @pytest.mark.parametrize("damage", [garble, truncate])
 @pytest.mark.parametrize("command", [ASK, STATUS])
-def test_a_damaged_side_store_is_told_with_what_is_lost(
+def test_a_damaged_workspace_database_is_told_with_what_is_lost(
     opened: Command, damage: Callable[[Path], None], command: tuple[str, ...]
 ) -> None:
     with closing(sqlite3.connect(opened.workspace / "side.sqlite")) as connection:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from storage.generations import Workspace
-from storage.side import RunRow
+from storage.workspace import Workspace
+from storage.workspace_db import RunRow
 from tests.flows.conftest import Command, write_rows
 from tests.flows.test_letters import row
 from tests.server.client import Server
@@ -85,7 +85,7 @@ def test_what_was_answered_before_the_run_was_stopped_is_not_forecast_again(
 
 
 def test_history_says_how_long_answers_are(model_server: Server, fresh: Command, corpus: Path) -> None:
-    side = Workspace(fresh.workspace).side
+    side = Workspace(fresh.workspace).database
     usage = '{"usage": [{"step": "summarize", "model": "openai/scripted", "calls": 40, "output_tokens": 4000}, '
     usage += '{"step": "report", "model": "another", "calls": 40, "output_tokens": 4000}]}'
     side.runs.append(RunRow(kind="index", started="", finished="", state="completed", summary=usage))
@@ -104,7 +104,7 @@ LONG = (
 
 def test_runs_remember_what_their_models_wrote(model_server: Server, fresh: Command, corpus: Path) -> None:
     report = fresh("index", str(corpus), "--json").json
-    (run,) = Workspace(fresh.workspace).side.runs.list()
+    (run,) = Workspace(fresh.workspace).database.runs.list()
     used = report["usage"]["by_step"]["extract"]
     paid = {
         "step": "extract",

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from storage.generations import Workspace
 from storage.memory import MemoryEntry
+from storage.workspace import Workspace
 from tests.flows.conftest import Command, write_rows
 from tests.server.client import Server
 
@@ -151,7 +151,7 @@ def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs:
 
 def test_memory_of_it_goes_and_other_memory_stays(fresh: Command, docs: Path) -> None:
     fresh("index", str(docs))
-    side = Workspace(fresh.workspace).side
+    side = Workspace(fresh.workspace).database
     for name in ("secret", "bridge"):
         side.memory.put(MemoryEntry(source=name, title=f"About {name}?", content="x", documents=(name,), generation=1))
     report = fresh("forget", "secret", "--json").json

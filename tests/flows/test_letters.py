@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from storage.generations import Workspace
 from storage.records import DeadLetter
+from storage.workspace import Workspace
 from tests.flows.conftest import Command, Ended, write_rows
 from tests.server.client import Server
 

@@ -8,7 +8,7 @@ import pytest
 
 from flows.query import aask, ask
 from storage.errors import SourceNotFound
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tasks.retrieve.pages import FolderRetriever, Page, best_parts, joined, read_pages
 from tests.flows.conftest import Command, write_rows
 
@@ -133,9 +133,9 @@ def test_pages_are_not_remembered_as_if_they_were_indexed(
     copied: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRELLIS_THETA", "1")
-    before = Workspace(copied.workspace).side.memory.entries()
+    before = Workspace(copied.workspace).database.memory.entries()
     assert "Plisk" in copied("ask", BUILT, "--pages", str(folder)).out
-    assert Workspace(copied.workspace).side.memory.entries() == before
+    assert Workspace(copied.workspace).database.memory.entries() == before
     assert "Plisk" not in copied("ask", BUILT).out
 
 

@@ -13,7 +13,7 @@ from flows.indexing.earlier_prompts import AUTHORS, in_words, note_makers
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.registry import steps
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.flows.conftest import Command, write_rows
 from tests.server.client import Server
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flows.__main__ import main
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.flows.conftest import Command
 
 CORPUS = Path(__file__).resolve().parents[2] / "examples" / "corpus"

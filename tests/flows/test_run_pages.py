@@ -33,9 +33,8 @@ from storage.answer_records import (
     TriggerDecision,
 )
 from storage.graph_records import Finding, Report
-from storage.meta import UsageRow
 from storage.records import DeadLetter, Skipped
-from storage.run_records import DocumentCounts, IndexReport, Usage
+from storage.run_records import DocumentCounts, IndexReport, Usage, UsageRow
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HOSTILE = '"] --> x\nclick n1 "javascript:alert(1)" ``` %%{init: {}}%% <img src=x> https://a.example [a](b) | #quot;'

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from storage.generations import Workspace
+from storage.workspace import Workspace
 from tests.flows.conftest import Command
 from tests.flows.test_letters import row
 from tests.server.client import Server
@@ -50,7 +50,7 @@ def stored_text(workspace: Path) -> str:
     with where.read() as made:
         said = [*made.documents.documents(), *made.documents.chunks(), *made.extractions.extractions()]
         said += [*made.graph.entities(), *made.graph.relations(), *made.graph.claims(), *made.communities.reports()]
-    said += where.side.memory.entries()
+    said += where.database.memory.entries()
     return "\n".join(one.model_dump_json() for one in said)
 
 
@@ -59,7 +59,7 @@ def test_an_old_figure_is_said_nowhere(model_server: Server, fresh: Command, fol
     before = fresh("ask", "How many metres long is Orla Bridge?", "--json").json
     assert "412" in before["answer"]
     assert "412" in stored_text(fresh.workspace)
-    assert Workspace(fresh.workspace).side.memory.entries(), "the answer was remembered"
+    assert Workspace(fresh.workspace).database.memory.entries(), "the answer was remembered"
     (folder / "bridge.md").write_text(f"# Orla Bridge\n\n{BRIDGE.format(977)}\n")
     report = index(fresh, folder)
     assert (report["documents"]["changed"], report["documents"]["unchanged"]) == (1, 5)

@@ -7,8 +7,7 @@ import pytest
 from flows.index import index
 from flows.query import query
 from flows.usage import in_short, ledger
-from storage.meta import UsageRow
-from storage.run_records import StepUsage
+from storage.run_records import StepUsage, UsageRow
 from tests.flows.conftest import Command
 from tests.server.client import Server
 

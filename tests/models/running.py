@@ -18,9 +18,8 @@ from prompts.engine.meter import Meter
 from prompts.engine.models import Models
 from storage.answer_records import Answer
 from storage.export import Export, export
-from storage.meta import UsageRow
 from storage.records import DeadLetter
-from storage.run_records import IndexReport
+from storage.run_records import IndexReport, UsageRow
 from tests.server.client import Server
 
 SPEED = 200
@@ -50,7 +49,7 @@ class Place:
         opened = open_runtime(load_settings({**base, **self.settings, **settings}, {}))
         chosen = opened.settings
         models = Models(
-            chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.side.model_answers, QUICK
+            chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.database.model_answers, QUICK
         )
         return replace(opened, models=models, embedder=opened.embedder.metered(models.meter))
 

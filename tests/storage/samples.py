@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.generations import Workspace
 from storage.graph_records import (
     Alias,
     Community,
@@ -22,8 +21,8 @@ from storage.graph_records import (
 )
 from storage.records import Chunk, Document, Part, Triple
 from storage.staging import Staging
-from storage.vector_stores import open_vector_store
-from storage.vectors import Window
+from storage.vectors import Window, open_vector_store
+from storage.workspace import Workspace
 
 MODEL = "tiny"
 SIZE = 8

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from storage.budget import SCHEMA, CallBudget
-from storage.sqlite import SideDatabase
+from storage.sqlite import SqliteFile
 
 
 class Time:
@@ -26,7 +26,7 @@ def time() -> Time:
 def open_budget(
     folder: Path, time: Time, rpm: int | None = None, tpm: int | None = None, server: str = "s"
 ) -> CallBudget:
-    return CallBudget(SideDatabase(folder / "limits.sqlite", SCHEMA), server, rpm, tpm, clock=time)
+    return CallBudget(SqliteFile(folder / "limits.sqlite", SCHEMA), server, rpm, tpm, clock=time)
 
 
 def granted(budget: CallBudget, tokens: int = 1, priority: int = 1) -> bool:

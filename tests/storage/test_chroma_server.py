@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import SettingsError, StorageError
-from storage.generations import Workspace
-from tests.storage.conftest import Start
+from storage.workspace import Workspace
 from tests.storage.samples import put, same_ranking, served_by, vector
 
 pytestmark = pytest.mark.slow
@@ -117,26 +116,6 @@ def test_each_generation_has_a_collection_and_takes_it_along(
     publish(workspace, d4="four")
     assert len(mine(server, Workspace(tmp_path / "other"))) == 1
     assert caplog.messages == []
-
-
-def test_readers_in_two_processes_while_a_third_publishes(server: Running, tmp_path: Path, start: Start) -> None:
-    workspace = served(tmp_path, server.url)
-    publish(workspace, base="1 one " * 40)
-    readers = [start("read_on", tmp_path, server.url) for _ in range(2)]
-    for reader in readers:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == "reading\n"
-    for number in range(2, 8):
-        with workspace.write() as staging:
-            put(staging, "base", f"{number} one " * 40)
-            staging.publish()
-    (tmp_path / "stop").touch()
-    for reader in readers:
-        said, _ = reader.communicate(timeout=180)
-        done, reads, seen = said.split()[:3]
-        assert done == "done", said
-        assert int(reads) >= int(seen) >= 2
-    assert mine(server, workspace) <= names(workspace, *range(1, 8))
 
 
 def test_without_its_server_the_database_answers_and_says_so_once(

@@ -42,17 +42,8 @@ def test_an_error_names_its_value_and_remedy(error: TrellisError, exit_code: int
     assert value in error.message
     assert remedy in error.remedy
     assert str(error) == f"{error.message} {error.remedy}"
-
-
-@pytest.mark.parametrize("error", [row[0] for row in EVERY], ids=lambda e: type(e).__name__)
-def test_an_error_crosses_processes(error: TrellisError) -> None:
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- our own bytes
-    assert (type(again), again.message, again.remedy, str(again)) == (
-        type(error),
-        error.message,
-        error.remedy,
-        str(error),
-    )
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- our own bytes: an error crosses processes
+    assert (type(again), str(again)) == (type(error), str(error))
 
 
 def test_every_error_is_covered() -> None:

@@ -16,8 +16,7 @@ from storage.database import Database
 from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
 from storage.faults import fault_in_words, fault_of
 from storage.memory import MemoryEntry
-from storage.side import SideStore
-from storage.sqlite import SideDatabase
+from storage.workspace_db import WorkspaceDatabase
 from tests.faults import flip, full, read_only, truncate
 from tests.storage.samples import publish, served_by, vector
 
@@ -97,36 +96,33 @@ def test_errors_of_duckdb_are_told_apart(tmp_path: Path) -> None:
         assert type(fault_of(error, "x")) is StorageError
 
 
-# --- the side store --------------------------------------------------------------------------------------------------
+# --- the workspace's database ----------------------------------------------------------------------------------------
 
 
 def test_only_locks_are_waited_for(tmp_path: Path) -> None:
     """Nothing here may take the half minute that a lock may; the test would take as long."""
     path = tmp_path / "side.sqlite"
-    side = SideStore(path)
-    side.model_answers.put("k", "v")
-    side.close()
+    db = WorkspaceDatabase(path)
+    db.model_answers.put("k", "v")
+    db.close()
     with full(), pytest.raises(DiskFull):
-        SideStore(path).model_answers.put("other", "v" * 99_999)
+        WorkspaceDatabase(path).model_answers.put("other", "v" * 99_999)
     path.write_bytes(b"garbage" * 1_000)
     with pytest.raises(Damaged, match="memory"):
-        SideStore(path).model_answers.put("k", "v")
+        WorkspaceDatabase(path).model_answers.put("k", "v")
 
 
 def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    side = SideStore(tmp_path / "side.sqlite", reading=True)
-    side.model_answers.put("k", "v")
+    db = WorkspaceDatabase(tmp_path / "side.sqlite", reading=True)
+    db.model_answers.put("k", "v")
     with full():
-        side.model_answers.put("k2", "v" * 99_999)
-        side.memory.put(MemoryEntry(source="q", title="t", content="c", generation=1))
-        assert side.model_answers.get("never") is None
+        db.model_answers.put("k2", "v" * 99_999)
+        db.memory.put(MemoryEntry(source="q", title="t", content="c", generation=1))
+        assert db.model_answers.get("never") is None
     assert len(caplog.messages) == 1
     assert "Nothing is remembered" in caplog.messages[0]
-    assert side.parts() == []
-    assert SideStore(tmp_path / "side.sqlite").model_answers.get("k") == "v"
-    strict = SideDatabase(tmp_path / "side.sqlite")
-    with full(), pytest.raises(DiskFull), strict.transaction() as connection:
-        connection.execute("INSERT INTO model_answers VALUES ('k3', ?, 1, 1)", ("v" * 99_999,))
+    assert db.parts() == []
+    assert WorkspaceDatabase(tmp_path / "side.sqlite").model_answers.get("k") == "v"
 
 
 # --- Chroma's folder -------------------------------------------------------------------------------------------------
@@ -157,12 +153,9 @@ def test_a_changed_bit_is_noticed_before_chroma_opens_the_file(chroma: Path, at:
         open_folder(chroma)
 
 
-def test_an_index_without_a_seal_is_checked_by_sqlite(chroma: Path) -> None:
+def test_an_index_without_a_seal_is_not_opened(chroma: Path) -> None:
     (chroma / SEAL).unlink()
-    with open_folder(chroma) as index:
-        index.check_count(18)
-    flip(chroma / "chroma.sqlite3", 40_960)
-    with pytest.raises(Damaged, match="malformed"):
+    with pytest.raises(Damaged, match="seal"):
         open_folder(chroma)
 
 

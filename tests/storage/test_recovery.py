@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import NoGeneration, NotPermitted, StorageError, UnknownGeneration
-from storage.generations import Workspace, rehearsal
+from storage.errors import NotPermitted, StorageError, UnknownGeneration
+from storage.workspace import Workspace
 from tests.copying import copy_of
 from tests.storage.conftest import Start
 from tests.storage.samples import put, served_by, vector
@@ -48,10 +48,6 @@ def files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def databases(root: Path, *numbers: int) -> list[bytes]:
-    return [(folder(root, number) / "generation.duckdb").read_bytes() for number in numbers]
-
-
 def ids(root: Path, number: int | None = None) -> str:
     with Workspace(root).read(number) as generation:
         return "".join(generation.documents.ids())
@@ -59,13 +55,6 @@ def ids(root: Path, number: int | None = None) -> str:
 
 def numbers(root: Path) -> list[int]:
     return [info.number for info in Workspace(root).generations()]
-
-
-def as_earlier(root: Path) -> Path:
-    """As earlier versions left a workspace."""
-    for path in root.rglob("PUBLISHED"):
-        path.unlink()
-    return root
 
 
 def point(text: str) -> Change:
@@ -80,7 +69,6 @@ def lose(root: Path) -> None:
 
 BROKEN: dict[str, Change] = {
     "missing": lose,
-    "empty": point(""),
     "garbage": point("seven"),
     "no text": lambda root: (root / "CURRENT").write_bytes(b"\xff\x00" * 9),
     "points to nothing": point('{"current":7,"last":7}'),
@@ -90,73 +78,41 @@ BROKEN: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
-def test_the_next_run_goes_on_from_the_newest_generation(
+def test_where_current_is_lost_the_newest_generation_stands(
     root: Path, change: Change, caplog: pytest.LogCaptureFixture
 ) -> None:
     change(root)
-    before = databases(root, 1, 2, 3)
-    with Workspace(root).write() as staging:
-        assert staging.base_number == 3
-        put(staging, "d", "delta", embed=False)
-        number = staging.publish()
-    assert number == (8 if change is BROKEN["points to nothing"] else 4), "a number is not given twice"
-    assert databases(root, 1, 2, 3) == before
-    assert numbers(root) == [1, 2, 3, number]
-    assert [ids(root, one) for one in (1, 2, 3, number)] == ["a", "ab", "abc", "abcd"]
-    assert "CURRENT was mended" in caplog.text
-
-
-@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
-def test_a_rollback_mends_it_and_looking_only_tells(root: Path, change: Change) -> None:
-    change(root)
     before = files(root)
     workspace = Workspace(root)
-    assert numbers(root) == [1, 2, 3]
+    assert (numbers(root), workspace.current()) == ([1, 2, 3], 3)
+    assert (ids(root), ids(root, 2)) == ("abc", "ab")
     assert "trellis rollback N" in workspace.problems()[0].remedy
-    assert ids(root, 2) == "ab"
-    assert files(root) == before
-    workspace.rollback(2)
-    assert (workspace.current(), ids(root), workspace.problems()) == (2, "ab", [])
-    assert numbers(root) == [1, 2, 3]
+    assert files(root) == before, "looking only tells"
+    assert workspace.clean() == []
+    assert "CURRENT was mended" in caplog.text
+    assert (workspace.problems(), workspace.current()) == ([], 3)
+    number = publish(root, {"d": "delta"})
+    assert number == (8 if change is BROKEN["points to nothing"] else 4), "a number is not given twice"
+    assert [ids(root, one) for one in (1, 2, 3, number)] == ["a", "ab", "abc", "abcd"]
 
 
-@pytest.mark.parametrize("name", ["missing", "empty", "garbage", "points to nothing"])
-def test_a_reader_is_told_that_it_is_broken(root: Path, name: str) -> None:
-    BROKEN[name](root)
-    with pytest.raises(StorageError, match="trellis rollback N"):
-        Workspace(root).read()
-
-
-def test_a_clean_up_mends_it_and_removes_nothing_that_is_kept(root: Path) -> None:
+def test_a_rollback_names_the_one_to_go_on_with(root: Path) -> None:
     lose(root)
-    assert Workspace(root).clean() == []
-    assert json.loads((root / "CURRENT").read_text()) == {"current": 3, "last": 3}
-
-
-def test_a_rollback_is_kept_when_the_pointer_is_lost(root: Path) -> None:
-    Workspace(root).rollback(1)
-    lose(root)
+    Workspace(root).rollback(2)
+    assert (Workspace(root).current(), ids(root), numbers(root)) == (2, "ab", [1, 2, 3])
     assert publish(root, {"d": "delta"}) == 4
-    assert ids(root) == "ad"
-    lose(root)
-    assert publish(root, {"e": "e"}) == 5
-    assert ids(root) == "ade"
+    assert ids(root) == "abd"
 
 
 def test_what_may_not_be_read_is_not_damaged(root: Path) -> None:
     (folder(root, 3) / "manifest.json").chmod(0)
-    if not unreadable(folder(root, 3) / "manifest.json"):
-        pytest.skip("this user may read everything")
-    with pytest.raises(NotPermitted):
-        Workspace(root).write()
-
-
-def unreadable(path: Path) -> bool:
     try:
-        path.read_bytes()
+        (folder(root, 3) / "manifest.json").read_bytes()
     except PermissionError:
-        return True
-    return False
+        with pytest.raises(NotPermitted):
+            Workspace(root).write()
+    else:
+        pytest.skip("this user may read everything")
 
 
 # --- damaged files ---------------------------------------------------------------------------------------------------
@@ -180,7 +136,6 @@ def flip(place: Path) -> None:
 DAMAGE: dict[str, Change] = {
     "no database": lambda place: (place / "generation.duckdb").unlink(),
     "empty database": cut("generation.duckdb", 0),
-    "half a database": cut("generation.duckdb"),
     "most of a database": cut("generation.duckdb", 0.9),
     "no database at all": lambda place: (place / "generation.duckdb").write_bytes(b"none" * 9_000),
     "a flipped bit": flip,
@@ -190,33 +145,24 @@ DAMAGE: dict[str, Change] = {
     "no folder": shutil.rmtree,
 }
 SPARED: dict[str, Change] = {
-    "no lease": lambda place: (place / "LEASE").unlink(),
     "no vectors": lambda place: shutil.rmtree(place / "chroma-1"),
     "half the vectors": cut("chroma-1/chroma.sqlite3"),
-    "no mark": lambda place: (place / "PUBLISHED").unlink(),
 }
 
 
-@pytest.mark.parametrize("pointer", [None, lose], ids=["pointed to", "pointer lost"])
 @pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
 def test_a_run_starts_from_the_newest_sound_generation(
-    root: Path, change: Change, pointer: Change | None, caplog: pytest.LogCaptureFixture
+    root: Path, change: Change, caplog: pytest.LogCaptureFixture
 ) -> None:
     change(folder(root, 3))
-    if pointer:
-        pointer(root)
     before = {name: data for name, data in files(root).items() if name.startswith("generations/000003")}
     there = folder(root, 3).exists()
     workspace = Workspace(root)
     workspace.recover()
     assert ids(root) == "ab", "readers need not wait for the run"
-    with workspace.write() as staging:
-        assert staging.base_number == 2
-        put(staging, "d", "delta", embed=False)
-        number = staging.publish()
-    assert number == (3 if not there and pointer else 4)
+    assert publish(root, {"d": "delta"}) == 4
     assert files(root).items() >= before.items(), "what is damaged is left as it is"
-    assert (ids(root), numbers(root)) == ("abd", [1, 2, 3, 4] if there else [1, 2, number])
+    assert (ids(root), numbers(root)) == ("abd", [1, 2, 3, 4] if there else [1, 2, 4])
     assert caplog.text
     if there and change is not flip:
         assert [info.number for info in workspace.generations() if info.damage] == [3]
@@ -253,14 +199,12 @@ def test_a_damaged_generation_is_kept_and_does_not_count(root: Path) -> None:
     assert numbers(root) == [2, 4]
 
 
-def test_the_only_generation_is_made_whole_or_begun_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_where_none_is_whole_the_next_run_begins_with_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})
-    cut("manifest.json")(folder(root, 1))
-    with Workspace(root).write() as staging:
-        assert staging.base_number == 1
-    assert Workspace(root).generations()[0].counts["documents"] == 1
     cut("generation.duckdb")(folder(root, 1))
+    with pytest.raises(StorageError, match="no generation can be read"):
+        Workspace(root).clean()
     assert publish(root, {"b": "beta"}) == 2
     assert "begins with nothing" in caplog.text
     assert (ids(root), numbers(root)) == ("b", [1, 2])
@@ -272,48 +216,22 @@ def test_the_only_generation_is_made_whole_or_begun_anew(tmp_path: Path, caplog:
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["", "CURRENT lost"])
-@pytest.mark.parametrize("moment", ["000002", "RETIRED", "CURRENT", "PUBLISHED"])
+@pytest.mark.parametrize("moment", ["transaction", "manifest.json", "000002", "CURRENT"])
 def test_a_run_that_forgets_is_killed(tmp_path: Path, start: Start, moment: str, lost: bool) -> None:
-    """Generation 2 retires 1. Until CURRENT is switched, 1 stands; after that it never comes back."""
+    """Generation 2 retires 1. Until its folder is in place, 1 stands; after that it never comes back."""
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})
     assert start("die_writing", root, moment).wait() == -signal.SIGKILL
-    workspace = Workspace(root)
     if lost:
         lose(root)
-    else:
-        assert ids(root) == ("adoomed" if moment == "PUBLISHED" else "a")
-    if lost and moment in ("CURRENT", "PUBLISHED"):
-        # Nothing tells one from the other: a person must, and what may be forgotten is not shown.
-        before = files(root)
-        with pytest.raises(StorageError, match="rollback N`, N of 2"):
-            workspace.write()
-        with pytest.raises(StorageError):
-            workspace.read(1)
-        assert files(root) == before | {"LOCK": (root / "LOCK").read_bytes()}
-        workspace.rollback(2)
-    survived = moment == "PUBLISHED" or (lost and moment == "CURRENT")
-    number = publish(root, {"b": "beta"})
-    assert number == (2 if moment == "000002" else 3)
-    assert ids(root) == ("abdoomed" if survived else "ab")
-    assert numbers(root) == ([2, 3] if survived else [1, number])
-    aside = not survived and moment != "000002"
-    assert workspace.set_aside() == ([2] if aside else [])
-    if aside:
-        assert any("000002" in problem.message for problem in workspace.problems())
-        workspace.rollback(2)
-        assert (ids(root), workspace.set_aside()) == ("adoomed", [])
-
-
-def test_the_first_run_is_killed_before_it_is_published(tmp_path: Path, start: Start) -> None:
-    root = tmp_path / "ws"
-    root.mkdir()
-    (root / "CURRENT").write_text("{}")
-    assert start("die_writing", root, "CURRENT").wait() == -signal.SIGKILL
-    with pytest.raises(NoGeneration):
-        Workspace(root).read()
-    assert publish(root, {"a": "alpha"}) == 2
-    assert Workspace(root).set_aside() == [1]
+    published = moment == "CURRENT"
+    assert (ids(root), numbers(root)) == (("adoomed", [2]) if published else ("a", [1]))
+    with pytest.raises(UnknownGeneration):
+        Workspace(root).read(1 if published else 2)
+    assert publish(root, {"b": "beta"}) == (3 if published else 2)
+    assert (ids(root), numbers(root)) == (("abdoomed", [2, 3]) if published else ("ab", [1, 2]))
+    assert not folder(root, 1).exists() or not published
+    assert list((root / "staging").iterdir()) == []
 
 
 # --- what was forgotten ----------------------------------------------------------------------------------------------
@@ -328,14 +246,14 @@ def test_what_was_retired_never_comes_back(tmp_path: Path, change: Change) -> No
             staging.documents.remove_documents(["a"])
             put(staging, "b", "beta")
             staging.publish(retire=[1], afresh=True)
-        change(root)
-        assert numbers(root) == [2]
-        with pytest.raises((StorageError, UnknownGeneration)):
-            Workspace(root).read(1)
-        with pytest.raises(UnknownGeneration):
-            Workspace(root).rollback(1)
-        assert publish(root, {"c": "gamma"}) == 3
-        assert (ids(root), Workspace(root).retired()) == ("bc", [1])
+        for _ in range(2):
+            change(root)
+            assert numbers(root) == [n for n in (2, 3) if folder(root, n).exists()]
+            for refused in (Workspace(root).read, Workspace(root).rollback):
+                with pytest.raises(UnknownGeneration):
+                    refused(1)
+            publish(root, {"c": "gamma"})
+            assert (ids(root), Workspace(root).retired()) == ("bc", [1])
         assert reading.documents.ids() == ["a"]
     assert Workspace(root).clean() == [1]
 
@@ -346,7 +264,7 @@ def test_an_older_generation_does_not_take_in_again_what_a_damaged_one_kept_out(
         staging.documents.forget("a", ())
         staging.publish()
     cut("generation.duckdb")(folder(root, 4))
-    with pytest.raises(StorageError, match="still holds what it forgot: a"):
+    with pytest.raises(StorageError, match="still holds what was forgotten: a"):
         Workspace(root).write()
     Workspace(root).rollback(3)
     assert ids(root) == "abc"
@@ -356,38 +274,18 @@ def test_an_older_generation_does_not_take_in_again_what_a_damaged_one_kept_out(
 
 
 def test_a_workspace_of_an_earlier_version_is_gone_on_with(root: Path) -> None:
-    as_earlier(root)
-    before = files(root)
+    """It has further files in its folders, and what a dead run left may lie aside."""
+    for number in (1, 2, 3):
+        manifest = json.loads((folder(root, number) / "manifest.json").read_text())
+        del manifest["retired"]
+        (folder(root, number) / "manifest.json").write_text(json.dumps(manifest))
+        (folder(root, number) / "LEASE").touch()
+        (folder(root, number) / "PUBLISHED").write_text(f'{{"number":{number},"switch":{number}}}')
+    shutil.copytree(folder(root, 3), root / "set-aside" / "000004")
     assert (ids(root), numbers(root), Workspace(root).problems()) == ("abc", [1, 2, 3], [])
-    with rehearsal(Workspace(root)) as stage, stage.write() as staging:
-        put(staging, "d", "delta")
-        staging.publish()
-    assert files(root) == before
-    assert publish(root, {"d": "delta"}) == 4
+    (folder(root, 1) / "RETIRED").write_text('{"by":2}')
     lose(root)
-    assert publish(root, {"e": "e"}) == 5
-    assert numbers(root) == [1, 2, 3, 4, 5]
-
-
-def test_where_it_lost_its_pointer_a_person_says_what_was_published(root: Path) -> None:
-    lose(as_earlier(root))
-    before = databases(root, 1, 2, 3)
-    workspace = Workspace(root)
-    for refused in (workspace.write, workspace.clean, workspace.recover):
-        with pytest.raises(StorageError, match="trellis rollback N"):
-            refused()
-    assert databases(root, 1, 2, 3) == before
-    workspace.rollback(2)
-    assert (ids(root), numbers(root), workspace.set_aside()) == ("ab", [1, 2], [3])
-    workspace.rollback(3)
-    assert (ids(root), numbers(root), workspace.set_aside()) == ("abc", [1, 2, 3], [])
+    assert numbers(root) == [2, 3]
     assert publish(root, {"d": "delta"}) == 4
-
-
-def test_what_an_older_pointer_of_it_does_not_explain_is_set_aside(root: Path) -> None:
-    BROKEN["older"](as_earlier(root))
-    before = databases(root, 2, 3)
-    assert publish(root, {"d": "delta"}) == 4
-    assert (numbers(root), Workspace(root).set_aside()) == ([1, 4], [2, 3])
-    aside = [(root / "set-aside" / name / "generation.duckdb").read_bytes() for name in ("000002", "000003")]
-    assert aside == before
+    assert not (root / "set-aside").exists()
+    assert numbers(root) == [2, 3, 4]

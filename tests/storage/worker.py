@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.generations import Workspace
 from storage.memory import MemoryEntry
-from storage.side import SideStore
+from storage.workspace import Workspace
+from storage.workspace_db import WorkspaceDatabase
 from tests.storage.samples import MODEL, put, same_ranking, served_by, vector
 
 
@@ -75,21 +75,21 @@ def read_on(root: Path, chroma_url: str) -> None:
     say(f"done {reads} {len(seen)}")
 
 
-def write_side(root: Path, name: str) -> None:
-    side = SideStore(root / "side.sqlite")
+def write_database(root: Path, name: str) -> None:
+    db = WorkspaceDatabase(root / "side.sqlite")
     for i in range(50):
-        side.model_answers.put(f"{name}-{i}", '{"answer": 1}')
-        side.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
-        side.memory.put(MemoryEntry(source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1))
-        side.model_answers.get(f"{name}-{i}")
-    side.close()
+        db.model_answers.put(f"{name}-{i}", '{"answer": 1}')
+        db.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
+        db.memory.put(MemoryEntry(source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1))
+        db.model_answers.get(f"{name}-{i}")
+    db.close()
 
 
-def write_side_until_killed(root: Path, _: str) -> None:
-    side = SideStore(root / "side.sqlite")
+def write_until_killed(root: Path, _: str) -> None:
+    db = WorkspaceDatabase(root / "side.sqlite")
     i = 0
     while True:
-        side.model_answers.put(f"k{i}", "v" * 100)
+        db.model_answers.put(f"k{i}", "v" * 100)
         say(str(i))
         i += 1
 
@@ -105,6 +105,6 @@ if __name__ == "__main__":
         "die_writing": die_writing,
         "hold_lock": hold_lock,
         "read_on": read_on,
-        "write_side": write_side,
-        "write_side_until_killed": write_side_until_killed,
+        "write_database": write_database,
+        "write_until_killed": write_until_killed,
     }[action](root, argument)

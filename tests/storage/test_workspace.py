@@ -1,17 +1,17 @@
 """A generation is published whole or not at all, and a reader keeps what it began with."""
 
 import json
-import shutil
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceLocked
-from storage.generations import Workspace
+from storage.layout import size_of
+from storage.memory import MemoryEntry
+from storage.workspace import Workspace, measure_sizes, rehearsal
 from tests.storage.conftest import Start
-from tests.storage.samples import publish, put, vector
+from tests.storage.samples import MODEL, publish, put, vector
 
 
 @pytest.fixture
@@ -115,15 +115,6 @@ def test_a_number_is_never_given_twice(root: Path) -> None:
         assert staging.base_number == 4
 
 
-def test_a_generation_that_was_rolled_back_from_may_go_but_its_number_stays_used(root: Path) -> None:
-    for name in "ab":
-        publish(root, {name: name})
-    workspace = Workspace(root, keep_generations=1)
-    workspace.rollback(1)
-    shutil.rmtree(root / "generations" / "000002")
-    assert publish(root, {"c": "c"}) == 3
-
-
 def test_the_lock_names_its_holder(root: Path, start: Start) -> None:
     publish(root, {"a": "alpha"})
     holder = start("hold_lock", root)
@@ -141,22 +132,6 @@ def test_the_lock_names_its_holder(root: Path, start: Start) -> None:
         assert staging.documents.ids() == ["a"]
     with workspace.write(), pytest.raises(WorkspaceLocked):
         Workspace(root).write()
-
-
-@pytest.mark.parametrize("moment", ["transaction", "000002", "CURRENT"])
-def test_a_killed_run_leaves_nothing_behind(root: Path, start: Start, moment: str) -> None:
-    publish(root, {"a": "alpha"})
-    assert start("die_writing", root, moment).wait() == -signal.SIGKILL
-    workspace = Workspace(root)
-    assert ids(workspace) == ["a"]
-    assert [i.number for i in workspace.generations()] == [1]
-    with pytest.raises(UnknownGeneration):
-        workspace.read(2)
-    renamed = moment == "CURRENT"
-    assert publish(root, {"b": "beta"}) == (3 if renamed else 2), "a number is not given twice"
-    assert ids(workspace) == ["a", "b"]
-    assert workspace.set_aside() == ([2] if renamed else [])
-    assert [i.number for i in workspace.generations()] == ([1, 3] if renamed else [1, 2])
 
 
 @pytest.mark.slow
@@ -193,16 +168,56 @@ def test_threads_share_an_open_generation(root: Path) -> None:
             assert all(pool.map(read, "abcd" * 25))
 
 
-def test_a_broken_pointer_and_a_missing_database_are_reported(root: Path) -> None:
-    publish(root, {"a": "alpha"})
-    (root / "generations" / "000001" / "generation.duckdb").unlink()
-    with pytest.raises(StorageError, match="database file is missing"):
-        Workspace(root).read()
-    (root / "CURRENT").write_text("seven")
-    with pytest.raises(StorageError, match="not a generation pointer"):
-        Workspace(root).current()
-
-
 def test_the_pointer_is_readable_by_people(root: Path) -> None:
     publish(root, {"a": "alpha"})
     assert json.loads((root / "CURRENT").read_text()) == {"current": 1, "last": 1}
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_part_is_measured_and_bounded(root: Path) -> None:
+    assert (measure_sizes(Workspace(root)).generations, root.exists()) == ((), False), "measuring makes nothing"
+    for name in "abc":
+        publish(root, {name: name})
+    workspace = Workspace(root, keep_generations=2)
+    workspace.database.memory.put(MemoryEntry(source="s", title="t", content="c" * 100, generation=1))
+    workspace.database.model_answers.put("key", "answer")
+    workspace.database.embeddings.put_many(MODEL, {"h": vector("h")})
+    found = measure_sizes(workspace)
+    assert [(one.number, one.current, one.goes) for one in found.generations] == [
+        (1, False, True), (2, False, False), (3, True, False),
+    ]  # fmt: skip
+    assert all(one.size_bytes > 10_000 for one in found.generations)
+    parts = {part.name: part for part in found.database}
+    assert {name: part.rows for name, part in parts.items()} == {
+        "memory": 1, "model answers": 1, "embeddings": 1, "runs": 0,
+    }  # fmt: skip
+    assert (parts["memory"].size_bytes > 100, parts["model answers"].size_bytes) == (True, len("key" + "answer"))
+    assert all(bool(part.most_rows) != bool(part.most_bytes) for part in parts.values())
+    assert found.total_bytes == size_of(root) > found.database_bytes > 0
+
+
+def test_a_clean_up_frees_what_was_promised_but_not_what_is_read(root: Path) -> None:
+    for name in "abc":
+        publish(root, {name: name})
+    (root / "staging" / "left").write_bytes(b"x" * 5_000)
+    workspace = Workspace(root, keep_generations=1)
+    with workspace.read(1):
+        found = measure_sizes(workspace)
+        assert [(one.read, one.goes) for one in found.generations] == [(True, False), (False, True), (False, False)]
+        assert found.leftover_bytes == 5_000
+        before = size_of(root)
+        assert workspace.clean() == [2]
+        assert before - size_of(root) == found.freed_bytes - found.holes_bytes
+    assert workspace.clean() == [1]
+    assert [one.number for one in workspace.generations()] == [3]
+
+
+def test_a_rehearsal_publishes_nothing(root: Path) -> None:
+    publish(root, {"a": "alpha"})
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    with rehearsal(Workspace(root)) as stage:
+        assert publish(stage.root, {"b": "beta"}) == 2
+        assert ids(stage) == ["a", "b"]
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before

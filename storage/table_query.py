@@ -1,4 +1,4 @@
-"""The workbench: a question's table in DuckDB, in memory, where conditions, groups and figures are computed by SQL.
+"""A question's table in DuckDB, in memory, where conditions, groups and figures are computed by SQL.
 
 There is one statement. Its columns are numbered by us and all else is bound: nothing that a user or a model wrote
 becomes SQL. The table lives as long as the question.
@@ -20,7 +20,7 @@ Sorting = Literal["", "ascending", "descending"]
 Grouping = Literal["row", "all"] | int
 
 _SIGNS: dict[Comparison, str] = {
-    "equal": "=", "not_equal": "<>", "less": "<", "at_most": "<=", "more": ">", "at_least": ">=",
+    "equal": "=", "not_equal": "<>", "less": "<", "at_most": "<=", "more": ">", "at_least": ">="
 }  # fmt: skip
 _COMPUTED: dict[Aggregate, str] = {"sum": "sum({})", "average": "avg({})", "max": "max({})", "min": "min({})"}
 _SORTED: dict[Sorting, str] = {"": "", "ascending": "number ASC NULLS LAST,", "descending": "number DESC NULLS LAST,"}
@@ -59,8 +59,8 @@ class Group(Record):
     rows: tuple[int, ...]
 
 
-class Workbench:
-    """One table. Made by `workbench`."""
+class QuestionTable:
+    """Made by `question_table`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -92,8 +92,8 @@ class Workbench:
 
 
 @contextmanager
-def workbench(rows: Sequence[Sequence[Value | None]]) -> Iterator[Workbench]:
-    """A bench with these rows, all of one length; gone when the block ends."""
+def question_table(rows: Sequence[Sequence[Value | None]]) -> Iterator[QuestionTable]:
+    """A table of these rows, all of one length; gone when the block ends."""
     width = len(rows[0]) if rows else 0
     connection = _memory().cursor()
     try:
@@ -106,7 +106,7 @@ def workbench(rows: Sequence[Sequence[Value | None]]) -> Iterator[Workbench]:
                 cells = [row[place] for row in rows]
                 filled += [[cell and cell.text for cell in cells], [cell and cell.number for cell in cells]]
             connection.execute(f"INSERT INTO cells SELECT unnest(?::INTEGER[]), {names}", filled)
-        yield Workbench(connection)
+        yield QuestionTable(connection)
     finally:
         connection.close()
 

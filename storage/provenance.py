@@ -1,11 +1,16 @@
-"""What was extracted from each chunk, from which inputs, and which work failed."""
+"""How a generation was made: settings, model use, extractions, failed work, what names meant, what was described.
 
+Resolutions and descriptions are kept so that the next run can tell what a change touches, and pays for nothing twice.
+"""
+
+import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from storage.database import Database, Parameter, selection
-from storage.errors import StorageError
+from pydantic import JsonValue
+
+from storage.database import ADDED, Database, Parameter, selection
 from storage.graph_records import (
     ClaimMention,
     Extraction,
@@ -16,6 +21,7 @@ from storage.graph_records import (
     RelationRow,
 )
 from storage.records import DeadLetter
+from storage.run_records import UsageRow
 
 # Columns in the order of `MentionRow` and `RelationRow`.
 _MENTIONS = """
@@ -87,10 +93,6 @@ class ExtractionWriter(ExtractionReader):
     def save_extractions(self, extractions: Sequence[Extraction], inputs: Mapping[str, str]) -> None:
         """Saves one extraction for each chunk, replacing what it had; `inputs` maps each chunk to its input hash."""
         chunks = [e.chunk for e in extractions]
-        without = [c for c in chunks if c not in inputs]
-        if without or len(set(chunks)) < len(chunks):
-            problem = f"chunk {without[0]} has no input hash" if without else "a chunk comes twice in one call"
-            raise StorageError("extractions", problem, "Pass one extraction and one input hash for each chunk.")
         with self._db.transaction():
             for table in ("extractions", "mentions", "relation_mentions", "claim_mentions"):
                 self._db.delete(table, "chunk", chunks)
@@ -129,3 +131,103 @@ def _by_chunk(found: Sequence[T]) -> dict[str, list[T]]:
     for one in found:
         grouped[one.chunk].append(one)
     return grouped
+
+
+_COUNTED = (
+    "documents", "chunks", "mentions", "entities", "aliases", "relations", "claims", "communities", "reports",
+    "windows", "dead_letters"
+)  # fmt: skip
+
+
+class MetaReader:
+    """Settings used, model use and counts."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def get_meta(self, key: str) -> JsonValue:
+        """What `put_meta` stored under the key, or None."""
+        found = self._db.strings("SELECT value FROM meta WHERE key = ?", [key])
+        value: JsonValue = json.loads(found[0]) if found else None
+        return value
+
+    def usage(self) -> list[UsageRow]:
+        """By step and model."""
+        return self._db.records(UsageRow, f"SELECT {', '.join(UsageRow.model_fields)} FROM usage ORDER BY step, model")
+
+    def counts(self) -> dict[str, int]:
+        """How many records of each kind there are; of communities the different groups of two entities or more."""
+        groups = self._db.number("SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1")
+        return {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED} | {"communities": groups}
+
+
+class MetaWriter(MetaReader):
+    """Adds writing."""
+
+    def put_meta(self, key: str, value: JsonValue) -> None:
+        with self._db.transaction():
+            self._db.delete("meta", "key", [key])
+            self._db.insert_rows("meta", ("key", "value"), [(key, json.dumps(value, ensure_ascii=False))])
+
+    def replace_usage(self, rows: Sequence[UsageRow]) -> None:
+        with self._db.transaction():
+            self._db.delete("usage", "", None)
+            # One row at a time: a cost may be unknown (None), and there are few.
+            for row in rows:
+                values = row.model_dump()
+                marks = ", ".join("?" for _ in values)
+                self._db.execute(f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})", list(values.values()))
+
+
+Place = tuple[str, str]  # a document and the key of a name in it
+Went = tuple[str, str]  # the key of the thing that is meant there, and why it is meant
+Verdict = tuple[bool, str]  # whether a pair is one thing, and why
+
+
+class ResolutionWriter:
+    """What each name meant in a staging, and what a model decided about pairs of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def places(self) -> dict[Place, Went]:
+        """Where each name went; empty for a generation that was never resolved."""
+        rows = self._db.rows("SELECT document, name_key, thing, why FROM resolutions")
+        return {(str(document), str(key)): (str(thing), str(why)) for document, key, thing, why in rows}
+
+    def decisions(self) -> dict[str, Verdict]:
+        """A model's decisions, by the hash of the pair."""
+        rows = self._db.rows("SELECT pair, same, reason FROM decisions")
+        return {str(pair): (bool(same), str(reason)) for pair, same, reason in rows}
+
+    def replace_places(self, documents: Collection[str] | None, places: Mapping[Place, Went]) -> None:
+        """The places of these documents (None: all) in place of those they had."""
+        with self._db.transaction():
+            self._db.delete("resolutions", "document", documents)
+            rows = [(*place, *went) for place, went in places.items()]
+            self._db.insert_rows("resolutions", ("document", "name_key", "thing", "why"), rows)
+
+    def replace_decisions(self, decisions: Mapping[str, Verdict]) -> None:
+        """All decisions in place of the earlier ones."""
+        with self._db.transaction():
+            self._db.delete("decisions", "", None)
+            rows = [(pair, *verdict) for pair, verdict in decisions.items()]
+            self._db.insert_rows("decisions", ("pair", "same", "reason"), rows)
+
+
+class DescriptionWriter:
+    """The descriptions of a staging, so that no run pays for one again that still holds."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        database.execute(ADDED["descriptions"])
+
+    def inputs(self) -> dict[str, str]:
+        """By entity or relation."""
+        return {str(item): str(inputs) for item, inputs in self._db.rows("SELECT item, inputs FROM descriptions")}
+
+    def replace(self, items: Collection[str] | None, inputs: Mapping[str, str]) -> None:
+        """These in place of what the items had (None: of all)."""
+        with self._db.transaction():
+            self._db.delete("descriptions", "item", items)
+            self._db.insert_rows("descriptions", ("item", "inputs"), list(inputs.items()))

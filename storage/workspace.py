@@ -1,0 +1,319 @@
+"""Workspaces and their generations: opened for reading, written, switched, rehearsed, measured and removed.
+
+A run builds the next generation aside and publishes it whole, in one step. So a reader sees one whole generation or
+another, and a run that dies at any moment leaves the current one untouched.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from storage.database import Database
+from storage.documents import DocumentReader, PostingReader
+from storage.errors import NoGeneration, StorageError, UnknownGeneration
+from storage.export import ItemReader, TableReader
+from storage.filters import FilterReader
+from storage.graph import CommunityReader, EditReader, GraphReader, TraversalReader
+from storage.layout import DATABASE, Layout, Lease, Pointer, WriterLock, read_manifest, size_of
+from storage.provenance import ExtractionReader, MetaReader
+from storage.records import Record
+from storage.recovery import damage, mend, needs_mending, remove_old, stay, told_damage
+from storage.staging import Staging
+from storage.vectors import VectorReader, VectorStore, open_vector_store
+from storage.workspace_db import DatabasePart, WorkspaceDatabase
+
+_ATTEMPTS = 50
+_PAUSE = 0.02  # seconds
+_MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
+
+
+class Generation:
+    """A published generation, open for reading from any thread. It stays as it is, and stays, until `close`."""
+
+    def __init__(self, number: int, database: Database, store: VectorStore, lease: Lease) -> None:
+        self.number = number
+        self._db = database
+        self._lease = lease
+        self.documents = DocumentReader(database)
+        self.extractions = ExtractionReader(database)
+        self.postings = PostingReader(database)
+        self.graph = GraphReader(database)
+        self.communities = CommunityReader(database)
+        self.vectors = VectorReader(database, number, store)
+        self.meta = MetaReader(database)
+        self.edits = EditReader(database)
+        self.tables = TableReader(database)
+        self.traversal = TraversalReader(database)
+        self.filters = FilterReader(database)
+        self.items = ItemReader(database)
+
+    def __enter__(self) -> "Generation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.vectors.close()
+        self._db.close()
+        self._lease.release()
+
+
+OpenGeneration = Generation | Staging
+
+
+class GenerationInfo(Record):
+    """A kept generation; `created` is a UTC time in ISO form.
+
+    `damage` says what is wrong with its files, and is empty where it can be read; time and counts may then be unknown.
+    """
+
+    number: int
+    created: str
+    current: bool
+    counts: dict[str, int]
+    size_bytes: int
+    damage: str = ""
+    remedy: str = ""
+
+
+class WorkspaceProblem(Record):
+    """Something of a workspace that is not as it should be, and what to do."""
+
+    message: str
+    remedy: str
+
+
+class Workspace:
+    """A folder of state. Nothing is created before the first write.
+
+    `store` serves the vectors (None: the default one). `reading`: who only reads goes on without the database where it
+    cannot be written.
+    """
+
+    def __init__(
+        self, root: Path, keep_generations: int = 5, store: VectorStore | None = None, reading: bool = False
+    ) -> None:
+        if keep_generations < 1:
+            raise StorageError(root, f"cannot keep {keep_generations} generations", "Keep at least one.")
+        self.root = root
+        self.keep_generations = keep_generations
+        self._layout = Layout(root)
+        self._store = store or open_vector_store("auto", root)
+        self.database = WorkspaceDatabase(self._layout.database_file, reading=reading)
+
+    def current(self) -> int | None:
+        """The generation that readers open, or None where nothing is published."""
+        return self._layout.pointer().current
+
+    def changed(self, generation: Generation) -> bool:
+        """Whether readers should open another generation now. Reads one small file and the names of a folder."""
+        return self.current() != generation.number
+
+    def generations(self) -> list[GenerationInfo]:
+        """All that were published and are kept, ascending, damaged ones too."""
+        current = self.current()
+        return [self._info(number, number == current) for number in self._layout.published()]
+
+    def retired(self) -> list[int]:
+        """Generations that hold what was forgotten, and are still there because somebody reads them."""
+        return sorted(set(self._layout.folders()) - set(self._layout.published()))
+
+    def problems(self) -> list[WorkspaceProblem]:
+        """What is not as it should be; writes nothing."""
+        layout, problems = self._layout, []
+        if layout.folders() and (layout.stated() != layout.pointer()):
+            state = "it is older than the generations" if layout.stated() else "it is missing or damaged"
+            problems.append(WorkspaceProblem(message=f"{layout.pointer_file}: {state}.", remedy=_MEND))
+        for info in self.generations():
+            if info.damage:
+                remedy = _MEND if info.current else "Nothing uses it: delete its folder when you do not need it."
+                message = f"Generation {info.number} is damaged: {info.damage}."
+                problems.append(WorkspaceProblem(message=message, remedy=info.remedy or remedy))
+        return problems
+
+    def read(self, number: int | None = None) -> Generation:
+        """Opens a generation (None: the current one) read-only and keeps it from being removed until it is closed.
+
+        Raises NoGeneration, or UnknownGeneration for a number that is not kept.
+        """
+        for _ in range(_ATTEMPTS):
+            published = self._layout.published()
+            wanted = self._current() if number is None else number
+            if number is not None and number not in published:
+                raise UnknownGeneration(number, published)
+            lease = Lease.take(self._layout.folder(wanted))
+            if lease is not None and wanted in self._layout.published():
+                return self._open(wanted, lease)
+            if lease is not None:
+                lease.release()
+            # It is being removed right now: so another one is current, or the number is gone in a moment.
+            time.sleep(_PAUSE)
+        raise StorageError(self.root, "its current generation cannot be held for reading")
+
+    def recover(self, from_nothing: bool = False) -> None:
+        """Before a run that writes reads the current generation: makes sure that it can be read, or mends CURRENT.
+
+        `from_nothing`: where none can be read, the run may begin with an empty one. Raises WorkspaceLocked where
+        something is to be mended while another run writes, and StorageError where that takes a person.
+        """
+        if needs_mending(self._layout):
+            with self._locked():
+                mend(self._layout, from_nothing)
+
+    def write(self) -> Staging:
+        """Begins the next generation from a copy of the current one; WorkspaceLocked while another run writes.
+
+        Where the current one cannot be read, from the newest that can.
+        """
+        lock = WriterLock(self._layout.lock_file)
+        try:
+            mend(self._layout, from_nothing=True)
+            self._store.prepare()  # now, not after an hour of work
+            return Staging(self._layout, lock, self.keep_generations, self._store)
+        except BaseException:
+            lock.release()
+            raise
+
+    def rollback(self, number: int) -> None:
+        """Makes a kept generation the current one. Later ones stay; their numbers are not given again."""
+        with self._locked():
+            published = self._layout.published()
+            if number not in published:
+                raise UnknownGeneration(number, published)
+            folder = self._layout.folder(number)
+            if problem := damage(folder, number, whole=True):
+                remedy = "Name another (see `trellis generations`)."
+                raise StorageError(folder, f"this generation is damaged: {problem}", remedy)
+            self._layout.point(self._layout.pointer().model_copy(update={"current": number}))
+
+    def clean(self, keep: int | None = None) -> list[int]:
+        """Removes the generations beyond `keep` (None: `keep_generations`) that nobody reads; returns their numbers.
+
+        Damaged ones stay, and do not count.
+        """
+        with self._locked():
+            mend(self._layout)
+            self._layout.clear_leftovers()
+            removed = remove_old(self._layout, keep or self.keep_generations)
+            self._store.keep_only(self._layout.published())
+            return removed
+
+    def rebuild_vectors(self, number: int | None = None) -> int:
+        """Builds the vector index of a generation anew from its database; returns how many windows it has.
+
+        Readers that are open go on with what they have.
+        """
+        with self._locked(), self.read(number) as generation:
+            self._store.prepare()
+            self._layout.clear_leftovers()
+            count = generation.vectors.count()
+            if count:
+                self._store.build(generation.vectors, None)
+            return count
+
+    def _info(self, number: int, current: bool) -> GenerationInfo:
+        folder = self._layout.folder(number)
+        problem, remedy = told_damage(folder, number)
+        manifest = read_manifest(folder) if not remedy else None
+        return GenerationInfo(
+            number=number, created=manifest.created if manifest else "", current=current,
+            counts=manifest.counts if manifest else {}, size_bytes=size_of(folder), damage=problem, remedy=remedy
+        )  # fmt: skip
+
+    def _current(self) -> int:
+        current = self.current()
+        if current is None:
+            raise NoGeneration(self.root)
+        return current
+
+    def _open(self, number: int, lease: Lease) -> Generation:
+        folder = self._layout.folder(number)
+        try:
+            database = Database.open(folder / DATABASE)
+        except BaseException:
+            lease.release()
+            raise
+        return Generation(number, database, self._store, lease)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if not self._layout.folders():
+            self._current()  # nothing was ever published here: no lock's file is made
+        lock = WriterLock(self._layout.lock_file)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+@contextmanager
+def rehearsal(workspace: Workspace) -> Iterator[Workspace]:
+    """A workspace for the time of the block whose current generation is that of another one; nothing else is shared.
+
+    What is published there is gone after the block. It takes as much room in the folder for temporary files as a
+    generation.
+    """
+    with tempfile.TemporaryDirectory(prefix="trellis-rehearsal-") as folder, ExitStack() as held:
+        layout = Layout(Path(folder))
+        try:
+            number = held.enter_context(workspace.read()).number
+        except NoGeneration:
+            yield Workspace(layout.root)
+            return
+        layout.generations.mkdir()
+        layout.folder(number).symlink_to(Layout(workspace.root.absolute()).folder(number))
+        layout.point(Pointer(current=number, last=number))
+        yield Workspace(layout.root)
+
+
+class GenerationSize(Record):
+    """`read`: somebody reads it now. `goes`: a clean-up removes it."""
+
+    number: int
+    size_bytes: int
+    current: bool
+    read: bool
+    goes: bool
+
+
+class WorkspaceSizes(Record):
+    """Bytes on disk. `database_bytes` is the file of `database`, `holes_bytes` what of it is empty; `leftover_bytes` is
+    what a run left behind, `freed_bytes` about what `trellis clean` frees."""
+
+    generations: tuple[GenerationSize, ...]
+    database: tuple[DatabasePart, ...]
+    database_bytes: int
+    holes_bytes: int
+    leftover_bytes: int
+    total_bytes: int
+    freed_bytes: int
+
+
+def measure_sizes(workspace: Workspace) -> WorkspaceSizes:
+    """What a workspace takes; nothing is made where there is none."""
+    layout = Layout(workspace.root)
+    staying, current = stay(layout, workspace.keep_generations), layout.pointer().current
+    generations = tuple(
+        GenerationSize(
+            number=number, size_bytes=size_of(layout.folder(number)), current=number == current,
+            read=(read := _is_read(layout.folder(number))), goes=number not in staying and not read
+        )
+        for number in layout.folders()
+    )  # fmt: skip
+    holes, leftovers = workspace.database.holes(), layout.leftover_bytes()
+    return WorkspaceSizes(
+        generations=generations, database=tuple(workspace.database.parts()),
+        database_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.database_file.name}*")),
+        holes_bytes=holes, leftover_bytes=leftovers, total_bytes=size_of(layout.root),
+        freed_bytes=leftovers + holes + sum(one.size_bytes for one in generations if one.goes)
+    )  # fmt: skip
+
+
+def _is_read(folder: Path) -> bool:
+    lease = Lease.take(folder, exclusive=True)
+    if lease is not None:
+        lease.release()
+    return lease is None

@@ -1,0 +1,255 @@
+"""The workspace's own SQLite database: memory, cached results of models and embedders, and the history of runs.
+
+It outlives generations. The cache has namespaces and one rule: what was used longest ago goes first.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.memory import Memory
+from storage.records import Record
+from storage.sqlite import Schema, SqliteFile, Value
+
+Clock = Callable[[], float]
+Vector = NDArray[np.float32]
+
+SCHEMA = Schema(
+    "workspace_db", 2,
+    remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go memory, "
+    "kept answers and vectors (models are paid again) and the history of runs; what is indexed stays.",
+    without="Nothing is remembered, and no kept answer or vector is used."
+)  # fmt: skip
+
+_FRESH = 60.0  # seconds in which a second use is not noted
+_SLACK = 16
+_PAGE = 500
+_ANSWERS, _EMBEDDINGS = "answers", "embeddings "
+
+
+class Cache:
+    """Values by namespace and key, at most about `limit` bytes: a process trims after each sixteenth that it wrote."""
+
+    def __init__(self, file: SqliteFile, limit: int, clock: Clock) -> None:
+        self._file = file
+        self._limit = limit
+        self._clock = clock
+        self._written = 0
+        self._counting = threading.Lock()
+
+    def get(self, namespace: str, keys: Collection[str]) -> dict[str, bytes]:
+        """Those that are there."""
+        values: dict[str, bytes] = {}
+        stale: list[str] = []
+        wanted, now = list(keys), self._clock()
+        for start in range(0, len(wanted), _PAGE):
+            page: list[Value] = [*wanted[start : start + _PAGE]]
+            marks = ", ".join("?" for _ in page)
+            sql = f"SELECT key, value, used FROM cache WHERE namespace = ? AND key IN ({marks})"
+            for key, value, used in self._file.rows(sql, [namespace, *page]):
+                if isinstance(value, bytes):
+                    values[str(key)] = value
+                if now - float(str(used)) > _FRESH:
+                    stale.append(str(key))
+        if stale:
+            with self._file.transaction() as connection:
+                sql = "UPDATE cache SET used = ? WHERE namespace = ? AND key = ?"
+                connection.executemany(sql, [(now, namespace, key) for key in stale])
+        return values
+
+    def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
+        """Stores values; the same key replaces."""
+        rows = [(key, namespace, value, len(value) + len(key.encode()), self._clock()) for key, value in values.items()]
+        with self._file.transaction() as connection:
+            sql = "INSERT OR REPLACE INTO cache (key, namespace, value, bytes, used) VALUES (?, ?, ?, ?, ?)"
+            connection.executemany(sql, rows)
+        with self._counting:
+            self._written += sum(row[3] for row in rows)
+            due = self._written * _SLACK >= self._limit
+            self._written = 0 if due else self._written
+        if due:
+            with self._file.transaction() as connection:
+                connection.execute(
+                    """
+                    DELETE FROM cache WHERE rowid IN (SELECT rowid FROM (
+                        SELECT rowid, sum(bytes) OVER (ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
+                        FROM cache) WHERE total > ?)
+                    """,
+                    (self._limit,),
+                )
+
+    def remove(self, namespace: str, keys: Collection[str]) -> int:
+        """Removes these keys from all namespaces that begin so; returns how many there were."""
+        with self._file.transaction() as connection:
+            before = connection.total_changes
+            sql = "DELETE FROM cache WHERE key = ? AND substr(namespace, 1, ?) = ?"
+            connection.executemany(sql, [(key, len(namespace), namespace) for key in set(keys)])
+            return connection.total_changes - before
+
+    def remove_where(self, namespace: str, holds: Callable[[str], bool]) -> int:
+        """Removes the texts of a namespace of which this is true; returns how many. It reads them all."""
+        last, removed = "", 0
+        sql = "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?"
+        while page := self._file.rows(sql, (namespace, last, _PAGE)):
+            removed += self.remove(namespace, [str(key) for key, value in page if holds(str(value))])
+            last = str(page[-1][0])
+        return removed
+
+    def clear(self) -> None:
+        with self._file.transaction() as connection:
+            connection.execute("DELETE FROM cache")
+
+
+class ModelAnswerCache:
+    """Model answers (JSON text) by the key of the call."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def get(self, key: str) -> str | None:
+        value = self._cache.get(_ANSWERS, [key]).get(key)
+        return None if value is None else value.decode()
+
+    def put(self, key: str, answer: str) -> None:
+        """Stores an answer; the same key replaces."""
+        self._cache.put(_ANSWERS, {key: answer.encode()})
+
+    def remove(self, key: str) -> None:
+        """Removes an answer where there is one."""
+        self._cache.remove(_ANSWERS, [key])
+
+    def remove_where(self, holds: Callable[[str], bool]) -> int:
+        """Removes the answers of which this is true; returns how many. It reads them all."""
+        return self._cache.remove_where(_ANSWERS, holds)
+
+
+class EmbeddingCache:
+    """Vectors by model and text hash."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def get_many(self, model: str, hashes: Collection[str]) -> dict[str, Vector]:
+        """Those that are there; the arrays are read-only."""
+        values = self._cache.get(_EMBEDDINGS + model, hashes)
+        return {text_hash: np.frombuffer(value, dtype="<f4") for text_hash, value in values.items()}
+
+    def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
+        """Stores vectors; the same model and hash replaces."""
+        blobs = {text_hash: np.asarray(vector, dtype="<f4").tobytes() for text_hash, vector in vectors.items()}
+        self._cache.put(_EMBEDDINGS + model, blobs)
+
+    def remove(self, hashes: Collection[str]) -> int:
+        """Removes the vectors of these texts, of whatever model; returns how many."""
+        return self._cache.remove(_EMBEDDINGS, hashes)
+
+
+class RunRow(Record):
+    """A run that ended; times are UTC in ISO form, `summary` is JSON text."""
+
+    kind: str
+    started: str
+    finished: str
+    state: str
+    summary: str = "{}"
+
+
+class RunHistory:
+    """The last `limit` runs."""
+
+    def __init__(self, file: SqliteFile, limit: int) -> None:
+        self._file = file
+        self._limit = limit
+
+    def append(self, run: RunRow) -> None:
+        with self._file.transaction() as connection:
+            connection.execute(
+                "INSERT INTO runs (kind, started, finished, state, summary) VALUES (?, ?, ?, ?, ?)",
+                (run.kind, run.started, run.finished, run.state, run.summary),
+            )
+            connection.execute("DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (self._limit,))
+
+    def list(self, limit: int = 50) -> list[RunRow]:
+        """The newest first."""
+        sql = "SELECT kind, started, finished, state, summary FROM runs ORDER BY id DESC LIMIT ?"
+        rows = self._file.rows(sql, [limit])
+        return [RunRow.model_validate(dict(zip(RunRow.model_fields, row, strict=True))) for row in rows]
+
+
+class DatabaseLimits(Record):
+    """How large each part may grow."""
+
+    cache_bytes: int = 2 << 30
+    runs: int = 1_000
+    memory: int = 10_000
+
+
+class DatabasePart(Record):
+    """What one part holds; a bound that it does not have is None."""
+
+    name: str
+    rows: int
+    size_bytes: int
+    most_rows: int | None = None
+    most_bytes: int | None = None
+
+
+_PARTS = """
+    SELECT 'memory', count(*), coalesce(sum(length(CAST(entry AS BLOB))), 0) FROM memory_entries
+    UNION ALL SELECT 'model answers', count(*), coalesce(sum(bytes), 0) FROM cache WHERE namespace = 'answers'
+    UNION ALL SELECT 'embeddings', count(*), coalesce(sum(bytes), 0) FROM cache WHERE namespace <> 'answers'
+    UNION ALL SELECT 'runs', count(*), coalesce(sum(length(CAST(summary AS BLOB))), 0) FROM runs
+"""
+
+
+class WorkspaceDatabase:
+    """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970.
+
+    `reading`: who only reads goes on without it where the file cannot be written.
+    """
+
+    def __init__(
+        self, path: Path, limits: DatabaseLimits | None = None, clock: Clock = time.time, reading: bool = False
+    ) -> None:
+        self._limits = limits or DatabaseLimits()
+        self._file = SqliteFile(path, SCHEMA, reading)
+        self._cache = Cache(self._file, self._limits.cache_bytes, clock)
+        self.memory = Memory(self._file, self._limits.memory)
+        self.model_answers = ModelAnswerCache(self._cache)
+        self.embeddings = EmbeddingCache(self._cache)
+        self.runs = RunHistory(self._file, self._limits.runs)
+
+    def parts(self) -> list[DatabasePart]:
+        """What each part holds, and what bounds it; nothing where there is no file yet, or it cannot be used."""
+        if not self._file.is_there():
+            return []
+        most = {"memory": self._limits.memory, "runs": self._limits.runs}
+        return [
+            DatabasePart(
+                name=str(name), rows=int(str(rows)), size_bytes=int(str(size)), most_rows=most.get(str(name)),
+                most_bytes=None if name in most else self._limits.cache_bytes
+            )
+            for name, rows, size in self._file.rows(_PARTS)
+        ]  # fmt: skip
+
+    def holes(self) -> int:
+        """Bytes of the file that hold nothing; `compact` gives them back."""
+        if not self._file.is_there():
+            return 0
+        free, size = (int(str(self._file.rows(f"PRAGMA {name}")[0][0])) for name in ("freelist_count", "page_size"))
+        return free * size
+
+    def forget_caches(self) -> None:
+        """Removes all that can be had again by asking models or the embedder again."""
+        self._cache.clear()
+
+    def compact(self) -> None:
+        """Writes the file anew: nothing of what was removed is left in it."""
+        self._file.compact()
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,20 @@
+-- What outlives generations and is written by many processes. `used` is in seconds since 1970.
+
+CREATE TABLE IF NOT EXISTS memory_entries (  -- `entry` is JSON text
+    source TEXT NOT NULL, title TEXT NOT NULL, generation INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (source, title)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS memory_entries_by_title ON memory_entries (title);
+CREATE TABLE IF NOT EXISTS memory_index (  -- `kind` is evidence, document or key
+    source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, title, kind, value)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS memory_index_by_value ON memory_index (kind, value);
+
+CREATE TABLE IF NOT EXISTS cache (
+    key TEXT NOT NULL, namespace TEXT NOT NULL, value BLOB NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL,
+    PRIMARY KEY (key, namespace)
+);
+CREATE INDEX IF NOT EXISTS cache_by_use ON cache (used, bytes);
+
+CREATE TABLE IF NOT EXISTS runs (
+    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, state TEXT NOT NULL, summary TEXT NOT NULL
+);
