@@ -104,12 +104,6 @@ def test_files_functions_and_benchmarks_that_a_page_names_are_there(page: Path) 
     assert [module for module in modules if not (ROOT / f"{module.replace('.', '/')}.py").is_file()] == []
 
 
-def test_a_file_or_a_function_that_is_not_there_is_noticed() -> None:
-    named = "`tasks/route.py: core_content`, `tasks/report_context.py: Desk.whole`"
-    assert absent(named) == []
-    assert absent("`tasks/route.py: fly`, `tasks/wings.py`") == ["tasks/route.py: fly", "tasks/wings.py: "]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for path, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
