@@ -1,4 +1,4 @@
-"""`trellis ask` and `trellis retrieve`: one question, or a file of them, each row by itself and in order."""
+"""`trellis ask`, `retrieve` and `demo`: one question, or a file of them, each row by itself and in order."""
 
 import asyncio
 import json
@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
-from flows.cli.screen import Screen, error_of, session_of, shorten_errors
+import flows
+from flows.cli.screen import Screen, error_of, runtime_of, session_of, shorten_errors
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session
@@ -253,3 +254,78 @@ async def _row_answered(
 def _wrong(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".removeprefix(": ")
+
+
+# --- demo ------------------------------------------------------------------------------------------------------------
+
+WORKSPACE = ".trellis-demo"
+QUESTIONS = ("questions.jsonl", "questions_global.jsonl")
+SHOWN_SOURCES = 3
+# Of each kind a question, by its id in the examples or in words.
+FAMILIES = (
+    ("one fact", "q01", AskOptions()),
+    ("figures of several documents", "q02", AskOptions()),
+    ("a chain over three documents", "q03", AskOptions()),
+    ("steps to follow", "q04", AskOptions()),
+    ("an overview of one document", "q05", AskOptions()),
+    ("the whole collection", "g02", AskOptions()),
+    ("how two things are connected", "q09", AskOptions()),
+    ("the graph alone", "q08", AskOptions(mode="traverse")),
+    ("a follow-up", "Where was she born?", AskOptions(history=("Which bridges did Ilse Marrand design?",))),
+    ("in Chinese", "q12", AskOptions()),
+    ("what the documents do not say", "q11", AskOptions()),
+)
+
+
+def demo(options: Namespace, screen: Screen) -> int:
+    """Index the sample corpus into a workspace of its own, ask a question of each family, and say what to try next."""
+    from flows.cli.index import show_report
+    from flows.index import IndexOptions
+    from flows.operations.history import index_run
+
+    options.workspace = options.workspace or WORKSPACE
+    samples = sample_folder()
+    if not screen.as_json:
+        screen.line(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
+    with screen.progress() as progress:
+        report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime_of(options, progress)))
+    if not screen.as_json:
+        show_report(report, screen)
+    lines = [line for name in QUESTIONS for line in (samples / name).read_text(encoding="utf-8").splitlines()]
+    questions = {row["id"]: str(row["question"]) for row in map(json.loads, lines)}
+    options.as_of, answers = None, []
+    for family, question, wanted in FAMILIES:
+        with session_of(options) as session:
+            answers.append(asyncio.run(answer_question(questions.get(question, question), wanted, session)))
+        if not screen.as_json:
+            screen.line()
+            screen.line(f"? {answers[-1].question}", style="bold cyan")
+            after = f" · after: {' '.join(wanted.history)}" if wanted.history else ""
+            screen.line(f"{family}{after}", style="dim")
+            show_answer(answers[-1], screen, most_sources=SHOWN_SOURCES)
+    result = {"index": report.model_dump(), "answers": [answer.model_dump() for answer in answers]}
+    screen.result(result, lambda: _show_next(answers, f" --workspace {options.workspace}", screen))
+    return 0
+
+
+def sample_folder() -> Path:
+    """Where the sample corpus is: in a checkout, or in the installed package."""
+    package = Path(flows.__file__).resolve().parent
+    for folder in (package.parent / "examples", package / "_examples"):
+        if (folder / "corpus").is_dir():
+            return folder
+    raise UsageError("The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout.")
+
+
+def _show_next(answers: Sequence[Answer], place: str, screen: Screen) -> None:
+    cited_one = next((answer.citations[0].document for answer in answers if answer.citations), "people/ilse-marrand.md")
+    screen.line()
+    screen.line("Try next", style="bold")
+    commands = (
+        f'trellis ask "Which bridges did Ilse Marrand design?"{place}',
+        f'trellis graph "Ilse Marrand"{place}',
+        f"trellis show {cited_one}{place}",
+        f"trellis reports --level 0{place}",
+        "trellis index YOUR-FOLDER    (then ask without --workspace)",
+    )
+    screen.rows(commands, None)

@@ -186,30 +186,6 @@ def _show_check(ok: bool, seen: Sequence[str], problem: str, advice: Sequence[st
 # --- prompt ----------------------------------------------------------------------------------------------------------
 
 
-class Turn(Record):
-    """One message of a prompt."""
-
-    role: str
-    content: str
-
-
-class PromptView(Record):
-    """A step's prompt: its role and model, its instruction, and all messages; `replaced`: the instruction is a user's.
-
-    Inputs that differ from call to call stand as their names in angle brackets. Where a step writes in several forms,
-    there is a view of each, by `signature`.
-    """
-
-    step: str
-    signature: str
-    role: str
-    model: str
-    replaced: bool
-    hash: str
-    instruction: str
-    messages: tuple[Turn, ...]
-
-
 def prompt(options: Namespace, screen: Screen) -> int:
     """Print the prompt of a step, or the names of all steps."""
     runtime = open_runtime(load_settings({"workspace": options.workspace}))
@@ -219,17 +195,35 @@ def prompt(options: Namespace, screen: Screen) -> int:
         meant = f"Nearest: {', '.join(near)}. " if near else ""
         raise UsageError(f"There is no step {options.step!r}.", f"{meant}The steps are: {', '.join(known)}.")
     if options.step is None:
-        views = [_view(built(name, runtime)[0]) for name in known]
-        rows = [
-            f"{view.step:12} role {view.role} ({view.model}){', your instruction' if view.replaced else ''}"
-            for view in views
-        ]
-        screen.result(views, lambda: screen.rows(rows, None, indent=0))
-        return 0
-    views = [_view(step) for step in built(options.step, runtime)]
-    whole = "".join(f"--- {turn.role}\n{turn.content}\n" for view in views for turn in view.messages)
-    screen.result(views, lambda: screen.exactly(f"{views[0].instruction}\n" if options.own else whole))
+        made = [built(name, runtime)[0] for name in known]
+        shown = "".join(
+            f"{step.step:12} role {step.role} ({step.models.name(step.role)})"
+            f"{', your instruction' if step.step in step.models.instructions else ''}\n"
+            for step in made
+        )
+    else:
+        made = built(options.step, runtime)
+        shown = "".join(f"--- {turn.role}\n{turn.content}\n" for step in made for turn in step.prompt)
+    screen.result(
+        [_prompt_view(step) for step in made],
+        lambda: screen.exactly(f"{_instruction(made[0])}\n" if options.step and options.own else shown),
+    )
     return 0
+
+
+def _instruction(step: Step) -> str:
+    return unwrapped(str(step.signature.instructions))
+
+
+def _prompt_view(step: Step) -> dict[str, object]:
+    """A step's prompt for programs: its role and model, its instruction, and all messages; `replaced`: the instruction
+    is a user's. Inputs that differ from call to call stand as their names in angle brackets. Where a step writes in
+    several forms, there is a view of each, by `signature`."""
+    return {
+        "step": step.step, "signature": step.task.__name__, "role": step.role, "model": step.models.name(step.role),
+        "replaced": step.step in step.models.instructions, "hash": step.prompt_hash, "instruction": _instruction(step),
+        "messages": [{"role": message.role, "content": message.content} for message in step.prompt],
+    }  # fmt: skip
 
 
 def built(name: str, runtime: Runtime) -> list[Step]:
@@ -245,12 +239,3 @@ def built(name: str, runtime: Runtime) -> list[Step]:
     if with_claims and settings.claims:
         return with_claims
     return [step for step in made if step not in with_claims]
-
-
-def _view(step: Step) -> PromptView:
-    return PromptView(
-        step=step.step, signature=step.task.__name__, role=step.role, model=step.models.name(step.role),
-        replaced=step.step in step.models.instructions, hash=step.prompt_hash,
-        instruction=unwrapped(str(step.signature.instructions)),
-        messages=tuple(Turn(role=message.role, content=message.content) for message in step.prompt),
-    )  # fmt: skip

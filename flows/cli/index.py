@@ -1,25 +1,19 @@
-"""`trellis index`, `tune` and `demo`: what a run found and made, or what it would do and cost."""
+"""`trellis index` and `tune`: what a run found and made, or what it would do and cost."""
 
 import asyncio
-import json
 import os
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-import flows
 from flows.cli.screen import Screen, facts_of, runtime_of, shorten_errors
 from flows.index import IndexOptions
 from flows.indexing.earlier_prompts import in_words
 from flows.operations.history import forecast, index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
-from flows.runtime import Runtime, with_budget
+from flows.runtime import with_budget
 from flows.settings import load_settings
 from flows.usage import cost_of
 from prompts.tailoring.values import Tailoring
-from storage.answer_records import Answer, Mode
-from storage.errors import UsageError
 from storage.records import Skipped
 from storage.run_records import IndexReport, StepUsage
 from storage.spending import Budget, Forecast, StepForecast
@@ -163,99 +157,3 @@ def _show_tailoring(report: TuneReport, options: Namespace, screen: Screen) -> N
     screen.line()
     screen.line(f"Read it, and change what does not fit: {report.path}")
     screen.line(f"Then: trellis index {' '.join(options.sources)}   (everything is extracted anew where it differs)")
-
-
-# --- demo ------------------------------------------------------------------------------------------------------------
-
-WORKSPACE = ".trellis-demo"
-QUESTIONS = ("questions.jsonl", "questions_global.jsonl")
-SHOWN_SOURCES = 3
-
-
-@dataclass(frozen=True)
-class Family:
-    """A kind of question: what it is, and one of it, by its id in the examples or in words."""
-
-    name: str
-    question: str
-    mode: Mode = "auto"
-    history: tuple[str, ...] = ()
-
-
-FAMILIES = (
-    Family("one fact", "q01"),
-    Family("figures of several documents", "q02"),
-    Family("a chain over three documents", "q03"),
-    Family("steps to follow", "q04"),
-    Family("an overview of one document", "q05"),
-    Family("the whole collection", "g02"),
-    Family("how two things are connected", "q09"),
-    Family("the graph alone", "q08", mode="traverse"),
-    Family("a follow-up", "Where was she born?", history=("Which bridges did Ilse Marrand design?",)),
-    Family("in Chinese", "q12"),
-    Family("what the documents do not say", "q11"),
-)
-
-
-def demo(options: Namespace, screen: Screen) -> int:
-    """Index the sample corpus into a workspace of its own, ask a question of each family, and say what to try next."""
-    from flows.cli.ask import show_answer
-
-    options.workspace = options.workspace or WORKSPACE
-    samples = sample_folder()
-    if not screen.as_json:
-        screen.line(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
-    with screen.progress() as progress:
-        runtime = runtime_of(options, progress)
-        report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime))
-    if not screen.as_json:
-        show_report(report, screen)
-    lines = [line for name in QUESTIONS for line in (samples / name).read_text(encoding="utf-8").splitlines()]
-    questions = {row["id"]: str(row["question"]) for row in map(json.loads, lines)}
-    answers = []
-    for family in FAMILIES:
-        question = questions.get(family.question, family.question)
-        answers.append(asyncio.run(_demo_answer(question, family, runtime)))
-        if not screen.as_json:
-            screen.line()
-            screen.line(f"? {question}", style="bold cyan")
-            asked = f" · after: {' '.join(family.history)}" if family.history else ""
-            mode = f" · --mode {family.mode}" if family.mode != "auto" else ""
-            screen.line(f"{family.name}{asked}{mode}", style="dim")
-            show_answer(answers[-1], screen, most_sources=SHOWN_SOURCES)
-    result = {"index": report.model_dump(), "answers": [answer.model_dump() for answer in answers]}
-    screen.result(result, lambda: _next(answers, options.workspace, screen))
-    return 0
-
-
-def sample_folder() -> Path:
-    """Where the sample corpus is: in a checkout, or in the installed package."""
-    package = Path(flows.__file__).resolve().parent
-    for folder in (package.parent / "examples", package / "_examples"):
-        if (folder / "corpus").is_dir():
-            return folder
-    raise UsageError("The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout.")
-
-
-async def _demo_answer(question: str, family: Family, runtime: Runtime) -> Answer:
-    from flows.query import answer_question
-    from flows.question import AskOptions
-    from flows.session import open_session
-
-    with open_session(runtime) as session:
-        return await answer_question(question, AskOptions(mode=family.mode, history=family.history), session)
-
-
-def _next(answers: list[Answer], workspace: str, screen: Screen) -> None:
-    cited = next((answer.citations[0].document for answer in answers if answer.citations), "people/ilse-marrand.md")
-    place = f" --workspace {workspace}"
-    screen.line()
-    screen.line("Try next", style="bold")
-    commands = (
-        f'trellis ask "Which bridges did Ilse Marrand design?"{place}',
-        f'trellis graph "Ilse Marrand"{place}',
-        f"trellis show {cited}{place}",
-        f"trellis reports --level 0{place}",
-        "trellis index YOUR-FOLDER    (then ask without --workspace)",
-    )
-    screen.rows(commands, None)

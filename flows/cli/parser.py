@@ -256,7 +256,7 @@ def _commands() -> tuple[Command, ...]:
             "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
         ),
         Command(
-            "demo", "index:demo", "index the sample corpus and ask it a question of each family",
+            "demo", "ask:demo", "index the sample corpus and ask it a question of each family",
             "trellis demo\ntrellis demo --workspace kb",
         ),
         Command(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flows.session import Session
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-Result = BaseModel | Mapping[str, object] | Sequence[BaseModel]
+Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 
 
 class Screen:
@@ -47,7 +47,7 @@ class Screen:
         elif isinstance(result, Mapping):
             value = result
         else:
-            value = [row.model_dump() for row in result]
+            value = [row.model_dump() if isinstance(row, BaseModel) else row for row in result]
         sys.stdout.write(json.dumps(rounded(value), ensure_ascii=False, default=str) + "\n")
         sys.stdout.flush()
 
