@@ -15,7 +15,7 @@ import flows
 from flows.cli.screen import Screen, error_of, runtime_of, session_of, shorten_errors
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
-from flows.session import Session
+from flows.session import Session, open_session
 from flows.usage import in_short
 from prompts.engine.errors import EngineError
 from storage.answer_records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
@@ -288,14 +288,15 @@ def demo(options: Namespace, screen: Screen) -> int:
     if not screen.as_json:
         screen.line(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
     with screen.progress() as progress:
-        report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime_of(options, progress)))
+        runtime = runtime_of(options, progress)
+        report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime))
     if not screen.as_json:
         show_report(report, screen)
     lines = [line for name in QUESTIONS for line in (samples / name).read_text(encoding="utf-8").splitlines()]
     questions = {row["id"]: str(row["question"]) for row in map(json.loads, lines)}
-    options.as_of, answers = None, []
+    answers = []
     for family, question, wanted in FAMILIES:
-        with session_of(options) as session:
+        with open_session(runtime) as session:
             answers.append(asyncio.run(answer_question(questions.get(question, question), wanted, session)))
         if not screen.as_json:
             screen.line()

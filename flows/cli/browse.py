@@ -11,8 +11,8 @@ from flows.cli.screen import Screen, runtime_of
 from flows.operations.changes import entities_named
 from storage.errors import UsageError
 from storage.generations import Generation
-from storage.graph_records import Claim, ClaimStatus, Entity, Occurrence, Report, TextSpan
-from storage.records import Record, Scalar
+from storage.graph_records import Alias, Claim, ClaimStatus, Entity, Occurrence, Report, TextSpan
+from storage.records import Record
 from tasks.reports.tree import tree_of
 
 SHOWN_OF_A_LEVEL = 10
@@ -27,29 +27,14 @@ class Quote(TextSpan):
     quote: str
 
 
-class DocumentView(Record):
-    """A stored document: its text as offsets count it, and where it came from."""
-
-    document: str
-    title: str
-    language: str
-    text: str
-    pages: tuple[int, ...]
-    metadata: dict[str, Scalar]
-    sources: tuple[str, ...]
-    generation: int
-
-
 def show(options: Namespace, screen: Screen) -> int:
-    """Print a document's text and nothing else."""
+    """Print a document's text as offsets count it and nothing else; with --json also where it came from."""
     with runtime_of(options).workspace.read(options.as_of) as generation:
         document = generation.documents.document(options.document)
-        view = DocumentView(
-            document=document.id, title=document.title, language=document.language, text=document.text,
-            pages=document.pages, metadata=document.metadata, generation=generation.number,
-            sources=tuple(sorted({part.source for part in document.parts})),
-        )  # fmt: skip
-    screen.result(view, lambda: screen.exactly(view.text))
+        about = document.model_dump(include={"title", "language", "text", "pages", "metadata"})
+        sources = sorted({part.source for part in document.parts})
+        view = {"document": document.id, **about, "sources": sources, "generation": generation.number}
+    screen.result(view, lambda: screen.exactly(document.text))
     return 0
 
 
@@ -72,13 +57,6 @@ class _Quotes:
 
 
 # --- entities --------------------------------------------------------------------------------------------------------
-
-
-class KnownAs(Record):
-    """Another name of an entity, and why it was merged."""
-
-    name: str
-    reason: str
 
 
 class ClaimView(Quote):
@@ -122,7 +100,7 @@ class EntityView(Record):
     kind: str
     description: str
     degree: int
-    aliases: tuple[KnownAs, ...]
+    aliases: tuple[Alias, ...]
     relations: tuple[RelationView, ...]
     claims: tuple[ClaimView, ...]
     occurrences: int
@@ -156,7 +134,6 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     statements: dict[str, list[Quote]] = defaultdict(list)
     for place in stated:
         statements[place.item].append(quotes.of(place))
-    aliases = (alias for alias in graph.aliases([entity.id]) if alias.name != entity.name)
     relation_views = [
         RelationView(
             **relation.model_dump(include={"id", "predicate", "description", "weight", "count"}),
@@ -174,7 +151,7 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     ]  # fmt: skip
     return EntityView(
         **entity.model_dump(exclude={"mentions"}), relations=tuple(relation_views), occurrences=len(mentions),
-        aliases=tuple(KnownAs(name=alias.name, reason=alias.reason) for alias in aliases),
+        aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
         claims=tuple(sorted(claim_views, key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id))),
         documents=len({quotes.chunks[place.chunk] for place in mentions}),
     )  # fmt: skip

@@ -3,7 +3,6 @@
 import argparse
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flows.modes.registry import AUTO, mode_names
 
@@ -39,17 +38,6 @@ def number(name: str, text: str, metavar: str = "N", least: int = 1, **keywords:
     return Argument(name, text, type=_whole_from(least), metavar=metavar, **keywords)
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command: its function as "module:name", what it does, examples as typed, and what it takes."""
-
-    name: str
-    run: str
-    text: str
-    examples: str
-    arguments: tuple[Argument, ...] = ()
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands; the parsed options hold `run`, the function of the command as "module:name"."""
     parser = argparse.ArgumentParser(
@@ -57,17 +45,20 @@ def build_parser() -> argparse.ArgumentParser:
         description="Answers from your documents, with sources: five published RAG systems as one pipeline.",
     )  # fmt: skip
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for one in _commands():
-        examples = "".join(f"\n  {line}" for line in one.examples.splitlines())
+
+    def add(name: str, run: str, text: str, examples: str, *arguments: Argument) -> None:
+        lines = "".join(f"\n  {line}" for line in examples.splitlines())
         command = commands.add_parser(
-            one.name, help=one.text, description=one.text[0].upper() + one.text[1:] + ".",
-            epilog=f"examples:{examples}", formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=text, description=text[0].upper() + text[1:] + ".", epilog=f"examples:{lines}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         command.add_argument("--workspace", metavar="DIR", help="the folder of state (default ./.trellis)")
         command.add_argument("--json", action="store_true", help="machine output on stdout; messages go to stderr")
-        for argument in one.arguments:
+        for argument in arguments:
             command.add_argument(argument.name, **argument.keywords)  # type: ignore[arg-type]  # argparse's own names
-        command.set_defaults(run=f"flows.cli.{one.run}")
+        command.set_defaults(run=f"flows.cli.{run}")
+
+    _add_commands(add)
     return parser
 
 
@@ -86,7 +77,8 @@ def _amount(text: str) -> float:
     return float(text)
 
 
-def _commands() -> tuple[Command, ...]:
+def _add_commands(add: Callable[..., None]) -> None:
+    """Each command: its name, its function as "module:name", what it does, examples as typed, and what it takes."""
     sources = Argument("sources", "a file, a folder or a glob pattern", nargs="+", metavar="SOURCE")
     as_of = number("--as-of", "read generation N instead of the current one")
     record = flag("--record", "run it as a Prefect flow, so that the run is recorded")
@@ -111,185 +103,154 @@ def _commands() -> tuple[Command, ...]:
         Argument("--pages", "read the files of this folder too, beside the index", metavar="DIR"),
         as_of,
     )  # fmt: skip
-    return (
-        Command(
-            "index", "index:index", "bring the workspace up to date with its sources",
-            'trellis index docs/\ntrellis index "notes/**/*.md" facts.csv --workspace kb',
-            (
-                sources,
-                flag("--full", "extract everything again instead of what changed"),
-                flag("--allow-removals", "also where more than 30%% of the documents would go"),
-                flag("--remake", "also anew what the prompts of a new version would word otherwise"),
-                flag("--dry-run", "only forecast calls, tokens, cost and time"),
-                number("--budget-tokens", "stop before models take more tokens"),
-                Argument("--budget-usd", "stop before models cost more US dollars", type=_amount, metavar="X"),
-                record,
-            ),
+    add(
+        "index", "index:index", "bring the workspace up to date with its sources",
+        'trellis index docs/\ntrellis index "notes/**/*.md" facts.csv --workspace kb',
+        sources,
+        flag("--full", "extract everything again instead of what changed"),
+        flag("--allow-removals", "also where more than 30%% of the documents would go"),
+        flag("--remake", "also anew what the prompts of a new version would word otherwise"),
+        flag("--dry-run", "only forecast calls, tokens, cost and time"),
+        number("--budget-tokens", "stop before models take more tokens"),
+        Argument("--budget-usd", "stop before models cost more US dollars", type=_amount, metavar="X"),
+        record,
+    )  # fmt: skip
+    add(
+        "tune", "index:tune", "fit the prompts to a domain, from a sample of its documents",
+        "trellis tune docs/\ntrellis index docs/       uses what was found",
+        sources,
+        number("--tokens", "how much is read as a sample (default 6000)", default=6000),
+        number("--seed", "another number, another sample", least=0, default=0),
+        flag("--force", "also in place of a file that was written by hand"),
+    )  # fmt: skip
+    add(
+        "prompt", "doctor:prompt", "the whole prompt of a step, as the model reads it with these settings",
+        "trellis prompt                    the names of the steps\ntrellis prompt extract\n"
+        "trellis prompt report --own > prompts/report.md     the instruction alone, to change it (TRELLIS_PROMPTS)",
+        Argument("step", "a step's name; without it, all names", nargs="?", metavar="STEP"),
+        flag("--own", "only the instruction, which a file can replace"),
+    )  # fmt: skip
+    add(
+        "ask", "ask:ask", "answer a question, or a file of questions, with sources",
+        'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > answers.jsonl',
+        *question,
+        Argument(
+            "--structure", f"instead of the router's: {', '.join(STRUCTURES)}", choices=STRUCTURES,
+            metavar="TYPE",
         ),
-        Command(
-            "tune", "index:tune", "fit the prompts to a domain, from a sample of its documents",
-            "trellis tune docs/\ntrellis index docs/       uses what was found",
-            (
-                sources,
-                number("--tokens", "how much is read as a sample (default 6000)", default=6000),
-                number("--seed", "another number, another sample", least=0, default=0),
-                flag("--force", "also in place of a file that was written by hand"),
-            ),
+        record,
+    )  # fmt: skip
+    add(
+        "retrieve", "ask:retrieve", "the best passages for a question, without an answer",
+        'trellis retrieve "salt in the wells" --k 3\ntrellis retrieve --questions questions.jsonl', *question,
+    )  # fmt: skip
+    add(
+        "reports", "browse:reports", "the reports on groups of entities, or one of them in full",
+        "trellis reports                        the levels, and the most important reports of each\n"
+        "trellis reports --level 0              all of the broadest\n"
+        "trellis reports com_0123456789abcdef   one, with its citations, members and the reports above and below",
+        Argument("report", "the community of a report, as the list shows it", nargs="?", metavar="ID"),
+        number("--level", "only this level; 0 is the broadest", least=0),
+        as_of,
+    )  # fmt: skip
+    add(
+        "graph", "changes:graph", "what the graph knows of an entity, or a correction of it by hand",
+        'trellis graph "Ilse Marrand"\ntrellis graph 海岸水文研究所 --json\n'
+        'trellis graph merge "Ilse Marrand" "I. Marrand"      both names mean one thing\n'
+        'trellis graph split "Mercury" --documents rocks.md   there it is another thing\n'
+        'trellis graph split "Tarn" --names "Mrs. Tarn"       this name means another thing\n'
+        'trellis graph edit "Mercury" --kind place --description "A planet."\n'
+        "trellis graph edits                                  the corrections, which every run applies\n"
+        "trellis graph undo 2",
+        Argument(
+            "words", "any name of an entity; or merge, split, edit, edits, undo and theirs", nargs="+",
+            metavar="NAME",
         ),
-        Command(
-            "prompt", "doctor:prompt", "the whole prompt of a step, as the model reads it with these settings",
-            "trellis prompt                    the names of the steps\ntrellis prompt extract\n"
-            "trellis prompt report --own > prompts/report.md     the instruction alone, to change it (TRELLIS_PROMPTS)",
-            (
-                Argument("step", "a step's name; without it, all names", nargs="?", metavar="STEP"),
-                flag("--own", "only the instruction, which a file can replace"),
-            ),
+        Argument("--names", "split: the names that mean another thing (,, is a comma)", metavar="A,B"),
+        Argument("--documents", "split: the documents that mean another thing", metavar="D,E"),
+        *(
+            Argument(f"--{name}", f"edit: the {name} that it should have", metavar=name.upper())
+            for name in ("kind", "name", "description")
         ),
-        Command(
-            "ask", "ask:ask", "answer a question, or a file of questions, with sources",
-            'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > answers.jsonl',
-            (
-                *question,
-                Argument(
-                    "--structure", f"instead of the router's: {', '.join(STRUCTURES)}", choices=STRUCTURES,
-                    metavar="TYPE",
-                ),
-                record,
-            ),
-        ),
-        Command(
-            "retrieve", "ask:retrieve", "the best passages for a question, without an answer",
-            'trellis retrieve "salt in the wells" --k 3\ntrellis retrieve --questions questions.jsonl', question,
-        ),
-        Command(
-            "reports", "browse:reports", "the reports on groups of entities, or one of them in full",
-            "trellis reports                        the levels, and the most important reports of each\n"
-            "trellis reports --level 0              all of the broadest\n"
-            "trellis reports com_0123456789abcdef   one, with its citations, members and the reports above and below",
-            (
-                Argument("report", "the community of a report, as the list shows it", nargs="?", metavar="ID"),
-                number("--level", "only this level; 0 is the broadest", least=0),
-                as_of,
-            ),
-        ),
-        Command(
-            "graph", "changes:graph", "what the graph knows of an entity, or a correction of it by hand",
-            'trellis graph "Ilse Marrand"\ntrellis graph 海岸水文研究所 --json\n'
-            'trellis graph merge "Ilse Marrand" "I. Marrand"      both names mean one thing\n'
-            'trellis graph split "Mercury" --documents rocks.md   there it is another thing\n'
-            'trellis graph split "Tarn" --names "Mrs. Tarn"       this name means another thing\n'
-            'trellis graph edit "Mercury" --kind place --description "A planet."\n'
-            "trellis graph edits                                  the corrections, which every run applies\n"
-            "trellis graph undo 2",
-            (
-                Argument(
-                    "words", "any name of an entity; or merge, split, edit, edits, undo and theirs", nargs="+",
-                    metavar="NAME",
-                ),
-                Argument("--names", "split: the names that mean another thing (,, is a comma)", metavar="A,B"),
-                Argument("--documents", "split: the documents that mean another thing", metavar="D,E"),
-                *(
-                    Argument(f"--{name}", f"edit: the {name} that it should have", metavar=name.upper())
-                    for name in ("kind", "name", "description")
-                ),
-                as_of,
-            ),
-        ),
-        Command(
-            "show", "browse:show", "a document's stored text, exactly as offsets count it",
-            "trellis show people/ilse-marrand.md\ntrellis show people/ilse-marrand.md --json",
-            (Argument("document", "its id: the path in its source, or the row's id", metavar="DOCUMENT"), as_of),
-        ),
-        Command(
-            "status", "workspace:status", "what is indexed, from where, with which settings",
-            "trellis status\ntrellis status --workspace kb --json",
-        ),
-        Command("generations", "workspace:generations", "the generations that are kept", "trellis generations"),
-        Command(
-            "rollback", "workspace:rollback", "make an earlier generation the current one", "trellis rollback 3",
-            (number("generation", "a number that `trellis generations` lists"),),
-        ),
-        Command(
-            "dead-letter", "changes:letters", "what failed and is kept, or another try of exactly that",
-            "trellis dead-letter\ntrellis dead-letter --retry",
-            (flag("--retry", "try it again and publish what succeeds; needs no source"), as_of),
-        ),
-        Command(
-            "export", "workspace:export", "write what is indexed as files for other programs",
-            "trellis export backup/\ntrellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
-            "trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
-            (
-                Argument(
-                    "folder", "made where there is none; an earlier export there is replaced", metavar="DIR"
-                ),
-                Argument(
-                    "--format", f"{', '.join(FORMATS)}; default json", choices=FORMATS, default="json",
-                    metavar="FORMAT",
-                ),
-                as_of,
-            ),
-        ),
-        Command(
-            "archive", "workspace:archive", "write the whole workspace into one file",
-            "trellis archive backup-2026-01-31.tar.gz     also while an index runs",
-            (Argument("file", "a new file: .tar.gz or .tar", metavar="FILE"),),
-        ),
-        Command(
-            "restore", "workspace:restore", "make a workspace of an archive",
-            "trellis restore backup-2026-01-31.tar.gz --workspace kb",
-            (Argument("file", "what `trellis archive` wrote", metavar="FILE"),),
-        ),
-        Command(
-            "clean", "workspace:clean", "free the room of what is no longer needed",
-            "trellis clean                old generations, leftovers, holes in the side store\n"
-            "trellis clean --keep 1       of the generations only the current one\n"
-            "trellis clean --caches       what models and the embedder would have to do again\n"
-            "trellis clean --vectors      where a warning says that the vector index is damaged",
-            (
-                number("--keep", "how many generations stay (default: the setting)"),
-                flag("--caches", "also the caches of models' answers and of vectors"),
-                flag("--vectors", "build the current vector index anew from the database"),
-            ),
-        ),
-        Command(
-            "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
-            "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
-        ),
-        Command(
-            "demo", "ask:demo", "index the sample corpus and ask it a question of each family",
-            "trellis demo\ntrellis demo --workspace kb",
-        ),
-        Command(
-            "forget", "changes:forget", "remove a document from everything, and keep it out",
-            "trellis forget people/ilse-marrand.md\n"
-            "trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
-            "trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
-            (
-                Argument("documents", "its id: its path, or the row's", nargs="+", metavar="DOCUMENT"),
-                flag("--keep-history", "leave older generations that hold it"),
-                flag("--undo", "let it in again; nothing is brought back by this alone"),
-            ),
-        ),
-        Command(
-            "diff", "changes:diff", "what came, went and changed from one generation to another",
-            "trellis diff 3         from generation 3 to the current one\ntrellis diff 3 5 --json",
-            (
-                number("before", "a number that `trellis generations` lists"),
-                number("after", "another one (default: the current one)", "M", nargs="?"),
-                flag("--all", "every row, however many there are"),
-            ),
-        ),
-        Command(
-            "serve", "serve:serve", "schedule index runs and answer questions in Prefect's UI",
-            'trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\ntrellis serve --port 4300',
-            (
-                Argument("sources", "what index runs bring the workspace up to", nargs="*", metavar="SOURCE"),
-                Argument("--cron", 'when to index: "0 3 * * *" is every night at three', metavar="EXPR"),
-                Argument("--timezone", "of --cron (default UTC)", default="UTC", metavar="NAME"),
-                number("--port", "of a server of our own, where PREFECT_API_URL names none"),
-                Argument(
-                    "--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"
-                ),
-            ),
-        ),
+        as_of,
+    )  # fmt: skip
+    add(
+        "show", "browse:show", "a document's stored text, exactly as offsets count it",
+        "trellis show people/ilse-marrand.md\ntrellis show people/ilse-marrand.md --json",
+        Argument("document", "its id: the path in its source, or the row's id", metavar="DOCUMENT"), as_of,
+    )  # fmt: skip
+    add(
+        "status", "workspace:status", "what is indexed, from where, with which settings",
+        "trellis status\ntrellis status --workspace kb --json",
+    )  # fmt: skip
+    add("generations", "workspace:generations", "the generations that are kept", "trellis generations")
+    add(
+        "rollback", "workspace:rollback", "make an earlier generation the current one", "trellis rollback 3",
+        number("generation", "a number that `trellis generations` lists"),
+    )  # fmt: skip
+    add(
+        "dead-letter", "changes:letters", "what failed and is kept, or another try of exactly that",
+        "trellis dead-letter\ntrellis dead-letter --retry",
+        flag("--retry", "try it again and publish what succeeds; needs no source"), as_of,
+    )  # fmt: skip
+    add(
+        "export", "workspace:export", "write what is indexed as files for other programs",
+        "trellis export backup/\ntrellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
+        "trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
+        Argument("folder", "made where there is none; an earlier export there is replaced", metavar="DIR"),
+        Argument("--format", f"{', '.join(FORMATS)}; default json", choices=FORMATS, default="json", metavar="FORMAT"),
+        as_of,
+    )  # fmt: skip
+    add(
+        "archive", "workspace:archive", "write the whole workspace into one file",
+        "trellis archive backup-2026-01-31.tar.gz     also while an index runs",
+        Argument("file", "a new file: .tar.gz or .tar", metavar="FILE"),
+    )  # fmt: skip
+    add(
+        "restore", "workspace:restore", "make a workspace of an archive",
+        "trellis restore backup-2026-01-31.tar.gz --workspace kb",
+        Argument("file", "what `trellis archive` wrote", metavar="FILE"),
+    )  # fmt: skip
+    add(
+        "clean", "workspace:clean", "free the room of what is no longer needed",
+        "trellis clean                old generations, leftovers, holes in the side store\n"
+        "trellis clean --keep 1       of the generations only the current one\n"
+        "trellis clean --caches       what models and the embedder would have to do again\n"
+        "trellis clean --vectors      where a warning says that the vector index is damaged",
+        number("--keep", "how many generations stay (default: the setting)"),
+        flag("--caches", "also the caches of models' answers and of vectors"),
+        flag("--vectors", "build the current vector index anew from the database"),
+    )  # fmt: skip
+    add(
+        "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
+        "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
+    )  # fmt: skip
+    add(
+        "demo", "ask:demo", "index the sample corpus and ask it a question of each family",
+        "trellis demo\ntrellis demo --workspace kb",
+    )  # fmt: skip
+    add(
+        "forget", "changes:forget", "remove a document from everything, and keep it out",
+        "trellis forget people/ilse-marrand.md\n"
+        "trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
+        "trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
+        Argument("documents", "its id: its path, or the row's", nargs="+", metavar="DOCUMENT"),
+        flag("--keep-history", "leave older generations that hold it"),
+        flag("--undo", "let it in again; nothing is brought back by this alone"),
+    )  # fmt: skip
+    add(
+        "diff", "changes:diff", "what came, went and changed from one generation to another",
+        "trellis diff 3         from generation 3 to the current one\ntrellis diff 3 5 --json",
+        number("before", "a number that `trellis generations` lists"),
+        number("after", "another one (default: the current one)", "M", nargs="?"),
+        flag("--all", "every row, however many there are"),
+    )  # fmt: skip
+    add(
+        "serve", "serve:serve", "schedule index runs and answer questions in Prefect's UI",
+        'trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\ntrellis serve --port 4300',
+        Argument("sources", "what index runs bring the workspace up to", nargs="*", metavar="SOURCE"),
+        Argument("--cron", 'when to index: "0 3 * * *" is every night at three', metavar="EXPR"),
+        Argument("--timezone", "of --cron (default UTC)", default="UTC", metavar="NAME"),
+        number("--port", "of a server of our own, where PREFECT_API_URL names none"),
+        Argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
     )  # fmt: skip
