@@ -107,6 +107,12 @@ def fresh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(tmp_path / "ws", capsys)
 
 
+@pytest.fixture
+def unembedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No vectors: for tests that no vector concerns, and that index often."""
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
+
+
 @pytest.fixture(scope="session")
 def prefect_server(network_attempts: list[str]) -> Iterator[list[str]]:
     """A Prefect server of the session's own, on this machine, with a database in a temporary folder."""

@@ -10,6 +10,8 @@ from storage.spending import Budget
 from tests.flows.conftest import Command, row, write_rows
 from tests.server.client import Server
 
+pytestmark = pytest.mark.usefixtures("unembedded")
+
 
 @pytest.fixture
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

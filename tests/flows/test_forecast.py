@@ -15,6 +15,7 @@ from storage.side import RunRow
 from tests.flows.conftest import Command, row, write_rows
 from tests.server.client import Server
 
+pytestmark = pytest.mark.usefixtures("unembedded")
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 WITHIN = 0.15
 

@@ -16,6 +16,8 @@ from storage.records import DeadLetter
 from tests.flows.conftest import PEOPLE, Command, row, write_rows
 from tests.server.client import Server
 
+pytestmark = pytest.mark.usefixtures("unembedded")
+
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:

@@ -5,7 +5,6 @@ a deleted one ignored; deleting needs the cache of answers; one failed passage f
 """
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from storage.generations import Workspace
 from tests.flows.conftest import Command, row
 from tests.server.client import Server
 
+pytestmark = pytest.mark.usefixtures("unembedded")
 FAILING = {"extract": "in 1907", "report": "Orla Bridge"}
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near Holm Light."
 
@@ -85,16 +85,6 @@ def test_an_unchanged_run_and_a_moved_file_are_no_work(model_server: Server, fre
     assert fresh("show", "bridge.md").code == 2
 
 
-def test_files_that_are_called_otherwise_are_not_lost(fresh: Command, folder: Path) -> None:
-    """Where nothing but the file's name gives a title, the title changes with it."""
-    for number in range(5):
-        (folder / f"p{number}.md").write_text(f"Plain text {number}, which says little more than that.\n")
-    index(fresh, folder)
-    for number in range(5):
-        (folder / f"p{number}.md").rename(folder / f"q{number}.md")
-    assert index(fresh, folder)["documents"]["renamed"] == 5
-
-
 def test_a_deleted_file_takes_what_only_it_said_and_needs_no_cache(
     model_server: Server, fresh: Command, folder: Path
 ) -> None:
@@ -124,17 +114,6 @@ def test_a_source_that_is_gone_or_empty_removes_nothing(fresh: Command, folder: 
     assert fresh("show", "one.md").code == 0
     other.mkdir()
     assert index(fresh, folder, other, "--allow-removals")["documents"]["removed"] == 1
-
-
-def test_a_folder_that_cannot_be_read_keeps_what_came_from_it(fresh: Command, folder: Path) -> None:
-    inner = folder / "inner"
-    inner.mkdir()
-    (inner / "deep.md").write_text("# Deep\n\nInes Varga lives in Holm.\n")
-    index(fresh, folder)
-    shutil.rmtree(inner)
-    inner.symlink_to("/")  # out of the source: not followed
-    assert index(fresh, folder)["documents"]["removed"] == 0
-    assert fresh("show", "inner/deep.md").code == 0
 
 
 def test_many_removals_are_refused_and_only_named_sources_are_compared(

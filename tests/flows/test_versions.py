@@ -104,19 +104,6 @@ def test_of_lists_what_left_and_what_joined_is_shown() -> None:
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pointer", [None, '{"current":1,"last":1}'], ids=["missing", "older"])
-def test_an_index_run_without_its_pointer_loses_nothing(two: Command, pointer: str | None) -> None:
-    (two.workspace / "CURRENT").unlink()
-    if pointer is not None:
-        (two.workspace / "CURRENT").write_text(pointer)
-    told = two("status", "--json").json["problems"]
-    assert ["CURRENT" in problem["message"] and "rollback" in problem["remedy"] for problem in told] == [True]
-    done = two("index", str(write_rows(two.workspace.parent / "more.jsonl", [FERRY | {"id": "new"}])), "--json")
-    assert (done.code, done.json["generation"], done.json["chunks"] > 3) == (0, 3, True)
-    assert [one["number"] for one in two("generations", "--json").json] == [1, 2, 3]
-    assert {"bridge", "ferry", "korb", "new"} == set(two("status", "--json").json["documents"])
-
-
 def test_a_damaged_generation_hides_no_other_and_to_index_again_is_a_remedy(
     two: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
