@@ -94,7 +94,7 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
     """With the calls that were paid for, however the run ended: forecasts learn from them."""
     paid = [
-        row.model_dump(include={"step", "model", "calls", "output_tokens", "seconds"})
+        row.model_dump(include={"step", "model", "calls", "output_tokens"}) | {"seconds": round(row.seconds, 3)}
         for row in usage_rows(runtime.models.meter)
         if row.calls
     ]

@@ -115,7 +115,9 @@ def test_a_listed_price_makes_a_cost(fresh: Command, corpus: Path, monkeypatch: 
     monkeypatch.setenv("TRELLIS_LM", "openai/gpt-4o-mini")
     monkeypatch.setenv("TRELLIS_LM_API_KEY", "made-up")
     found = forecast(fresh, corpus)
-    assert found["cost_usd"] == pytest.approx(found["input_tokens"] * 0.15e-6 + found["output_tokens"] * 0.6e-6)
+    assert found["cost_usd"] == pytest.approx(
+        found["input_tokens"] * 0.15e-6 + found["output_tokens"] * 0.6e-6, abs=1e-6
+    )
     told = fresh("index", str(corpus), "--dry-run", "--budget-usd", "0.0001").out
     assert "more than the budget" in told
     assert "by rule" in told
