@@ -156,7 +156,7 @@ def subcommands() -> dict[str, tuple[str, argparse.ArgumentParser]]:
 
 
 def _spelling(action: argparse.Action) -> str:
-    value = "\\|".join(map(str, action.choices)) if action.choices else str(action.metavar or "")
+    value = str(action.metavar or "\\|".join(map(str, action.choices or ())))
     if action.option_strings:
         return f"`{action.option_strings[-1]}{' ' + value if action.nargs != 0 and value else ''}`"
     return f"`{value}{'...' if action.nargs in {'+', '*'} else ''}`"

@@ -68,7 +68,8 @@ class StepForecast(Record):
 
 
 class Forecast(Record):
-    """What an index run would do. Calls, tokens and cost are those of all steps together."""
+    """What an index run would do. Calls, tokens and cost are those of all steps together; `seconds` is what the
+    forecast itself took, `run_seconds` what the run would take at the `rate`, in words."""
 
     documents: DocumentCounts
     skipped: tuple[Skipped, ...]
@@ -81,6 +82,8 @@ class Forecast(Record):
     cost_usd: float | None
     steps: tuple[StepForecast, ...]
     seconds: float
+    run_seconds: float
+    rate: str
 
 
 class KeptPrompts(Record):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from dspy import Signature
 
-from flows.cli.graph import look_up
+from flows.cli.browse import look_up
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings

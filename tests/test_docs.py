@@ -109,12 +109,6 @@ def test_the_page_on_benchmarks_names_every_measure() -> None:
     assert [name for name in measure_names() if f"`{name}`" not in page and f"`{name} " not in page] == []
 
 
-def test_a_file_or_a_function_that_is_not_there_is_noticed() -> None:
-    named = "`tasks/route.py: core_content`, `tasks/report_context.py: Desk.whole`"
-    assert absent(named) == []
-    assert absent("`tasks/route.py: fly`, `tasks/wings.py`") == ["tasks/route.py: fly", "tasks/wings.py: "]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for path, anchor in _LINK.findall(page.read_text(encoding="utf-8")):

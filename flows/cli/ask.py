@@ -1,26 +1,27 @@
-"""`trellis ask` and `trellis retrieve`: one question, or a file of them, each row by itself and in order."""
+"""`trellis ask`, `retrieve` and `demo`: one question, or a file of them, each row by itself and in order."""
 
 import asyncio
 import json
 import logging
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
-from flows.cli.screen import Screen, error_of, session_of, shorten_errors
+import flows
+from flows.cli.screen import Screen, error_of, runtime_of, session_of, shorten_errors
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
-from flows.session import Session
+from flows.session import Session, open_session
 from flows.usage import in_short
 from prompts.engine.errors import EngineError
 from storage.answer_records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
 from storage.errors import TrellisError, UsageError
 from storage.filters import check_filter
-from tasks.retrieve.pages import FolderRetriever, Retriever
+from tasks.retrieve.pages import FolderRetriever
 from tasks.rewrite import turns
 
 FALLBACKS = {
@@ -39,29 +40,56 @@ MOST_FLAGGED = 3
 
 def ask(options: Namespace, screen: Screen) -> int:
     """Answer; 1 where rows of a batch failed."""
-    _check(options)
+    wanted = _wanted(options)
     if options.record:
-        return _recorded(options, screen)
-    with session_of(options) as session:
-        if options.questions:
-            return run_batch(options.questions, _wanted(options), answer_question, session, screen)
-        with screen.draft() as on_text:
-            wanted = replace(_wanted(options), on_text=on_text)
-            answer = asyncio.run(answer_question(options.question, wanted, session))
+        answer = _recorded(options)
+    else:
+        with session_of(options) as session:
+            if options.questions:
+                return run_batch(options.questions, wanted, answer_question, session, screen)
+            with screen.draft() as on_text:
+                answer = asyncio.run(answer_question(options.question, replace(wanted, on_text=on_text), session))
     show_answer(answer, screen, with_structure=options.structure is not None)
     return 0
 
 
 def retrieve(options: Namespace, screen: Screen) -> int:
     """List passages; 1 where rows of a batch failed."""
-    _check(options)
-    wanted = AskOptions(mode=options.mode, k=options.k, where=_where(options), retriever=_pages(options))
+    wanted = _wanted(options)
     with session_of(options) as session:
         if options.questions:
             return run_batch(options.questions, wanted, retrieve_passages, session, screen)
-        found = asyncio.run(retrieve_passages(options.question, wanted, session))
-    screen.result(found, lambda: _show_passages(found, screen))
+        result = asyncio.run(retrieve_passages(options.question, wanted, session))
+    screen.result(result, lambda: _show_passages(result, screen))
     return 0
+
+
+def _wanted(options: Namespace) -> AskOptions:
+    """What was typed; what cannot be meant fails here, before anything is opened."""
+    if (options.question is None) == (options.questions is None):
+        raise UsageError("One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE.")
+    if options.question is not None and not options.question.strip():
+        raise UsageError("The question is empty.", "Write it in quotes after the command.")
+    if options.where is not None:
+        check_filter(options.where)
+    return AskOptions(
+        mode=options.mode, structure=getattr(options, "structure", None), k=options.k, level=options.level,
+        where=() if options.where is None else (options.where,), effort=options.effort, response=options.response,
+        retriever=FolderRetriever(options.pages) if options.pages else None,
+    )  # fmt: skip
+
+
+def _recorded(options: Namespace) -> Answer:
+    from flows.query import query
+
+    shorten_errors()
+    if options.questions:
+        raise UsageError("--record records one question.", "Leave out --questions, or --record.")
+    run = query(
+        options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
+        where=options.where, as_of=options.as_of, pages=options.pages, effort=options.effort, response=options.response,
+    )  # fmt: skip
+    return asyncio.run(run)
 
 
 def show_answer(
@@ -71,27 +99,31 @@ def show_answer(
     if screen.as_json:
         screen.json(answer)
         return
+    trace = answer.trace
     screen.line(answer.answer, style="bold")
-    _show_sources(answer, screen, most_sources)
-    for one in answer.trace.structures if with_structure else ():
+    if answer.citations:
         screen.line()
-        screen.line(one.description, style="bold")
-        for line in one.text.splitlines():
-            screen.line(line, indent=2)
+        screen.rows([cited(citation) for citation in answer.citations], most_sources, indent=0, more=" sources")
+    if used_reports := [report for report in trace.reports if report.points]:
+        screen.line()
+        screen.line("from the reports", style="bold")
+        titles = [f"{report.community} {report.title} (level {report.level})" for report in used_reports]
+        screen.rows(titles, most_sources, indent=0)
+    for structure in trace.structures if with_structure else ():
+        screen.line()
+        screen.line(structure.description, style="bold")
+        screen.rows(structure.text.splitlines(), None)
     for sentence in unsupported(answer)[:MOST_FLAGGED]:
         screen.line(f"no source supports: {sentence}", style="yellow")
-    for open_to in answer.trace.ambiguity:
-        screen.line(ambiguous(open_to), style="yellow")
-    route = answer.trace.route
-    structure = answer.trace.structure or route.type
+    screen.rows([ambiguous(ambiguity) for ambiguity in trace.ambiguity], None, indent=0, style="yellow")
     screen.line()
     screen.line(
-        f"{supported(answer)} · mode {answer.trace.mode} · structure {structure} "
+        f"{supported(answer)} · mode {trace.mode} · structure {trace.structure or trace.route.type} "
         f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
         style="dim",
     )
-    if answer.trace.decision is not None:
-        screen.line(decided(answer.trace.decision), style="dim")
+    if trace.decision is not None:
+        screen.line(decided(trace.decision), style="dim")
     if used := in_short(answer.usage):
         screen.line(used, style="dim")
 
@@ -108,33 +140,18 @@ def unsupported(answer: Answer) -> list[str]:
     return [" ".join(answer.answer[row.start : row.end].split()) for row in flagged]
 
 
-def _show_sources(answer: Answer, screen: Screen, most: int | None) -> None:
-    """The cited places, and the community reports that gave something."""
-    if answer.citations:
-        screen.line()
-    for citation in answer.citations[:most]:
-        screen.line(cited(citation))
-    if most is not None and len(answer.citations) > most:
-        screen.line(f"and {len(answer.citations) - most} sources more", style="dim")
-    if told := [one for one in answer.trace.reports if one.points]:
-        screen.line()
-        screen.line("from the reports", style="bold")
-    for report in told[:most]:
-        screen.line(f"{report.community} {report.title} (level {report.level})")
-
-
 def decided(decision: ModeDecision) -> str:
     """Why this mode, on one line."""
-    others = "".join(f"; {one.mode} gave nothing" for one in decision.tried)
+    others = "".join(f"; {mode.mode} gave nothing" for mode in decision.tried)
     return f"mode chosen: {decision.reason}{others}"
 
 
-def ambiguous(one: Ambiguity) -> str:
+def ambiguous(ambiguity: Ambiguity) -> str:
     """What a question leaves open, on one line."""
-    if not one.readings:
-        return f'ambiguous: "{one.text}" stands for nothing that was named'
-    others = "; ".join(reading for reading in one.readings if reading != one.taken)
-    return f'ambiguous: "{one.text}" was read as {one.taken}, not as {others}'
+    if not ambiguity.readings:
+        return f'ambiguous: "{ambiguity.text}" stands for nothing that was named'
+    others = "; ".join(reading for reading in ambiguity.readings if reading != ambiguity.taken)
+    return f'ambiguous: "{ambiguity.text}" was read as {ambiguity.taken}, not as {others}'
 
 
 def cited(citation: Citation) -> str:
@@ -145,53 +162,16 @@ def cited(citation: Citation) -> str:
     return f'{marker} {title}: "{" ".join(citation.quote.split())}"'
 
 
-def _show_passages(found: Retrieval, screen: Screen) -> None:
-    if not found.passages:
+def _show_passages(result: Retrieval, screen: Screen) -> None:
+    if not result.passages:
         screen.line("No passage has anything in common with the question.", style="yellow")
-    for rank, passage in enumerate(found.passages, 1):
+    for rank, passage in enumerate(result.passages, 1):
         screen.line(f"{rank}. {passage.title} ({passage.document})", style="bold")
         screen.line(" ".join(passage.text.split()), indent=3)
 
 
-def _recorded(options: Namespace, screen: Screen) -> int:
-    from flows.query import query
-
-    shorten_errors()
-    if options.questions:
-        raise UsageError("--record records one question.", "Leave out --questions, or --record.")
-    run = query(
-        options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
-        where=options.where, as_of=options.as_of, pages=options.pages, effort=options.effort, response=options.response,
-    )  # fmt: skip
-    show_answer(asyncio.run(run), screen, with_structure=options.structure is not None)
-    return 0
-
-
-def _check(options: Namespace) -> None:
-    if options.question is not None and not options.question.strip():
-        raise UsageError("The question is empty.", "Write it in quotes after the command.")
-
-
-def _wanted(options: Namespace) -> AskOptions:
-    return AskOptions(
-        mode=options.mode, structure=options.structure, k=options.k, where=_where(options), retriever=_pages(options),
-        level=options.level, effort=options.effort, response=options.response,
-    )  # fmt: skip
-
-
-def _where(options: Namespace) -> tuple[str, ...]:
-    """The filter, read before anything is opened: one that cannot be read fails at once, not in each row."""
-    if options.where is None:
-        return ()
-    check_filter(options.where)
-    return (options.where,)
-
-
-def _pages(options: Namespace) -> Retriever | None:
-    return FolderRetriever(options.pages) if options.pages else None
-
-
 AHEAD = 16
+ROW_FORM = "{id, question, documents?, where?, history?}, one JSON object a line"
 
 Answering = Callable[[str, AskOptions, Session], Awaitable[Answer | Retrieval]]
 log = logging.getLogger(__name__)
@@ -209,67 +189,32 @@ class Asked(BaseModel):
     history: tuple[StrictStr | dict[str, object], ...] = ()
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the file: what it asks, or what is wrong with it."""
-
-    id: object
-    asked: Asked | None = None
-    problem: UsageError | None = None
-
-
 def run_batch(path: str, options: AskOptions, answering: Answering, session: Session, screen: Screen) -> int:
     """Write one JSON line for each row: `id` and the fields of the result, or `id` and `error`; 1 where any failed.
 
-    Raises UsageError where the file cannot be read.
+    Blank lines are passed over; "-" is standard input. Raises UsageError where the file cannot be read.
     """
-    rows = list(read_rows(path))
-    return asyncio.run(_answer_all(rows, options, answering, session, screen))
-
-
-def read_rows(path: str) -> Iterator[Row]:
-    """The rows of a JSON Lines file ("-" for standard input); blank lines are passed over."""
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         message = f"The questions in {path} cannot be read: {reason}."
         raise UsageError(message, "Check the path of --questions.") from error
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield _row(line, number)
-
-
-def _row(line: str, number: int) -> Row:
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        return Row(None, problem=UsageError(f"Line {number} is not JSON: {error}.", "Write one JSON object a line."))
-    if not isinstance(value, dict):
-        return Row(None, problem=UsageError(f"Line {number} is not a JSON object.", "Write one JSON object a line."))
-    try:
-        asked = Asked.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        problem = UsageError(
-            f"Line {number}: {name}: {first['msg']}.", "A row is {id, question, documents?, where?, history?}."
-        )
-        return Row(value.get("id"), problem=problem)
-    return Row(asked.id, asked=asked)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    return asyncio.run(_answer_all(lines, options, answering, session, screen))
 
 
 async def _answer_all(
-    rows: Sequence[Row], options: AskOptions, answering: Answering, session: Session, screen: Screen
+    lines: Sequence[tuple[int, str]], options: AskOptions, answering: Answering, session: Session, screen: Screen
 ) -> int:
     """Answer up to AHEAD rows at once, and write each as soon as all before it are written."""
     slots = asyncio.Semaphore(AHEAD)
 
-    async def answered(row: Row) -> dict[str, object]:
+    async def answered(number: int, line: str) -> dict[str, object]:
         async with slots:
-            return await _row_answered(row, options, answering, session)
+            return await _row_answered(number, line, options, answering, session)
 
-    tasks = [asyncio.create_task(answered(row)) for row in rows]
+    tasks = [asyncio.create_task(answered(number, line)) for number, line in lines]
     failed = 0
     try:
         for task in tasks:
@@ -280,21 +225,108 @@ async def _answer_all(
         for task in tasks:
             task.cancel()
     if failed:
-        screen.note(f"{failed} of {len(rows)} questions failed.")
+        screen.note(f"{failed} of {len(lines)} questions failed.")
     return 1 if failed else 0
 
 
-async def _row_answered(row: Row, options: AskOptions, answering: Answering, session: Session) -> dict[str, object]:
-    if row.asked is None:
-        return {"id": row.id, "error": error_of(row.problem or UsageError("The row is empty."))}
-    asked = row.asked
-    where = (*options.where, asked.where) if asked.where else options.where
+async def _row_answered(
+    number: int, line: str, options: AskOptions, answering: Answering, session: Session
+) -> dict[str, object]:
+    row: object = None
     try:
+        row = json.loads(line)
+        asked = Asked.model_validate(row)
+        where = (*options.where, asked.where) if asked.where else options.where
         wanted = replace(options, documents=asked.documents, where=where, history=turns(asked.history))
-        result = await answering(asked.question, wanted, session)
+    except (ValueError, UsageError) as error:  # pydantic's and JSON's are ValueErrors
+        wrong = _wrong(error) if isinstance(error, ValidationError) else str(error)
+        told = UsageError(f"Line {number}: {wrong}", f"A row is {ROW_FORM}.")
+        return {"id": row.get("id") if isinstance(row, dict) else None, "error": error_of(told)}
+    try:
+        return {"id": asked.id, **(await answering(asked.question, wanted, session)).model_dump()}
     except (TrellisError, EngineError) as error:
-        return {"id": row.id, "error": error_of(error)}
+        return {"id": asked.id, "error": error_of(error)}
     except Exception as error:  # a fault in one question must not cost the answers to the others
-        log.warning("question %r failed", row.id, exc_info=True)
-        return {"id": row.id, "error": error_of(error)}
-    return {"id": row.id, **result.model_dump()}
+        log.warning("question %r failed", asked.id, exc_info=True)
+        return {"id": asked.id, "error": error_of(error)}
+
+
+def _wrong(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".removeprefix(": ")
+
+
+# --- demo ------------------------------------------------------------------------------------------------------------
+
+WORKSPACE = ".trellis-demo"
+QUESTIONS = ("questions.jsonl", "questions_global.jsonl")
+SHOWN_SOURCES = 3
+# Of each kind a question, by its id in the examples or in words.
+FAMILIES = (
+    ("one fact", "q01", AskOptions()),
+    ("figures of several documents", "q02", AskOptions()),
+    ("a chain over three documents", "q03", AskOptions()),
+    ("steps to follow", "q04", AskOptions()),
+    ("an overview of one document", "q05", AskOptions()),
+    ("the whole collection", "g02", AskOptions()),
+    ("how two things are connected", "q09", AskOptions()),
+    ("the graph alone", "q08", AskOptions(mode="traverse")),
+    ("a follow-up", "Where was she born?", AskOptions(history=("Which bridges did Ilse Marrand design?",))),
+    ("in Chinese", "q12", AskOptions()),
+    ("what the documents do not say", "q11", AskOptions()),
+)
+
+
+def demo(options: Namespace, screen: Screen) -> int:
+    """Index the sample corpus into a workspace of its own, ask a question of each family, and say what to try next."""
+    from flows.cli.index import show_report
+    from flows.index import IndexOptions
+    from flows.operations.history import index_run
+
+    options.workspace = options.workspace or WORKSPACE
+    samples = sample_folder()
+    if not screen.as_json:
+        screen.line(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
+    with screen.progress() as progress:
+        runtime = runtime_of(options, progress)
+        report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime))
+    if not screen.as_json:
+        show_report(report, screen)
+    lines = [line for name in QUESTIONS for line in (samples / name).read_text(encoding="utf-8").splitlines()]
+    questions = {row["id"]: str(row["question"]) for row in map(json.loads, lines)}
+    answers = []
+    for family, question, wanted in FAMILIES:
+        with open_session(runtime) as session:
+            answers.append(asyncio.run(answer_question(questions.get(question, question), wanted, session)))
+        if not screen.as_json:
+            screen.line()
+            screen.line(f"? {answers[-1].question}", style="bold cyan")
+            after = f" · after: {' '.join(wanted.history)}" if wanted.history else ""
+            screen.line(f"{family}{after}", style="dim")
+            show_answer(answers[-1], screen, most_sources=SHOWN_SOURCES)
+    result = {"index": report.model_dump(), "answers": [answer.model_dump() for answer in answers]}
+    screen.result(result, lambda: _show_next(answers, f" --workspace {options.workspace}", screen))
+    return 0
+
+
+def sample_folder() -> Path:
+    """Where the sample corpus is: in a checkout, or in the installed package."""
+    package = Path(flows.__file__).resolve().parent
+    for folder in (package.parent / "examples", package / "_examples"):
+        if (folder / "corpus").is_dir():
+            return folder
+    raise UsageError("The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout.")
+
+
+def _show_next(answers: Sequence[Answer], place: str, screen: Screen) -> None:
+    cited_one = next((answer.citations[0].document for answer in answers if answer.citations), "people/ilse-marrand.md")
+    screen.line()
+    screen.line("Try next", style="bold")
+    commands = (
+        f'trellis ask "Which bridges did Ilse Marrand design?"{place}',
+        f'trellis graph "Ilse Marrand"{place}',
+        f"trellis show {cited_one}{place}",
+        f"trellis reports --level 0{place}",
+        "trellis index YOUR-FOLDER    (then ask without --workspace)",
+    )
+    screen.rows(commands, None)

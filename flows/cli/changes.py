@@ -1,146 +1,170 @@
-"""`trellis diff`, `forget` and `dead-letter`: what changed between generations, what goes for good, and what failed."""
+"""`trellis graph` (a look, or an edit by hand), `forget`, `dead-letter` and `diff`: changes without the sources."""
 
 import asyncio
 from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 
+from flows.cli.browse import show_entities
 from flows.cli.screen import Screen, runtime_of
+from flows.operations import changes
 from flows.operations.diff import Changed, Diff, Difference, Thing, compare
-from flows.operations.forget import ForgetReport, let_in
-from flows.operations.retry import Letter, RetryReport, letters_of
 from flows.usage import in_short
 from storage.errors import UsageError
 from storage.export import KINDS
+from storage.graph import Edit, Subject
 
 SHOWN_THINGS = 10
+SHOWN_ALIKE = 20
+FAILED_AGAIN = 1
+RETRY = "Try again: trellis dead-letter --retry"
+NEEDS_SOURCE = "Mend the rows in their files, then run trellis index on them."
 
 
-def diff(options: Namespace, screen: Screen) -> int:
-    """Show the difference; with --json all of it. Raises UnknownGeneration."""
-    found = compare(runtime_of(options).workspace, options.before, options.after)
-    screen.result(found, lambda: _show_diff(found, None if options.all else SHOWN_THINGS, screen))
+# --- the graph -------------------------------------------------------------------------------------------------------
+
+_EDITABLE = ("kind", "name", "description")
+_USAGE = {
+    "merge": "trellis graph merge NAME OTHER",
+    "split": "trellis graph split NAME --names A,B | --documents D1,D2",
+    "edit": "trellis graph edit NAME [--kind KIND] [--name NAME] [--description TEXT]",
+    "edits": "trellis graph edits",
+    "undo": "trellis graph undo ID",
+}
+_WORDS = {"merge": 2, "split": 1, "edit": 1, "edits": 0, "undo": 1}
+
+
+def graph(options: Namespace, screen: Screen) -> int:
+    """Show what has the name; after one of the words above, change the graph."""
+    action, *words = options.words
+    if action == "edits" and not words:
+        return _edits(options, screen)
+    if action in _USAGE and words:
+        return _change(action, words, options, screen)
+    if words:
+        raise UsageError(
+            f"`trellis graph` takes one name, not {len(words) + 1}.", f'Put it in quotes: "{" ".join(options.words)}".'
+        )
+    for name in ("names", "documents", *_EDITABLE):
+        if getattr(options, name) is not None:
+            usage = _USAGE["edit" if name in _EDITABLE else "split"]
+            raise UsageError(f"--{name} belongs to an edit.", f"Use: {usage}.")
+    return show_entities(action, options.as_of, options, screen)
+
+
+def _edits(options: Namespace, screen: Screen) -> int:
+    with runtime_of(options).workspace.read(options.as_of) as generation:
+        edits = generation.edits.edits()
+    lines = [f"{kept.id:>4}  {kept.at}  {edit_in_words(kept)}" for kept in edits]
+    lines.append(f"{len(edits)} edits; undo one: trellis graph undo ID")
+    screen.result(edits, lambda: screen.rows(lines, None, indent=0))
     return 0
 
 
-def _show_diff(found: Diff, most: int | None, screen: Screen) -> None:
-    screen.line(f"From generation {found.before} to generation {found.after}", style="bold")
-    if found.same:
-        screen.line("Nothing that is compared differs.", indent=2)
-    for kind in KINDS:
-        part = found.of(kind)
-        if part.added or part.removed or part.changed:
-            screen.line(f"{kind}: {_counts(part)}", style="bold")
-            _list("+", part.added, most, screen)
-            _list("-", part.removed, most, screen)
-            _list("~", part.changed, most, screen)
+def _change(action: str, words: Sequence[str], options: Namespace, screen: Screen) -> int:
+    if len(words) != _WORDS[action]:
+        raise UsageError(
+            f"`trellis graph {action}` takes {_WORDS[action]} names, not {len(words)}.", f"Use: {_USAGE[action]}."
+        )
+    if options.as_of is not None:
+        raise UsageError("An earlier generation cannot be edited.", "Leave --as-of out, or roll back first.")
+    if action == "undo" and not words[0].isdecimal():
+        raise UsageError(f"{words[0]!r} is no number of an edit.", "See `trellis graph edits`.")
+    editing = None if action == "undo" else _editing(action, words, options)
+    with screen.progress() as progress:
+        runtime = runtime_of(options, progress)
+        report = asyncio.run(
+            changes.undo(int(words[0]), runtime) if editing is None else changes.edit(editing, runtime)
+        )
+    done = "undone" if report.undone else "kept"
+    title = f"Edit {report.edit.id} is {done}: {edit_in_words(report.edit)}. Published generation {report.generation}"
+    screen.result(report, title, without=("edit", "undone", "generation"))
+    return 0
 
 
-def _counts(part: Difference) -> str:
-    numbers = {"added": part.added, "removed": part.removed, "changed": part.changed}
-    told = [f"{len(things)} {word}" for word, things in numbers.items() if things]
-    return ", ".join([*told, f"{part.unchanged} as before"])
+def _editing(action: str, words: Sequence[str], options: Namespace) -> changes.Editing:
+    """The edit that was typed. UsageError for one that says too little."""
+    if action == "merge":
+        return changes.merge(*words)
+    if action == "split":
+        names, documents = _listed(options.names), _listed(options.documents)
+        if bool(names) == bool(documents):
+            raise UsageError("Say which part is another thing: --names, or --documents.", f"Use: {_USAGE['split']}.")
+        return changes.split(words[0], names, documents)
+    values = [getattr(options, name) for name in _EDITABLE]
+    for name, value in zip(_EDITABLE, values, strict=True):
+        if value is not None and not value.strip():
+            raise UsageError(f"--{name} is empty.", "Leave it out, or say what it should be.")
+    if values == [None, None, None]:
+        raise UsageError("An edit changes something.", f"Use: {_USAGE['edit']}.")
+    return changes.change(words[0], *values)
 
 
-def _list(sign: str, things: tuple[Thing, ...], most: int | None, screen: Screen) -> None:
-    for thing in things[:most]:
-        known_as = f" ({thing.id})" if thing.label != thing.id else ""
-        screen.line(f"{sign} {_line(thing.label)}{known_as}", indent=2)
-        for change in thing.fields if isinstance(thing, Changed) else ():
-            screen.line(f"{change.field}: {_line(change.before)} → {_line(change.after)}", indent=6, style="dim")
-    left = len(things) - len(things[:most])
-    if left:
-        screen.line(f"{sign} and {left} more (--all shows them)", indent=2, style="dim")
+def _listed(text: str | None) -> list[str]:
+    """Names with commas between them; a comma that belongs to a name is written twice."""
+    parts = (text or "").replace(",,", "\0").split(",")
+    return [part.replace("\0", ",").strip() for part in parts if part.strip()]
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split()) or "(nothing)"
+def edit_in_words(kept: Edit) -> str:
+    """An edit in words."""
+    name = _subject_in_words(kept.subject)
+    if kept.action == "merge" and kept.other:
+        return f"{_subject_in_words(kept.other)} is {name}"
+    if kept.action == "split":
+        return f"{', '.join(kept.names) or 'what stands in ' + ', '.join(kept.documents)} is not {name}"
+    values = ((field, getattr(kept, field)) for field in _EDITABLE)
+    return f"{name}: " + ", ".join(f"{field} {value!r}" for field, value in values if value is not None)
+
+
+def _subject_in_words(subject: Subject) -> str:
+    return f"{subject.name} (of {', '.join(subject.documents)})" if subject.documents else subject.name
+
+
+# --- forgetting ------------------------------------------------------------------------------------------------------
 
 
 def forget(options: Namespace, screen: Screen) -> int:
     """Forget documents; with --undo let them in again."""
+    names = ", ".join(options.documents)
     if options.undo:
-        return _undo(options, screen)
-    from flows.operations.history import forget_run
-
+        if options.keep_history:
+            raise UsageError("--undo brings no generation back.", "Leave --keep-history out.")
+        result = {"documents": options.documents, "generation": changes.let_in(options.documents, runtime_of(options))}
+        screen.result(result, "Let in again: index their source to bring them back.")
+        return 0
     with screen.progress() as progress:
-        runtime = runtime_of(options, progress)
-        report = asyncio.run(forget_run(options.documents, runtime, options.keep_history))
-    screen.result(report, lambda: _show_forgotten(report, screen))
+        report = asyncio.run(changes.forget(options.documents, runtime_of(options, progress), options.keep_history))
+    screen.result(report, f"Forgotten: {names}", without=("documents", "held", "same_text"))
+    if not screen.as_json:
+        if report.held:
+            numbers = ", ".join(map(str, report.held))
+            screen.line(f"read by somebody, gone with the next run after: {numbers}", indent=2, style="yellow")
+        if report.same_text:
+            screen.line(f"the same text stays in: {', '.join(report.same_text)}", indent=2, style="yellow")
+        screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
     return 0
 
 
-def _undo(options: Namespace, screen: Screen) -> int:
-    if options.keep_history:
-        raise UsageError("--undo brings no generation back.", "Leave --keep-history out.")
-    number = let_in(options.documents, runtime_of(options))
-    screen.result(
-        {"documents": options.documents, "generation": number},
-        lambda: screen.line(f"Let in again: {', '.join(options.documents)}. Index their source to bring them back."),
-    )
-    return 0
-
-
-def _show_forgotten(report: ForgetReport, screen: Screen) -> None:
-    screen.line(f"Forgotten: {', '.join(report.documents)}", style="bold green")
-    kept = f"{report.chunks} passages, {report.memory} memories, {report.model_answers} cached answers"
-    screen.facts(
-        [
-            ("published", f"generation {report.generation}"),
-            ("removed", f"{kept}, {report.embeddings} cached vectors"),
-            ("generations", f"{', '.join(map(str, sorted(report.retired))) or 'none'} removed"),
-        ],
-        indent=2,
-    )
-    if used := in_short(report.usage):
-        screen.line(used, indent=2)
-    if report.held:
-        numbers = ", ".join(map(str, report.held))
-        screen.line(f"read by somebody, gone with the next run after: {numbers}", indent=2, style="yellow")
-    if report.same_text:
-        screen.line(f"the same text stays in: {', '.join(report.same_text)}", indent=2, style="yellow")
-    screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
-
-
-RETRY = "Try again: trellis dead-letter --retry"
-NEEDS_SOURCE = "Mend the rows in their files, then run trellis index on them."
-FAILED_AGAIN = 1
-SHOWN_ALIKE = 20
+# --- what failed -----------------------------------------------------------------------------------------------------
 
 
 def letters(options: Namespace, screen: Screen) -> int:
     """List what failed; with --retry try it again: 0 where all of it succeeds, 1 where some fails again."""
     if options.retry:
-        return _retry(options, screen)
+        if options.as_of is not None:
+            raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")
+        with screen.progress() as progress:
+            report = asyncio.run(changes.retry(runtime_of(options, progress)))
+        screen.result(report, lambda: _show_retried(report, screen))
+        return FAILED_AGAIN if report.failed else 0
     with runtime_of(options).workspace.read(options.as_of) as generation:
-        found = letters_of(generation)
-    if screen.as_json:
-        screen.json(found)
-        return 0
-    if not found:
-        screen.line("Nothing failed.")
-        return 0
-    _show_letters(found, screen)
-    screen.line()
-    if not all(one.needs_source for one in found):
-        screen.line(RETRY, style="dim")
-    if any(one.needs_source for one in found):
-        screen.line(NEEDS_SOURCE, style="dim")
+        stored = changes.letters_of(generation)
+    screen.result(stored, lambda: _show_letters(stored, screen) if stored else screen.line("Nothing failed."))
     return 0
 
 
-def _retry(options: Namespace, screen: Screen) -> int:
-    from flows.operations.history import retry_run
-
-    if options.as_of is not None:
-        raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")
-    with screen.progress() as progress:
-        report = asyncio.run(retry_run(runtime_of(options, progress)))
-    screen.result(report, lambda: _show_retried(report, screen))
-    return FAILED_AGAIN if report.failed else 0
-
-
-def _show_retried(report: RetryReport, screen: Screen) -> None:
+def _show_retried(report: changes.RetryReport, screen: Screen) -> None:
     if report.published:
         done = f"{report.succeeded} of {report.tried} succeeded: published generation {report.generation}"
         screen.line(done, style="bold green")
@@ -150,22 +174,60 @@ def _show_retried(report: RetryReport, screen: Screen) -> None:
         screen.line("There is nothing to try again.")
     if used := in_short(report.usage):
         screen.line(used, indent=2)
-    _show_letters(report.failed, screen)
-    _show_letters(report.waiting, screen)
-    if report.waiting:
-        screen.line(NEEDS_SOURCE, style="dim")
+    _show_letters((*report.failed, *report.waiting), screen)
 
 
-def _show_letters(found: Sequence[Letter], screen: Screen) -> None:
+def _show_letters(shown: Sequence[changes.Letter], screen: Screen) -> None:
     """By step, error and remedy: a server that was down fails a hundred passages in the same words."""
-    alike: dict[tuple[str, str, str], list[Letter]] = defaultdict(list)
-    for one in found:
-        alike[one.step, one.error, one.remedy].append(one)
-    for (step, error, remedy), group in alike.items():
-        screen.line(f"{len(group)} in step {step}: {error}", style="yellow")
+    alike: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for letter in shown:
+        of = f"  of {letter.document}" if letter.document else ""
+        alike[letter.step, letter.error, letter.remedy].append(f"{letter.item}{of}")
+    for (step, error, remedy), items in alike.items():
+        screen.line(f"{len(items)} in step {step}: {error}", style="yellow")
         if remedy:
             screen.line(remedy, indent=2)
-        for one in group[:SHOWN_ALIKE]:
-            screen.line(f"{one.item}" + (f"  of {one.document}" if one.document else ""), indent=4)
-        if len(group) > SHOWN_ALIKE:
-            screen.line(f"and {len(group) - SHOWN_ALIKE} more (--json lists all)", indent=4, style="dim")
+        screen.rows(items, SHOWN_ALIKE, indent=4, more=" (--json lists all)")
+    for remedy, applies in ((RETRY, False), (NEEDS_SOURCE, True)):
+        if any(letter.needs_source is applies for letter in shown):
+            screen.line(remedy, style="dim")
+
+
+# --- differences -----------------------------------------------------------------------------------------------------
+
+
+def diff(options: Namespace, screen: Screen) -> int:
+    """Show the difference; with --json all of it. Raises UnknownGeneration."""
+    difference = compare(runtime_of(options).workspace, options.before, options.after)
+    screen.result(difference, lambda: _show_diff(difference, None if options.all else SHOWN_THINGS, screen))
+    return 0
+
+
+def _show_diff(difference: Diff, most: int | None, screen: Screen) -> None:
+    screen.line(f"From generation {difference.before} to generation {difference.after}", style="bold")
+    if difference.same:
+        screen.line("Nothing that is compared differs.", indent=2)
+    for kind in KINDS:
+        part = difference.of(kind)
+        if part.added or part.removed or part.changed:
+            screen.line(f"{kind}: {_counts(part)}", style="bold")
+            for sign, things in (("+", part.added), ("-", part.removed), ("~", part.changed)):
+                screen.rows([_thing(sign, thing) for thing in things], most, more=" (--all shows them)")
+
+
+def _counts(part: Difference) -> str:
+    numbers = {"added": part.added, "removed": part.removed, "changed": part.changed}
+    return ", ".join(
+        [*(f"{len(things)} {name}" for name, things in numbers.items() if things), f"{part.unchanged} as before"]
+    )
+
+
+def _thing(sign: str, thing: Thing) -> str:
+    known_as = f" ({thing.id})" if thing.label != thing.id else ""
+    fields = thing.fields if isinstance(thing, Changed) else ()
+    shown = (f"\n      {field.field}: {_line(field.before)} → {_line(field.after)}" for field in fields)
+    return f"{sign} {_line(thing.label)}{known_as}{''.join(shown)}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()) or "(nothing)"

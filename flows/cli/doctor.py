@@ -2,72 +2,168 @@
 
 import asyncio
 import difflib
-import re
+import os
+import tempfile
+import time
 from argparse import Namespace
 from collections.abc import Sequence
+from importlib.metadata import version
 from itertools import groupby
+from pathlib import Path
 
-from flows.cli.screen import Screen
-from flows.operations.doctor import EmbeddingCheck, Examination, PrefectCheck, WorkspaceCheck, examination
-from flows.runtime import Runtime, open_runtime
+import httpx
+
+from flows.cli.screen import Screen, masked
+from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.settings import load_settings
-from prompts.engine.doctor import Examined
+from prompts.engine.doctor import Examined, examine
+from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE
-from prompts.engine.redact import MASK, redacted
 from prompts.engine.step import Step
 from prompts.engine.wire import unwrapped
 from prompts.registry import build, steps
-from storage.errors import UsageError
+from storage.database import SCHEMA_VERSION
+from storage.errors import TrellisError, UsageError
 from storage.records import Record
 
 # An examination is looked at by a person: a server that is down is reported after one more try.
 ATTEMPTS = 2
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+SENTENCES = {"English": "The bridge opened in 1931.", "Chinese": "这座桥于1931年通车。"}
+PREFECT_WAIT = 5.0  # seconds
+PREFECT_URL = "PREFECT_API_URL"
+STRUCTURED = {"json_schema": "structured output: JSON schema", "json_object": "structured output: JSON only"}
+
+
+class Check(Record):
+    """What was tried once, what was seen of it, and where it failed what is wrong and what to do."""
+
+    ok: bool
+    seen: str
+    problem: str = ""
+    advice: str = ""
+
+
+class Examination(Record):
+    """What was found; `ok` where nothing failed, `offline` where no role has a model."""
+
+    ok: bool
+    offline: bool
+    models: tuple[Examined, ...]
+    embedding: Check
+    workspace: Check
+    prefect: Check
 
 
 def doctor(options: Namespace, screen: Screen) -> int:
     """Examine and report; 1 where something failed."""
     settings = load_settings({"workspace": options.workspace})
     brisk = settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)})
-    found = without_keys(asyncio.run(examination(open_runtime(brisk))))
-    screen.result(found, lambda: show(found, screen))
-    return 0 if found.ok else 1
+    report = without_keys(asyncio.run(_examination(open_runtime(brisk), os.environ.get(PREFECT_URL, ""))))
+    screen.result(report, lambda: _show(report, screen))
+    return 0 if report.ok else 1
 
 
-def without_keys(found: Examination) -> Examination:
-    """The same with every key masked, and what any address holds before its host: Prefect's client repeats it."""
-    return Examination.model_validate_json(_CREDENTIALS.sub(f"{MASK}@", redacted(found.model_dump_json())))
+def without_keys(report: Examination) -> Examination:
+    """The same with every key masked: servers and clients repeat what they were called with."""
+    return Examination.model_validate_json(masked(report.model_dump_json()))
 
 
-def show(found: Examination, screen: Screen) -> None:
-    """The report for people."""
+async def _examination(runtime: Runtime, prefect_address: str) -> Examination:
+    """Try everything once, side by side; what fails is a row, not an exception. Nothing is written that stays."""
+    models, embedding, workspace, prefect = await asyncio.gather(
+        examine(runtime.models),
+        asyncio.to_thread(_check_embedding, runtime),
+        asyncio.to_thread(_check_workspace, runtime),
+        _check_prefect(prefect_address),
+    )
+    return Examination(
+        ok=all(row.ok for row in models) and embedding.ok and workspace.ok and prefect.ok,
+        offline=all(row.structured == "offline" for row in models),
+        models=tuple(models), embedding=embedding, workspace=workspace, prefect=prefect,
+    )  # fmt: skip
+
+
+def _check_embedding(runtime: Runtime) -> Check:
+    """One vector of each language that the embedder says it reads."""
+    # Without the cache: a vector that is stored proves nothing of the server.
+    embedder = open_embedding(runtime.settings, None)
+    read = [language for language, text in SENTENCES.items() if embedder.reads(text)]
+    started = time.monotonic()
+    try:
+        vectors = embedder.embed([SENTENCES[language] for language in read])
+    except EngineError as error:
+        return Check(ok=False, seen=embedder.name, problem=error.message, advice=error.remedy)
+    if not vectors.shape[1]:
+        return Check(ok=True, seen=f"{embedder.name}: texts are found by their words and the graph")
+    others = "" if len(read) > 1 else "; other scripts are found by their words"
+    took = f"{vectors.shape[1]} dimensions, {time.monotonic() - started:.2f} s, reads {' and '.join(read)}{others}"
+    return Check(ok=True, seen=f"{embedder.name}: {took}")
+
+
+def _check_workspace(runtime: Runtime) -> Check:
+    root = runtime.workspace.root.absolute()
+    number: int | None = None
+    problem, advice = "", ""
+    try:
+        number = runtime.workspace.current()
+        if number is not None:
+            runtime.workspace.read(number).close()
+        _try_writing(root)
+    except TrellisError as error:
+        problem, advice = error.message, error.remedy
+    except OSError as error:
+        problem = f"{error.filename or root}: {error.strerror}"
+        advice = "Give this user the right to read and write the folder, or name another with --workspace."
+    holds = "nothing is indexed yet" if number is None else f"generation {number}"
+    seen = f"{root}: {holds}, format {SCHEMA_VERSION}{'' if problem else ', can be written'}"
+    return Check(ok=not problem, seen=seen, problem=problem, advice=advice)
+
+
+def _try_writing(root: Path) -> None:
+    """Raises OSError where the folder, or the first one above it that exists, takes no file."""
+    place = next(folder for folder in (root, *root.parents) if folder.exists())
+    with tempfile.TemporaryFile(dir=place):
+        pass
+
+
+async def _check_prefect(address: str) -> Check:
+    problem = ""
+    if address:
+        try:
+            async with httpx.AsyncClient(timeout=PREFECT_WAIT) as client:
+                response = await client.get(f"{address.rstrip('/')}/health")
+            # Any answer but a server's own error shows that one is there; Prefect Cloud asks for a key first.
+            problem = f"it answers HTTP {response.status_code}" if response.status_code >= 500 else ""
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            problem = f"it cannot be reached ({str(error) or type(error).__name__})"
+    advice = f"Start it (`prefect server start`), correct {PREFECT_URL}, or unset it." if problem else ""
+    at = address or f"no server is configured ({PREFECT_URL}): a recorded run starts its own"
+    return Check(ok=not problem, seen=f"{at}, version {version('prefect')}", problem=problem, advice=advice)
+
+
+def _show(report: Examination, screen: Screen) -> None:
     screen.line("Models", style="bold")
-    if found.offline:
+    if report.offline:
         screen.line("ok    every step runs offline: no model, no key, no network (TRELLIS_LM names a model)", indent=2)
     else:
-        _show_models(found.models, screen)
-    screen.line("Embedding", style="bold")
-    _verdict(found.embedding, _embedding(found.embedding), screen)
-    screen.line("Workspace", style="bold")
-    _verdict(found.workspace, _workspace(found.workspace), screen)
-    screen.line("Prefect", style="bold")
-    address = found.prefect.address or "no server is configured (PREFECT_API_URL): a recorded run starts its own"
-    _verdict(found.prefect, f"{address}, version {found.prefect.version}", screen)
-    screen.line("Everything works." if found.ok else "Something does not work: see above.", style="bold")
+        _show_models(report.models, screen)
+    for title, check in (("Embedding", report.embedding), ("Workspace", report.workspace), ("Prefect", report.prefect)):
+        screen.line(title, style="bold")
+        advice = (check.advice,) if check.advice else ()
+        _show_check(check.ok, (check.seen,), check.problem, advice, screen)
+    screen.line("Everything works." if report.ok else "Something does not work: see above.", style="bold")
 
 
 def _show_models(rows: tuple[Examined, ...], screen: Screen) -> None:
     """A line for each answer that was asked for: roles with one model and one form share it."""
     for _, group in groupby(sorted(rows, key=_answer_of), key=_answer_of):
         same = list(group)
-        row, roles = same[0], ", ".join(one.role for one in same)
-        if row.model == OFFLINE:
-            screen.line(f"ok    offline · {roles}", indent=2)
-            continue
-        figures = f"{row.seconds:.2f} s, {row.input_tokens} tokens in, {row.output_tokens} out"
-        screen.line(f"{_mark(row.ok)}  {row.model} · {roles}", style="" if row.ok else "red", indent=2)
-        screen.line(f"{row.address or 'no address'} · {figures} · {_form(row)}", indent=8)
-        _tell(row.problem, row.advice, screen)
+        row, roles = same[0], ", ".join(member.role for member in same)
+        seen = [f"{row.model} · {roles}"]
+        if row.model != OFFLINE:
+            figures = f"{row.seconds:.2f} s, {row.input_tokens} tokens in, {row.output_tokens} out"
+            seen.append(f"{row.address or 'no address'} · {figures} · {_form(row)}")
+        _show_check(row.ok, seen, row.problem, row.advice, screen)
 
 
 def _answer_of(row: Examined) -> tuple[object, ...]:
@@ -79,115 +175,67 @@ def _form(row: Examined) -> str:
         return "structured output unknown"
     if row.role == "extract":
         return "lines of text: needs no structured output"
-    return {"json_schema": "structured output: JSON schema", "json_object": "structured output: JSON only"}.get(
-        row.structured, "no structured output: answers are checked and repaired"
-    )
+    return STRUCTURED.get(row.structured, "no structured output: answers are checked and repaired")
 
 
-def _embedding(row: EmbeddingCheck) -> str:
-    if not row.dimension:
-        return f"{row.name}: texts are found by their words and the graph" if row.ok else row.name
-    others = "" if len(row.reads) > 1 else "; other scripts are found by their words"
-    return f"{row.name}: {row.dimension} dimensions, {row.seconds:.2f} s, reads {' and '.join(row.reads)}{others}"
+def _show_check(ok: bool, seen: Sequence[str], problem: str, advice: Sequence[str], screen: Screen) -> None:
+    screen.line(f"{'ok  ' if ok else 'FAIL'}  {seen[0]}", style="" if ok else "red", indent=2)
+    screen.rows([*seen[1:], *filter(None, [problem]), *(f"→ {line}" for line in advice)], None, indent=8)
 
 
-def _workspace(row: WorkspaceCheck) -> str:
-    holds = "nothing is indexed yet" if row.generation is None else f"generation {row.generation}"
-    return f"{row.folder}: {holds}, format {row.format}{', can be written' if row.ok else ''}"
-
-
-def _verdict(row: EmbeddingCheck | WorkspaceCheck | PrefectCheck, text: str, screen: Screen) -> None:
-    screen.line(f"{_mark(row.ok)}  {text}", style="" if row.ok else "red", indent=2)
-    _tell(row.problem, (row.advice,) if row.advice else (), screen)
-
-
-def _tell(problem: str, advice: tuple[str, ...], screen: Screen) -> None:
-    if problem:
-        screen.line(problem, indent=8)
-    for one in advice:
-        screen.line(f"→ {one}", indent=8)
-
-
-def _mark(ok: bool) -> str:
-    return "ok  " if ok else "FAIL"
-
-
-class Turn(Record):
-    """One message of a prompt."""
-
-    role: str
-    content: str
-
-
-class PromptView(Record):
-    """A step's prompt: its role and model, its instruction, and all messages; `replaced`: the instruction is a user's.
-
-    Inputs that differ from call to call stand as their names in angle brackets. Where a step writes in several forms,
-    there is a view of each, by `signature`.
-    """
-
-    step: str
-    signature: str
-    role: str
-    model: str
-    replaced: bool
-    hash: str
-    instruction: str
-    messages: tuple[Turn, ...]
+# --- prompt ----------------------------------------------------------------------------------------------------------
 
 
 def prompt(options: Namespace, screen: Screen) -> int:
     """Print the prompt of a step, or the names of all steps."""
     runtime = open_runtime(load_settings({"workspace": options.workspace}))
     known = steps()
-    if options.step is None:
-        _list(runtime, screen)
-        return 0
-    if options.step not in known:
+    if options.step is not None and options.step not in known:
         near = difflib.get_close_matches(options.step, known, n=3)
         meant = f"Nearest: {', '.join(near)}. " if near else ""
         raise UsageError(f"There is no step {options.step!r}.", f"{meant}The steps are: {', '.join(known)}.")
-    views = [_view(made) for made in built(options.step, runtime)]
-    if screen.as_json:
-        screen.json(views)
-    elif options.own:
-        screen.exactly(f"{views[0].instruction}\n")
+    if options.step is None:
+        made = [built(name, runtime)[0] for name in known]
+        shown = "".join(
+            f"{step.step:12} role {step.role} ({step.models.name(step.role)})"
+            f"{', your instruction' if step.step in step.models.instructions else ''}\n"
+            for step in made
+        )
     else:
-        for view in views:
-            screen.exactly("".join(f"--- {turn.role}\n{turn.content}\n" for turn in view.messages))
+        made = built(options.step, runtime)
+        shown = "".join(f"--- {turn.role}\n{turn.content}\n" for step in made for turn in step.prompt)
+    screen.result(
+        [_prompt_view(step) for step in made],
+        lambda: screen.exactly(f"{_instruction(made[0])}\n" if options.step and options.own else shown),
+    )
     return 0
+
+
+def _instruction(step: Step) -> str:
+    return unwrapped(str(step.signature.instructions))
+
+
+def _prompt_view(step: Step) -> dict[str, object]:
+    """A step's prompt for programs: its role and model, its instruction, and all messages; `replaced`: the instruction
+    is a user's. Inputs that differ from call to call stand as their names in angle brackets. Where a step writes in
+    several forms, there is a view of each, by `signature`."""
+    return {
+        "step": step.step, "signature": step.task.__name__, "role": step.role, "model": step.models.name(step.role),
+        "replaced": step.step in step.models.instructions, "hash": step.prompt_hash, "instruction": _instruction(step),
+        "messages": [{"role": message.role, "content": message.content} for message in step.prompt],
+    }  # fmt: skip
 
 
 def built(name: str, runtime: Runtime) -> list[Step]:
     """The step as the settings make it; one for each form that it writes in."""
-    settings = runtime.settings
-    tailoring = settings.tailoring
-    found = [
+    settings, tailoring = runtime.settings, runtime.settings.tailoring
+    made = [
         build(
-            one, models=runtime.models, tailoring=tailoring, language=tailoring.language, gleanings=settings.gleanings
+            kind, models=runtime.models, tailoring=tailoring, language=tailoring.language, gleanings=settings.gleanings
         )
-        for one in steps()[name]
+        for kind in steps()[name]
     ]
-    with_claims = [one for one in found if type(one).__name__.endswith("WithClaims")]
-    if with_claims:
-        return with_claims if settings.claims else [one for one in found if one not in with_claims]
-    return found
-
-
-def _view(step: Step) -> PromptView:
-    messages: Sequence[Turn] = [Turn(role=one.role, content=one.content) for one in step.prompt]
-    return PromptView(
-        step=step.step, signature=step.task.__name__, role=step.role, model=step.models.name(step.role),
-        replaced=step.step in step.models.instructions, hash=step.prompt_hash,
-        instruction=unwrapped(str(step.signature.instructions)), messages=tuple(messages),
-    )  # fmt: skip
-
-
-def _list(runtime: Runtime, screen: Screen) -> None:
-    views = [_view(made) for name in steps() for made in built(name, runtime)[:1]]
-    if screen.as_json:
-        screen.json(views)
-        return
-    for view in views:
-        mine = ", your instruction" if view.replaced else ""
-        screen.line(f"{view.step:12} role {view.role} ({view.model}){mine}")
+    with_claims = [step for step in made if type(step).__name__.endswith("WithClaims")]
+    if with_claims and settings.claims:
+        return with_claims
+    return [step for step in made if step not in with_claims]

@@ -2,12 +2,12 @@
 
 import argparse
 import re
-from typing import Protocol
+from collections.abc import Callable
 
 from flows.modes.registry import AUTO, mode_names
 
-STRUCTURES = "table, graph, algorithm, catalogue, chunk"
-FORMATS = "json, graphml, parquet"
+STRUCTURES = ("table", "graph", "algorithm", "catalogue", "chunk")
+FORMATS = ("json", "graphml", "parquet")
 
 _EPILOG = """\
 a first session:
@@ -20,13 +20,22 @@ No model and no key are needed: without settings everything runs offline.
 exit codes: 0 done, 1 some rows or a model failed, 2 usage, 3 budget reached, 4 locked, 5 failure gate"""
 
 
-class Commands(Protocol):
-    """What argparse adds commands to; it gives that type no public name."""
+class Argument:
+    """What a command takes: a name or an option, with the keywords that argparse knows."""
 
-    def add_parser(
-        self, name: str, *, help: str, description: str, epilog: str,  # noqa: A002 -- argparse's word
-        formatter_class: type[argparse.HelpFormatter],
-    ) -> argparse.ArgumentParser: ...  # fmt: skip
+    def __init__(self, name: str, text: str, **keywords: object) -> None:
+        self.name = name
+        self.keywords = {"help": text, **keywords}
+
+
+def flag(name: str, text: str) -> Argument:
+    """An option without a value."""
+    return Argument(name, text, action="store_true")
+
+
+def number(name: str, text: str, metavar: str = "N", least: int = 1, **keywords: object) -> Argument:
+    """An option, or an argument, that is a whole number."""
+    return Argument(name, text, type=_whole_from(least), metavar=metavar, **keywords)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -36,252 +45,30 @@ def build_parser() -> argparse.ArgumentParser:
         description="Answers from your documents, with sources: five published RAG systems as one pipeline.",
     )  # fmt: skip
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _index(commands)
-    _tune(commands)
-    _prompt(commands)
-    _ask(commands)
-    _retrieve(commands)
-    _look(commands)
-    _state(commands)
-    _forget(commands)
-    _diff(commands)
-    _serve(commands)
+
+    def add(name: str, run: str, text: str, examples: str, *arguments: Argument) -> None:
+        lines = "".join(f"\n  {line}" for line in examples.splitlines())
+        command = commands.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + ".", epilog=f"examples:{lines}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        command.add_argument("--workspace", metavar="DIR", help="the folder of state (default ./.trellis)")
+        command.add_argument("--json", action="store_true", help="machine output on stdout; messages go to stderr")
+        for argument in arguments:
+            command.add_argument(argument.name, **argument.keywords)  # type: ignore[arg-type]  # argparse's own names
+        command.set_defaults(run=f"flows.cli.{run}")
+
+    _add_commands(add)
     return parser
 
 
-def _command(commands: Commands, name: str, run: str, text: str, examples: str) -> argparse.ArgumentParser:
-    command = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", epilog=f"examples:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    command.add_argument("--workspace", metavar="DIR", help="the folder of state (default ./.trellis)")
-    command.add_argument("--json", action="store_true", help="machine output on stdout; messages go to stderr")
-    command.set_defaults(run=f"flows.cli.{run}")
-    return command
+def _whole_from(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r}: use a whole number from {least}")
+        return int(text)
 
-
-def _index(commands: Commands) -> None:
-    command = _command(
-        commands, "index", "index:index", "bring the workspace up to date with its sources",
-        '  trellis index docs/\n  trellis index "notes/**/*.md" facts.csv --workspace kb',
-    )  # fmt: skip
-    command.add_argument("sources", nargs="+", metavar="SOURCE", help="a file, a folder or a glob pattern")
-    command.add_argument("--full", action="store_true", help="extract everything again instead of what changed")
-    command.add_argument(
-        "--allow-removals", action="store_true", help="also where more than 30%% of the documents would go"
-    )
-    command.add_argument(
-        "--remake", action="store_true", help="also anew what the prompts of a new version would word otherwise"
-    )
-    command.add_argument("--dry-run", action="store_true", help="only forecast calls, tokens and cost")
-    command.add_argument("--budget-tokens", type=_positive, metavar="N", help="stop before models take more tokens")
-    command.add_argument("--budget-usd", type=_amount, metavar="X", help="stop before models cost more US dollars")
-    _recorded(command)
-
-
-def _tune(commands: Commands) -> None:
-    command = _command(
-        commands, "tune", "index:tune", "fit the prompts to a domain, from a sample of its documents",
-        "  trellis tune docs/\n  trellis index docs/       uses what was found",
-    )  # fmt: skip
-    command.add_argument("sources", nargs="+", metavar="SOURCE", help="a file, a folder or a glob pattern")
-    command.add_argument(
-        "--tokens", type=_positive, default=6000, metavar="N", help="how much is read as a sample (default 6000)"
-    )
-    command.add_argument("--seed", type=_whole, default=0, metavar="N", help="another number, another sample")
-    command.add_argument("--force", action="store_true", help="also in place of a file that was written by hand")
-
-
-def _prompt(commands: Commands) -> None:
-    command = _command(
-        commands, "prompt", "doctor:prompt", "the whole prompt of a step, as the model reads it with these settings",
-        "  trellis prompt                    the names of the steps\n  trellis prompt extract\n"
-        "  trellis prompt report --own > prompts/report.md     the instruction alone, to change it (TRELLIS_PROMPTS)",
-    )  # fmt: skip
-    command.add_argument("step", nargs="?", metavar="STEP", help="a step's name; without it, all names")
-    command.add_argument("--own", action="store_true", help="only the instruction, which a file can replace")
-
-
-def _ask(commands: Commands) -> None:
-    command = _command(
-        commands, "ask", "ask:ask", "answer a question, or a file of questions, with sources",
-        '  trellis ask "Who designed the Ambel Crossing?"\n  trellis ask --questions questions.jsonl > answers.jsonl',
-    )  # fmt: skip
-    _question(command)
-    command.add_argument("--structure", type=_structure, metavar="TYPE", help=f"instead of the router's: {STRUCTURES}")
-    _recorded(command)
-
-
-def _retrieve(commands: Commands) -> None:
-    command = _command(
-        commands, "retrieve", "ask:retrieve", "the best passages for a question, without an answer",
-        '  trellis retrieve "salt in the wells" --k 3\n  trellis retrieve --questions questions.jsonl',
-    )  # fmt: skip
-    _question(command)
-
-
-def _look(commands: Commands) -> None:
-    reports = _command(
-        commands, "reports", "reports:reports", "the reports on groups of entities, or one of them in full",
-        "  trellis reports                        the levels, and the most important reports of each\n"
-        "  trellis reports --level 0              all of the broadest\n"
-        "  trellis reports com_0123456789abcdef   one, with its citations, members and the groups above and below",
-    )  # fmt: skip
-    reports.add_argument("report", nargs="?", metavar="ID", help="the community of a report, as the list shows it")
-    reports.add_argument("--level", type=_whole, metavar="N", help="only this level; 0 is the broadest")
-    graph = _command(
-        commands, "graph", "graph:graph", "what the graph knows of an entity, or a correction of it by hand",
-        '  trellis graph "Ilse Marrand"\n  trellis graph 海岸水文研究所 --json\n'
-        '  trellis graph merge "Ilse Marrand" "I. Marrand"      both names mean one thing\n'
-        '  trellis graph split "Mercury" --documents rocks.md   there it is another thing\n'
-        '  trellis graph split "Tarn" --names "Mrs. Tarn"       this name means another thing\n'
-        '  trellis graph edit "Mercury" --kind place --description "A planet."\n'
-        "  trellis graph edits                                  the corrections, which every run applies\n"
-        "  trellis graph undo 2",
-    )  # fmt: skip
-    graph.add_argument(
-        "words", nargs="+", metavar="NAME", help="any name of an entity; or merge, split, edit, edits, undo and theirs"
-    )
-    graph.add_argument("--names", metavar="A,B", help="split: the names that mean another thing (,, is a comma)")
-    graph.add_argument("--documents", metavar="D,E", help="split: the documents that mean another thing")
-    for given in ("kind", "name", "description"):
-        graph.add_argument(f"--{given}", metavar=given.upper(), help=f"edit: the {given} that it should have")
-    show = _command(
-        commands, "show", "graph:show", "a document's stored text, exactly as offsets count it",
-        "  trellis show people/ilse-marrand.md\n  trellis show people/ilse-marrand.md --json",
-    )  # fmt: skip
-    show.add_argument("document", metavar="DOCUMENT", help="its id: the path in its source, or the row's id")
-    for command in (reports, graph, show):
-        _as_of(command)
-
-
-def _state(commands: Commands) -> None:
-    _command(
-        commands, "status", "workspace:status", "what is indexed, from where, with which settings",
-        "  trellis status\n  trellis status --workspace kb --json",
-    )  # fmt: skip
-    _command(commands, "generations", "workspace:generations", "the generations that are kept", "  trellis generations")
-    rollback = _command(
-        commands, "rollback", "workspace:rollback", "make an earlier generation the current one", "  trellis rollback 3"
-    )
-    rollback.add_argument("generation", type=_positive, metavar="N", help="a number that `trellis generations` lists")
-    letters = _command(
-        commands, "dead-letter", "changes:letters", "what failed and is kept, or another try of exactly that",
-        "  trellis dead-letter\n  trellis dead-letter --retry",
-    )  # fmt: skip
-    letters.add_argument("--retry", action="store_true", help="try it again and publish what succeeds; needs no source")
-    _as_of(letters)
-    export = _command(
-        commands, "export", "workspace:export", "write what is indexed as files for other programs",
-        "  trellis export backup/\n  trellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
-        "  trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
-    )  # fmt: skip
-    export.add_argument("folder", metavar="DIR", help="made where there is none; an earlier export there is replaced")
-    export.add_argument("--format", type=_format, default="json", metavar="FORMAT", help=f"{FORMATS}; default json")
-    _as_of(export)
-    archive = _command(
-        commands, "archive", "workspace:archive", "write the whole workspace into one file",
-        "  trellis archive backup-2026-01-31.tar.gz     also while an index runs",
-    )  # fmt: skip
-    archive.add_argument("file", metavar="FILE", help="a new file: .tar.gz or .tar")
-    restore = _command(
-        commands, "restore", "workspace:restore", "make a workspace of an archive",
-        "  trellis restore backup-2026-01-31.tar.gz --workspace kb",
-    )  # fmt: skip
-    restore.add_argument("file", metavar="FILE", help="what `trellis archive` wrote")
-    clean = _command(
-        commands, "clean", "workspace:clean", "free the room of what is no longer needed",
-        "  trellis clean                old generations, leftovers, holes in the database\n"
-        "  trellis clean --keep 1       of the generations only the current one\n"
-        "  trellis clean --caches       what models and the embedder would have to do again\n"
-        "  trellis clean --vectors      where a warning says that the vector index is damaged",
-    )  # fmt: skip
-    clean.add_argument("--keep", type=_positive, metavar="N", help="how many generations stay (default: the setting)")
-    clean.add_argument("--caches", action="store_true", help="also the caches of models' answers and of vectors")
-    clean.add_argument("--vectors", action="store_true", help="build the current vector index anew from the database")
-    _command(
-        commands, "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
-        "  trellis doctor\n  TRELLIS_LM=ollama/qwen3 trellis doctor --json",
-    )  # fmt: skip
-    _command(
-        commands, "demo", "index:demo", "index the sample corpus and ask it a question of each family",
-        "  trellis demo\n  trellis demo --workspace kb",
-    )  # fmt: skip
-
-
-def _forget(commands: Commands) -> None:
-    command = _command(
-        commands, "forget", "changes:forget", "remove a document from everything, and keep it out",
-        "  trellis forget people/ilse-marrand.md\n"
-        "  trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
-        "  trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
-    )  # fmt: skip
-    command.add_argument("documents", nargs="+", metavar="DOCUMENT", help="its id: its path, or the row's")
-    command.add_argument("--keep-history", action="store_true", help="leave older generations that hold it")
-    command.add_argument("--undo", action="store_true", help="let it in again; nothing is brought back by this alone")
-
-
-def _diff(commands: Commands) -> None:
-    diff = _command(
-        commands, "diff", "changes:diff", "what came, went and changed from one generation to another",
-        "  trellis diff 3         from generation 3 to the current one\n  trellis diff 3 5 --json",
-    )  # fmt: skip
-    diff.add_argument("before", type=_positive, metavar="N", help="a number that `trellis generations` lists")
-    diff.add_argument("after", type=_positive, nargs="?", metavar="M", help="another one (default: the current one)")
-    diff.add_argument("--all", action="store_true", help="every row, however many there are")
-
-
-def _serve(commands: Commands) -> None:
-    command = _command(
-        commands, "serve", "serve:serve", "schedule index runs and answer questions in Prefect's UI",
-        '  trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\n  trellis serve --port 4300',
-    )  # fmt: skip
-    command.add_argument("sources", nargs="*", metavar="SOURCE", help="what index runs bring the workspace up to")
-    command.add_argument("--cron", metavar="EXPR", help='when to index: "0 3 * * *" is every night at three')
-    command.add_argument("--timezone", default="UTC", metavar="NAME", help="of --cron (default UTC)")
-    command.add_argument(
-        "--port", type=_positive, metavar="N", help="of a server of our own, where PREFECT_API_URL names none"
-    )
-    command.add_argument(
-        "--pool", metavar="NAME", help="only register the deployments, for the workers of this pool, and end"
-    )
-
-
-def _question(command: argparse.ArgumentParser) -> None:
-    asked = command.add_mutually_exclusive_group(required=True)
-    asked.add_argument("question", nargs="?", metavar="QUESTION", help="one question")
-    asked.add_argument(
-        "--questions", metavar="FILE",
-        help="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each comes out, in order",
-    )  # fmt: skip
-    command.add_argument("--mode", type=_mode, default=AUTO, metavar="MODE", help=_modes(" (default)"))
-    command.add_argument("--level", type=_whole, metavar="N", help="of the reports that mode global reads; 0: broadest")
-    command.add_argument(
-        "--effort",
-        choices=("low", "medium", "high"),
-        help="how much is given to models (default: TRELLIS_EFFORT, medium)",
-    )
-    command.add_argument(
-        "--response", default="", metavar="TEXT", help='the form of the answer: "a list", "one paragraph", "in German"'
-    )
-    command.add_argument("--k", type=_positive, default=8, metavar="K", help="how many passages (default 8)")
-    command.add_argument("--where", metavar="EXPR", help="only documents with: \"year >= 2020 and language = 'en'\"")
-    command.add_argument("--pages", metavar="DIR", help="read the files of this folder too, beside the index")
-    _as_of(command)
-
-
-def _as_of(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--as-of", type=_positive, metavar="N", help="read generation N instead of the current one")
-
-
-def _recorded(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--record", action="store_true", help="run it as a Prefect flow, so that the run is recorded")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: use a whole number from 1")
-    return int(text)
+    return parse
 
 
 def _amount(text: str) -> float:
@@ -290,29 +77,180 @@ def _amount(text: str) -> float:
     return float(text)
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}: use a whole number from 0")
-    return int(text)
-
-
-def _mode(text: str) -> str:
-    return _one_of(text, _modes())
-
-
-def _modes(mark: str = "") -> str:
-    return ", ".join(f"{name}{mark if name == AUTO else ''}" for name in mode_names())
-
-
-def _structure(text: str) -> str:
-    return _one_of(text, STRUCTURES)
-
-
-def _format(text: str) -> str:
-    return _one_of(text, FORMATS)
-
-
-def _one_of(text: str, choices: str) -> str:
-    if text not in choices.split(", "):
-        raise argparse.ArgumentTypeError(f"{text!r}: use one of {choices}")
-    return text
+def _add_commands(add: Callable[..., None]) -> None:
+    """Each command: its name, its function as "module:name", what it does, examples as typed, and what it takes."""
+    sources = Argument("sources", "a file, a folder or a glob pattern", nargs="+", metavar="SOURCE")
+    as_of = number("--as-of", "read generation N instead of the current one")
+    record = flag("--record", "run it as a Prefect flow, so that the run is recorded")
+    modes = ", ".join(f"{name}{' (default)' if name == AUTO else ''}" for name in mode_names())
+    question = (
+        Argument("question", "one question", nargs="?", metavar="QUESTION"),
+        Argument(
+            "--questions", metavar="FILE",
+            text="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each, in order",
+        ),
+        Argument("--mode", modes, choices=mode_names(), default=AUTO, metavar="MODE"),
+        number("--level", "of the reports that mode global reads; 0: broadest", least=0),
+        Argument(
+            "--effort", "how much is given to models (default: TRELLIS_EFFORT, medium)",
+            choices=("low", "medium", "high"),
+        ),
+        Argument(
+            "--response", 'the form of the answer: "a list", "one paragraph", "in German"', default="", metavar="TEXT"
+        ),
+        number("--k", "how many passages (default 8)", "K", default=8),
+        Argument("--where", "only documents with: \"year >= 2020 and language = 'en'\"", metavar="EXPR"),
+        Argument("--pages", "read the files of this folder too, beside the index", metavar="DIR"),
+        as_of,
+    )  # fmt: skip
+    add(
+        "index", "index:index", "bring the workspace up to date with its sources",
+        'trellis index docs/\ntrellis index "notes/**/*.md" facts.csv --workspace kb',
+        sources,
+        flag("--full", "extract everything again instead of what changed"),
+        flag("--allow-removals", "also where more than 30%% of the documents would go"),
+        flag("--remake", "also anew what the prompts of a new version would word otherwise"),
+        flag("--dry-run", "only forecast calls, tokens, cost and time"),
+        number("--budget-tokens", "stop before models take more tokens"),
+        Argument("--budget-usd", "stop before models cost more US dollars", type=_amount, metavar="X"),
+        record,
+    )  # fmt: skip
+    add(
+        "tune", "index:tune", "fit the prompts to a domain, from a sample of its documents",
+        "trellis tune docs/\ntrellis index docs/       uses what was found",
+        sources,
+        number("--tokens", "how much is read as a sample (default 6000)", default=6000),
+        number("--seed", "another number, another sample", least=0, default=0),
+        flag("--force", "also in place of a file that was written by hand"),
+    )  # fmt: skip
+    add(
+        "prompt", "doctor:prompt", "the whole prompt of a step, as the model reads it with these settings",
+        "trellis prompt                    the names of the steps\ntrellis prompt extract\n"
+        "trellis prompt report --own > prompts/report.md     the instruction alone, to change it (TRELLIS_PROMPTS)",
+        Argument("step", "a step's name; without it, all names", nargs="?", metavar="STEP"),
+        flag("--own", "only the instruction, which a file can replace"),
+    )  # fmt: skip
+    add(
+        "ask", "ask:ask", "answer a question, or a file of questions, with sources",
+        'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > answers.jsonl',
+        *question,
+        Argument(
+            "--structure", f"instead of the router's: {', '.join(STRUCTURES)}", choices=STRUCTURES,
+            metavar="TYPE",
+        ),
+        record,
+    )  # fmt: skip
+    add(
+        "retrieve", "ask:retrieve", "the best passages for a question, without an answer",
+        'trellis retrieve "salt in the wells" --k 3\ntrellis retrieve --questions questions.jsonl', *question,
+    )  # fmt: skip
+    add(
+        "reports", "browse:reports", "the reports on groups of entities, or one of them in full",
+        "trellis reports                        the levels, and the most important reports of each\n"
+        "trellis reports --level 0              all of the broadest\n"
+        "trellis reports com_0123456789abcdef   one, with its citations, members and the reports above and below",
+        Argument("report", "the community of a report, as the list shows it", nargs="?", metavar="ID"),
+        number("--level", "only this level; 0 is the broadest", least=0),
+        as_of,
+    )  # fmt: skip
+    add(
+        "graph", "changes:graph", "what the graph knows of an entity, or a correction of it by hand",
+        'trellis graph "Ilse Marrand"\ntrellis graph 海岸水文研究所 --json\n'
+        'trellis graph merge "Ilse Marrand" "I. Marrand"      both names mean one thing\n'
+        'trellis graph split "Mercury" --documents rocks.md   there it is another thing\n'
+        'trellis graph split "Tarn" --names "Mrs. Tarn"       this name means another thing\n'
+        'trellis graph edit "Mercury" --kind place --description "A planet."\n'
+        "trellis graph edits                                  the corrections, which every run applies\n"
+        "trellis graph undo 2",
+        Argument(
+            "words", "any name of an entity; or merge, split, edit, edits, undo and theirs", nargs="+",
+            metavar="NAME",
+        ),
+        Argument("--names", "split: the names that mean another thing (,, is a comma)", metavar="A,B"),
+        Argument("--documents", "split: the documents that mean another thing", metavar="D,E"),
+        *(
+            Argument(f"--{name}", f"edit: the {name} that it should have", metavar=name.upper())
+            for name in ("kind", "name", "description")
+        ),
+        as_of,
+    )  # fmt: skip
+    add(
+        "show", "browse:show", "a document's stored text, exactly as offsets count it",
+        "trellis show people/ilse-marrand.md\ntrellis show people/ilse-marrand.md --json",
+        Argument("document", "its id: the path in its source, or the row's id", metavar="DOCUMENT"), as_of,
+    )  # fmt: skip
+    add(
+        "status", "workspace:status", "what is indexed, from where, with which settings",
+        "trellis status\ntrellis status --workspace kb --json",
+    )  # fmt: skip
+    add("generations", "workspace:generations", "the generations that are kept", "trellis generations")
+    add(
+        "rollback", "workspace:rollback", "make an earlier generation the current one", "trellis rollback 3",
+        number("generation", "a number that `trellis generations` lists"),
+    )  # fmt: skip
+    add(
+        "dead-letter", "changes:letters", "what failed and is kept, or another try of exactly that",
+        "trellis dead-letter\ntrellis dead-letter --retry",
+        flag("--retry", "try it again and publish what succeeds; needs no source"), as_of,
+    )  # fmt: skip
+    add(
+        "export", "workspace:export", "write what is indexed as files for other programs",
+        "trellis export backup/\ntrellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
+        "trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
+        Argument("folder", "made where there is none; an earlier export there is replaced", metavar="DIR"),
+        Argument("--format", f"{', '.join(FORMATS)}; default json", choices=FORMATS, default="json", metavar="FORMAT"),
+        as_of,
+    )  # fmt: skip
+    add(
+        "archive", "workspace:archive", "write the whole workspace into one file",
+        "trellis archive backup-2026-01-31.tar.gz     also while an index runs",
+        Argument("file", "a new file: .tar.gz or .tar", metavar="FILE"),
+    )  # fmt: skip
+    add(
+        "restore", "workspace:restore", "make a workspace of an archive",
+        "trellis restore backup-2026-01-31.tar.gz --workspace kb",
+        Argument("file", "what `trellis archive` wrote", metavar="FILE"),
+    )  # fmt: skip
+    add(
+        "clean", "workspace:clean", "free the room of what is no longer needed",
+        "trellis clean                old generations, leftovers, holes in the side store\n"
+        "trellis clean --keep 1       of the generations only the current one\n"
+        "trellis clean --caches       what models and the embedder would have to do again\n"
+        "trellis clean --vectors      where a warning says that the vector index is damaged",
+        number("--keep", "how many generations stay (default: the setting)"),
+        flag("--caches", "also the caches of models' answers and of vectors"),
+        flag("--vectors", "build the current vector index anew from the database"),
+    )  # fmt: skip
+    add(
+        "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
+        "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
+    )  # fmt: skip
+    add(
+        "demo", "ask:demo", "index the sample corpus and ask it a question of each family",
+        "trellis demo\ntrellis demo --workspace kb",
+    )  # fmt: skip
+    add(
+        "forget", "changes:forget", "remove a document from everything, and keep it out",
+        "trellis forget people/ilse-marrand.md\n"
+        "trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
+        "trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
+        Argument("documents", "its id: its path, or the row's", nargs="+", metavar="DOCUMENT"),
+        flag("--keep-history", "leave older generations that hold it"),
+        flag("--undo", "let it in again; nothing is brought back by this alone"),
+    )  # fmt: skip
+    add(
+        "diff", "changes:diff", "what came, went and changed from one generation to another",
+        "trellis diff 3         from generation 3 to the current one\ntrellis diff 3 5 --json",
+        number("before", "a number that `trellis generations` lists"),
+        number("after", "another one (default: the current one)", "M", nargs="?"),
+        flag("--all", "every row, however many there are"),
+    )  # fmt: skip
+    add(
+        "serve", "serve:serve", "schedule index runs and answer questions in Prefect's UI",
+        'trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\ntrellis serve --port 4300',
+        Argument("sources", "what index runs bring the workspace up to", nargs="*", metavar="SOURCE"),
+        Argument("--cron", 'when to index: "0 3 * * *" is every night at three', metavar="EXPR"),
+        Argument("--timezone", "of --cron (default UTC)", default="UTC", metavar="NAME"),
+        number("--port", "of a server of our own, where PREFECT_API_URL names none"),
+        Argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
+    )  # fmt: skip

@@ -3,9 +3,10 @@
 import io
 import json
 import logging
+import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,20 @@ from pydantic import BaseModel
 
 from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
+from flows.usage import in_short
 from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.errors import EngineError
-from prompts.engine.redact import redacted
+from prompts.engine.redact import MASK, redacted
 from storage.errors import TrellisError
+from storage.run_records import StepUsage
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from flows.session import Session
 
-Result = BaseModel | Mapping[str, object] | Sequence[BaseModel]
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 
 
 class Screen:
@@ -37,22 +41,25 @@ class Screen:
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 
     def json(self, result: Result) -> None:
-        """One result as one line of JSON."""
+        """One result as one line of JSON, its figures as long as they mean something."""
         if isinstance(result, BaseModel):
             value: object = result.model_dump()
         elif isinstance(result, Mapping):
             value = result
         else:
-            value = [one.model_dump() for one in result]
-        sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+            value = [row.model_dump() if isinstance(row, BaseModel) else row for row in result]
+        sys.stdout.write(json.dumps(rounded(value), ensure_ascii=False, default=str) + "\n")
         sys.stdout.flush()
 
-    def result(self, result: Result, show: Callable[[], object]) -> None:
-        """The result for programs, or for people as `show` writes it."""
+    def result(self, result: Result, show: Callable[[], object] | str, *, without: Collection[str] = ()) -> None:
+        """The result for programs; for people as `show` writes it, or under that title by its fields (see `facts`)."""
         if self.as_json:
             self.json(result)
-        else:
+        elif callable(show):
             show()
+        else:
+            self.line(show, style="bold green")
+            self.facts(facts_of(result, without), indent=2)
 
     def exactly(self, text: str) -> None:
         """Text as it is; where a terminal would put its prompt behind it, a line ends it."""
@@ -71,6 +78,13 @@ class Screen:
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
             self.line(f"{name:{width}}  {value}", indent=indent)
+
+    def rows(self, rows: Sequence[str], most: int | None, indent: int = 2, style: str = "", more: str = "") -> None:
+        """The first of the rows, and how many more there are; `more` says how to see those."""
+        for row in rows[:most]:
+            self.line(row, style=style, indent=indent)
+        if most is not None and len(rows) > most:
+            self.line(f"and {len(rows) - most} more{more}", style="dim", indent=indent)
 
     def note(self, text: str) -> None:
         """A message beside the result, on standard error."""
@@ -117,17 +131,17 @@ class Screen:
         from rich.text import Text
 
         live = Live(console=self._rich(), transient=True, vertical_overflow="ellipsis")
-        said = ""
+        draft = ""
 
         def show(piece: str | Withdrawn) -> None:
-            nonlocal said
+            nonlocal draft
             live.start()  # only now: without a model nothing is drafted; to start it again does nothing
             if isinstance(piece, Withdrawn):
-                said = ""
+                draft = ""
             else:
                 # A model may write anything: signs that steer a terminal stay out.
-                said += "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in piece)
-            live.update(Text(said, style="dim"))
+                draft += "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in piece)
+            live.update(Text(draft, style="dim"))
 
         try:
             yield show
@@ -140,6 +154,42 @@ class Screen:
 
             self._console = Console(file=sys.stdout)
         return self._console
+
+
+def masked(text: str) -> str:
+    """The text with every key masked, and what any address holds before its host."""
+    return _CREDENTIALS.sub(f"{MASK}@", redacted(text))
+
+
+def rounded(value: object, name: str = "") -> object:
+    """Seconds to 3 decimals, dollars to 6, scores and other figures to 4; a document's own metadata stays as it is."""
+    if isinstance(value, float):
+        return round(value, {"seconds": 3, "cost_usd": 6}.get(name, 4))
+    if isinstance(value, Mapping):
+        return {key: part if key == "metadata" else rounded(part, str(key)) for key, part in value.items()}
+    return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
+    """The fields of a record that hold something, by name, each in one line of words."""
+    fields = dict(result) if isinstance(result, BaseModel | Mapping) else {}
+    told = {name: _in_words(name, value) for name, value in fields.items() if name not in without}
+    return [(name.replace("_", " "), text) for name, text in told.items() if text]
+
+
+def _in_words(name: str, value: object) -> str:
+    if isinstance(value, StepUsage):
+        return in_short(value)
+    if isinstance(value, BaseModel | Mapping):
+        return ", ".join(f"{part} {key}" for key, part in dict(value).items() if part)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return size_in_words(int(str(value))) if name.endswith("_bytes") else str(value or "")
+
+
+def size_in_words(number: int) -> str:
+    """Bytes as MB or GB."""
+    return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
 
 
 def error_of(error: Exception) -> dict[str, str]:

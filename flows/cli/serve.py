@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # Prefect takes a second to load: what was typed is checked f
 
 
 class Served(Record):
-    """What runs now; `server` is the address of the API, `own` where it ends with this command."""
+    """What runs now, until this command ends; `server` is the address of the API, `own` where it ends with it."""
 
     ui: str
     server: str
@@ -31,13 +31,7 @@ class Served(Record):
     deployments: tuple[str, ...]
     sources: tuple[str, ...]
     workspace: str
-
-
-class Registered(Record):
-    """What the workers of a pool will run."""
-
-    pool: str
-    deployments: tuple[str, ...]
+    schedule: str
 
 
 def serve(options: Namespace, screen: Screen) -> int:
@@ -75,8 +69,10 @@ def _serve(plan: "Plan", made: "list[RunnerDeployment]", port: int | None, scree
         served = Served(
             ui=address.removesuffix("/api"), server=address, own=own, workspace=plan.workspace or "",
             deployments=tuple(one.full_name for one in made), sources=plan.sources,
+            schedule=f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
         )  # fmt: skip
-        asyncio.run(serve_deployments(made, lambda: _show(served, plan, screen)))
+        title = f"Serving on {served.ui}; stop with Ctrl-C"
+        asyncio.run(serve_deployments(made, lambda: screen.result(served, title, without=("ui", "own"))))
 
 
 @contextmanager
@@ -110,29 +106,7 @@ def _register(options: Namespace, screen: Screen) -> int:
     )
     made = asyncio.run(deployments(plan))
     asyncio.run(register(made, options.pool))
-    done = Registered(pool=options.pool, deployments=tuple(one.full_name for one in made))
-    if screen.as_json:
-        screen.json(done)
-    else:
-        screen.line(f"Registered {', '.join(done.deployments)}", style="bold green")
-        screen.line(f"Start a worker where Trellis is installed: prefect worker start --pool {done.pool}", indent=2)
+    names = [deployment.full_name for deployment in made]
+    title = f"Registered. Start a worker where Trellis is installed: prefect worker start --pool {options.pool}"
+    screen.result({"pool": options.pool, "deployments": names}, title)
     return 0
-
-
-def _show(served: Served, plan: "Plan", screen: Screen) -> None:
-    if screen.as_json:
-        screen.json(served)
-        return
-    screen.line(f"Serving on {served.ui}", style="bold green")
-    when = f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only"
-    screen.facts(
-        [
-            ("server", f"{served.server}{' (ends with this command)' if served.own else ''}"),
-            ("deployments", ", ".join(served.deployments)),
-            ("workspace", served.workspace),
-            ("sources", ", ".join(served.sources) or "given with each run"),
-            ("schedule", when),
-        ],
-        indent=2,
-    )
-    screen.line("Stop with Ctrl-C.", indent=2)

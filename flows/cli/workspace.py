@@ -2,36 +2,30 @@
 
 import json
 import logging
-import re
 from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from flows.cli.screen import Screen, runtime_of
-from flows.operations.export import MANIFEST, export_to
+from flows.cli.screen import Screen, masked, runtime_of, size_in_words
 from flows.runtime import Runtime, open_caches
-from flows.settings import Settings
 from flows.usage import in_short
 from prompts.engine.roles import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
+from storage.export import export as export_rows
 from storage.layout import size_of
 from storage.records import Record
 from storage.run_records import UsageRow
-from storage.workspace import (
-    Generation,
-    GenerationInfo,
-    GenerationSize,
-    WorkspaceProblem,
-    WorkspaceSizes,
-    measure_sizes,
-)
+from storage.workspace import Generation, WorkspaceProblem, WorkspaceSizes, measure_sizes
 from storage.workspace_db import DatabasePart, RunRow
 
 LAST_RUNS = 5
 SHOWN_DOCUMENTS = 20
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+MANIFEST = "export.json"
+EXPORT_VERSION = 1
+
+logger = logging.getLogger(__name__)
 
 
 class SourceView(Record):
@@ -68,83 +62,41 @@ class Status(Record):
 
 def status(options: Namespace, screen: Screen) -> int:
     """Show what is there; an empty workspace says how to begin."""
-    runtime = runtime_of(options, reading=True)
-    found = _status(runtime)
-    screen.result(found, lambda: _show_status(found, screen))
-    return 0
-
-
-def generations(options: Namespace, screen: Screen) -> int:
-    """List the generations, oldest first; what is damaged or lost is told on standard error."""
-    workspace = runtime_of(options).workspace
-    kept, problems = workspace.generations(), workspace.problems()
-    for problem in problems:
-        screen.note(f"{problem.message} {problem.remedy}")
-    if screen.as_json:
-        screen.json(kept)
-        return 0
-    if not kept and not problems:
-        raise NoGeneration(workspace.root)
-    for one in kept:
-        counts = ", ".join(f"{one.counts.get(name, 0)} {name}" for name in ("documents", "entities", "relations"))
-        mark = "  (current)" if one.current else ""
-        mark += f"  (damaged: {one.damage})" if one.damage else ""
-        screen.line(
-            f"{one.number:>6}  {one.created or 'at an unknown time'}  {counts}, {size_in_words(one.size_bytes)}{mark}",
-            style="bold" if one.current else "",
-        )
-    return 0
-
-
-def rollback(options: Namespace, screen: Screen) -> int:
-    """Switch, and say what is current now. Raises UnknownGeneration, WorkspaceLocked."""
-    workspace = runtime_of(options).workspace
-    before = next((one.number for one in workspace.generations() if one.current), None)
-    workspace.rollback(options.generation)
-    screen.result(
-        {"generation": options.generation, "before": before},
-        lambda: screen.line(
-            f"Generation {options.generation} is current (it was {before or 'none'}). Later ones are kept."
-        ),
-    )
+    state = _status(runtime_of(options, reading=True))
+    screen.result(state, lambda: _show_status(state, screen))
     return 0
 
 
 def _status(runtime: Runtime) -> Status:
-    workspace = runtime.workspace
-    infos = {info.number: info for info in workspace.generations()}
+    workspace, exists = runtime.workspace, runtime.workspace.root.is_dir()
+    current = next((info for info in workspace.generations() if info.current), None)
     problems = workspace.problems()
-    info: GenerationInfo | None = next((one for one in infos.values() if one.current and not one.damage), None)
-    current = next((one.number for one in infos.values() if one.current), None)
     sources: tuple[SourceView, ...] = ()
     documents: tuple[str, ...] = ()
     usage: tuple[UsageRow, ...] = ()
-    if info is not None:
+    readable = current if current is not None and not current.damage else None
+    if readable is not None:
         try:
-            with workspace.read(info.number) as generation:
+            with workspace.read(readable.number) as generation:
                 sources, documents = _sources(generation), tuple(generation.documents.ids())
                 usage = tuple(generation.meta.usage())
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
                 problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
-    return Status(
-        workspace=str(workspace.root.absolute()), generation=current, created=info.created if info else None,
-        counts=info.counts if info else {}, size_bytes=info.size_bytes if info else 0,
-        workspace_bytes=size_of(workspace.root), sizes=measure_sizes(workspace) if workspace.root.is_dir() else None,
-        caches=_caches_elsewhere(runtime), sources=sources, documents=documents,
-        settings=_in_force(runtime.settings), models={role: runtime.models.name(role) for role in ROLES},
-        embedding=runtime.embedder.name, usage=usage, problems=tuple(problems),
-        # Looking must not make a folder where there is none.
-        runs=tuple(workspace.database.runs.list(LAST_RUNS)) if workspace.root.is_dir() else (),
-    )  # fmt: skip
-
-
-def _caches_elsewhere(runtime: Runtime) -> tuple[DatabasePart, ...]:
-    """What a cache folder of its own holds; nothing where there is none."""
     folder = runtime.settings.cache_dir
-    if folder is None or not folder.is_dir():
-        return ()
-    return tuple(part for part in open_caches(runtime.settings, runtime.workspace, reading=True).parts() if part.rows)
+    elsewhere = open_caches(runtime.settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
+    return Status(
+        workspace=str(workspace.root.absolute()), generation=current.number if current else None,
+        created=readable.created if readable else None, counts=readable.counts if readable else {},
+        size_bytes=readable.size_bytes if readable else 0, workspace_bytes=size_of(workspace.root),
+        # Looking must not make a folder where there is none.
+        sizes=measure_sizes(workspace) if exists else None,
+        runs=tuple(workspace.database.runs.list(LAST_RUNS)) if exists else (),
+        caches=tuple(part for part in elsewhere if part.rows), sources=sources, documents=documents,
+        settings=json.loads(masked(runtime.settings.model_dump_json())),
+        models={role: runtime.models.name(role) for role in ROLES}, embedding=runtime.embedder.name, usage=usage,
+        problems=tuple(problems),
+    )  # fmt: skip
 
 
 def _sources(generation: Generation) -> tuple[SourceView, ...]:
@@ -154,95 +106,103 @@ def _sources(generation: Generation) -> tuple[SourceView, ...]:
     return tuple(SourceView(source=source, documents=len(ids)) for source, ids in sorted(given.items()))
 
 
-def _in_force(settings: Settings) -> dict[str, object]:
-    """The settings as JSON values: keys hidden, and what a URL holds before its host."""
-    text = settings.model_dump_json()
-    hidden = json.loads(_CREDENTIALS.sub("**********@", text))
-    if not isinstance(hidden, dict):
-        raise UsageError("The settings are no table.", "docs/settings.md lists them.")
-    return hidden
-
-
-def _show_status(found: Status, screen: Screen) -> None:
-    screen.line(f"Workspace {found.workspace}", style="bold")
-    for problem in found.problems:
+def _show_status(state: Status, screen: Screen) -> None:
+    screen.line(f"Workspace {state.workspace}", style="bold")
+    for problem in state.problems:
         screen.line(problem.message, style="red", indent=2)
         screen.line(problem.remedy, indent=4)
-    if found.generation is None and not found.problems:
+    if state.generation is None and not state.problems:
         screen.line("Nothing is indexed yet. Begin with: trellis index SOURCE (or try: trellis demo)", indent=2)
-    elif found.generation is not None:
-        counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in found.counts.items() if number)
-        screen.facts(
-            [
-                ("generation", f"{found.generation}, published {found.created or 'at an unknown time'}"),
-                ("holds", counts),
-                *_list("sources", [f"{one.source} ({one.documents} documents)" for one in found.sources]),
-                *_list("documents", list(found.documents)),
-            ],
-            indent=2,
-        )
-    if found.sizes is not None:
-        show_sizes(found.sizes, found.caches, screen)
+    elif state.generation is not None:
+        counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in state.counts.items() if number)
+        rows = [
+            ("generation", f"{state.generation}, published {state.created or 'at an unknown time'}"),
+            ("holds", counts),
+            *_listed("sources", [f"{one.source} ({one.documents} documents)" for one in state.sources]),
+            *_listed("documents", state.documents),
+        ]
+        screen.facts(rows, indent=2)
+    if state.sizes is not None:
+        _show_sizes(state.sizes, state.caches, screen)
     screen.line("Settings", style="bold")
-    models = set(found.models.values())
-    by_role = [(f"model of {role}", name) for role, name in found.models.items()]
     rows = [
         (name, "not set" if value is None or (isinstance(value, dict) and not any(value.values())) else str(value))
-        for name, value in found.settings.items()
+        for name, value in state.settings.items()
         if name not in ("roles", "workspace")
     ]
+    models = set(state.models.values())
+    by_role = [(f"model of {role}", name) for role, name in state.models.items()]
     screen.facts(rows + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
-    if found.usage:
-        screen.line(f"Models used for generation {found.generation}", style="bold")
-        screen.facts(
-            [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in found.usage], indent=2
-        )
-    if found.runs:
+    if state.usage:
+        screen.line(f"Models used for generation {state.generation}", style="bold")
+        used = [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage]
+        screen.facts(used, indent=2)
+    if state.runs:
         screen.line("Last runs", style="bold")
-    for run in found.runs:
-        screen.line(f"{run.started}  {run.kind}  {run.state}  {_run_in_words(run.summary)}", indent=2)
+    for run in state.runs:
+        summary = json.loads(run.summary)
+        end = summary.get("error", f"generation {summary.get('generation')}")
+        screen.line(f"{run.started}  {run.kind}  {run.state}  {end}", indent=2)
 
 
-def _list(name: str, values: list[str]) -> list[tuple[str, str]]:
-    shown = values[:SHOWN_DOCUMENTS]
-    if len(values) > len(shown):
-        shown.append(f"and {len(values) - len(shown)} more")
-    return [(name if place == 0 else "", value) for place, value in enumerate(shown)]
+def _listed(name: str, values: Sequence[str]) -> list[tuple[str, str]]:
+    more = [f"and {len(values) - SHOWN_DOCUMENTS} more"] if len(values) > SHOWN_DOCUMENTS else []
+    return [("" if place else name, value) for place, value in enumerate([*values[:SHOWN_DOCUMENTS], *more])]
 
 
-def _run_in_words(summary: str) -> str:
-    values = json.loads(summary)
-    return str(values["error"]) if "error" in values else f"generation {values.get('generation')}"
-
-
-def size_in_words(number: int) -> str:
-    """Bytes as MB or GB."""
-    return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
-
-
-def show_sizes(found: WorkspaceSizes, caches: Sequence[DatabasePart], screen: Screen) -> None:
+def _show_sizes(sizes: WorkspaceSizes, caches: Sequence[DatabasePart], screen: Screen) -> None:
     """What each part of a workspace takes (`caches`: of a cache folder), what bounds it, what a clean-up frees."""
     screen.line("On disk", style="bold")
-    rows = [(f"generation {one.number}", _generation_size(one)) for one in found.generations]
-    rows += [(part.name, _part_size(part)) for part in found.database]
-    rows += [(f"{part.name} (cache folder)", _part_size(part)) for part in caches]
+    rows = []
+    for one in sizes.generations:
+        notes = [word for word, holds in (("current", one.current), ("read now", one.read), ("old", one.goes)) if holds]
+        rows.append((f"generation {one.number}", ", ".join([size_in_words(one.size_bytes), *notes])))
+    for part, place in [(part, "") for part in sizes.database] + [(part, " (cache folder)") for part in caches]:
+        most = f"{part.most_rows} rows" if part.most_rows else size_in_words(part.most_bytes or 0)
+        rows.append((f"{part.name}{place}", f"{part.rows} rows, {size_in_words(part.size_bytes)} (at most {most})"))
     rows += [
-        ("the file of these", f"{size_in_words(found.database_bytes)}, {size_in_words(found.holes_bytes)} of it empty"),
-        ("left by runs", size_in_words(found.leftover_bytes)),
-        ("all of it", size_in_words(found.total_bytes)),
-        ("`trellis clean`", f"frees about {size_in_words(found.freed_bytes)}"),
+        ("the file of these", f"{size_in_words(sizes.database_bytes)}, {size_in_words(sizes.holes_bytes)} of it empty"),
+        ("left by runs", size_in_words(sizes.leftover_bytes)),
+        ("all of it", size_in_words(sizes.total_bytes)),
+        ("`trellis clean`", f"frees about {size_in_words(sizes.freed_bytes)}"),
     ]
     screen.facts(rows, indent=2)
 
 
-def _generation_size(one: GenerationSize) -> str:
-    notes = [word for word, holds in (("current", one.current), ("read now", one.read), ("old", one.goes)) if holds]
-    return ", ".join([size_in_words(one.size_bytes), *notes])
+# --- generations -----------------------------------------------------------------------------------------------------
 
 
-def _part_size(part: DatabasePart) -> str:
-    most = f"{part.most_rows} rows" if part.most_rows else size_in_words(part.most_bytes or 0)
-    return f"{part.rows} rows, {size_in_words(part.size_bytes)} (at most {most})"
+def generations(options: Namespace, screen: Screen) -> int:
+    """List the generations, oldest first; what is damaged or lost is told on standard error."""
+    workspace = runtime_of(options).workspace
+    infos, problems = workspace.generations(), workspace.problems()
+    for problem in problems:
+        screen.note(f"{problem.message} {problem.remedy}")
+    if not infos and not problems and not screen.as_json:
+        raise NoGeneration(workspace.root)
+    rows = [
+        f"{info.number:>6}  {info.created or 'at an unknown time'}  "
+        + ", ".join(f"{info.counts.get(name, 0)} {name}" for name in ("documents", "entities", "relations"))
+        + f", {size_in_words(info.size_bytes)}{'  (current)' if info.current else ''}"
+        + (f"  (damaged: {info.damage})" if info.damage else "")
+        for info in infos
+    ]
+    screen.result(infos, lambda: screen.rows(rows, None, indent=0))
+    return 0
+
+
+def rollback(options: Namespace, screen: Screen) -> int:
+    """Switch, and say what is current now. Raises UnknownGeneration, WorkspaceLocked."""
+    workspace = runtime_of(options).workspace
+    before = next((info.number for info in workspace.generations() if info.current), None)
+    workspace.rollback(options.generation)
+    screen.result(
+        {"generation": options.generation, "before": before},
+        lambda: screen.line(
+            f"Generation {options.generation} is current (it was {before or 'none'}). Later ones are kept."
+        ),
+    )
+    return 0
 
 
 def clean(options: Namespace, screen: Screen) -> int:
@@ -259,27 +219,17 @@ def clean(options: Namespace, screen: Screen) -> int:
     for store in (workspace.database, caches)[: len(places)]:
         store.compact()
     freed = max(before - sum(map(size_of, places)), 0)
-    if screen.as_json:
-        screen.json({"removed": removed, "freed_bytes": freed})
-        return 0
+    result = {
+        "removed": removed, "freed_bytes": freed, "kept": [info.number for info in workspace.generations()],
+    }  # fmt: skip
     gone = f"generations {', '.join(map(str, removed))}" if removed else "no generation"
-    screen.line(f"Removed {gone}; freed {size_in_words(freed)}", style="bold green")
-    kept = [f"{one.number}{' (damaged)' if one.damage else ''}" for one in workspace.generations()]
-    screen.line(f"kept: {', '.join(kept)}", indent=2)
+    screen.result(result, f"Removed {gone}; freed {size_in_words(freed)}", without=("removed", "freed_bytes"))
     return 0
-
-
-logger = logging.getLogger(__name__)
 
 
 def archive(options: Namespace, screen: Screen) -> int:
     """Write the archive; an index run may go on meanwhile."""
-    report = write_archive(runtime_of(options).workspace.root, Path(options.file))
-    if screen.as_json:
-        screen.json(report)
-    else:
-        kept = ", ".join(map(str, report.generations))
-        screen.line(f"Generations {kept} are in {report.file}, {size_in_words(report.size_bytes)}", style="bold green")
+    screen.result(write_archive(runtime_of(options).workspace.root, Path(options.file)), "Archived")
     return 0
 
 
@@ -292,23 +242,78 @@ def restore(options: Namespace, screen: Screen) -> int:
             workspace.rebuild_vectors(number)
         except StorageError as error:
             logger.warning("Vectors of generation %d will be searched in the database, slower: %s", number, error)
-    if screen.as_json:
-        screen.json(report)
-    else:
-        screen.line(f"Restored {workspace.root} as it was on {report.created}", style="bold green")
-        screen.line(f"generation {report.generation} is current; see `trellis status`", indent=2)
+    screen.result(report, f"Restored {workspace.root}: see `trellis status`")
     return 0
+
+
+# --- export ----------------------------------------------------------------------------------------------------------
+
+
+class ExportReport(Record):
+    """What was written where: each file with its number of rows (GraphML: of edges)."""
+
+    folder: str
+    format: str
+    generation: int
+    files: dict[str, int]
 
 
 def export(options: Namespace, screen: Screen) -> int:
-    """Write the generation into the folder, and say what is there now."""
+    """Write the generation as files that other programs read, and say what is there now.
+
+    The same content gives the same files; those of an earlier export there are replaced. `export.json` comes last: a
+    folder that has it holds a whole export. Raises UsageError for a folder that holds anything else.
+    """
+    folder = Path(options.folder)
     with runtime_of(options).workspace.read(options.as_of) as generation:
-        report = export_to(Path(options.folder), options.format, generation)
-    if screen.as_json:
-        screen.json(report)
-        return 0
-    what = "edges" if report.format == "graphml" else "rows"
-    screen.line(f"Generation {report.generation} is in {report.folder}", style="bold green")
-    screen.facts([(name, f"{rows} {what}") for name, rows in report.files.items()], indent=2)
-    screen.line(f"{MANIFEST} lists the files", indent=2, style="dim")
+        _make_room(folder)
+        files = _WRITERS[options.format](folder, generation)
+        manifest = {"version": EXPORT_VERSION, "format": options.format, "files": files}
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        report = ExportReport(folder=str(folder), format=options.format, generation=generation.number, files=files)
+    screen.result(report, f"Generation {report.generation} is in {folder}; {MANIFEST} lists the files")
     return 0
+
+
+def _make_room(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file.", "Name a folder; it is made where there is none.")
+    folder.mkdir(parents=True, exist_ok=True)
+    there = {path.name for path in folder.iterdir()}
+    if not there:
+        return
+    try:
+        earlier = set(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]) & there
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{folder} holds files that are no export.", "Name an empty folder, or one to be made."
+        ) from error
+    for name in (MANIFEST, *sorted(earlier)):  # first the manifest: without it nobody takes the folder for an export
+        (folder / name).unlink()
+
+
+def _write_json(folder: Path, generation: Generation) -> dict[str, int]:
+    """A file of JSON Lines for each kind of record; one of documents can be indexed as it is."""
+    kinds = export_rows(generation)
+    for kind, rows in kinds.items():
+        with (folder / f"{kind}.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return {f"{kind}.jsonl": len(rows) for kind, rows in kinds.items()}
+
+
+def _write_graphml(folder: Path, generation: Generation) -> dict[str, int]:
+    from tasks.graph_views import directed, undirected, write_graphml
+
+    graph = generation.graph
+    read = graph.entities(), graph.relations(), generation.communities.communities()
+    views = {"graph.graphml": directed(*read), "graph-undirected.graphml": undirected(*read)}
+    for name, view in views.items():
+        write_graphml(view, folder / name)
+    return {name: view.number_of_edges() for name, view in views.items()}
+
+
+def _write_parquet(folder: Path, generation: Generation) -> dict[str, int]:
+    return generation.tables.write_parquet(folder)
+
+
+_WRITERS = {"json": _write_json, "graphml": _write_graphml, "parquet": _write_parquet}

@@ -7,7 +7,7 @@ print(diff(3, 5, workspace="kb").documents.added)
 ```
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from storage.export import FIELDS, KINDS, Item, Kind, Value
 from storage.records import Record
 from storage.workspace import Generation, Workspace
 
-# Two communities are one that changed when they share this part of the members of both.
-LEAST_OVERLAP = 0.5
 _LONGEST = 300
 _CONTEXT = 20
 
@@ -95,18 +93,16 @@ def compare(workspace: Workspace, before: int, after: int | None) -> Diff:
 def _difference(kind: Kind, old: Generation, new: Generation, pairs: Mapping[str, str]) -> Difference:
     """`pairs` leads from ids in the earlier generation to those by which the later one knows the same thing."""
     were, are = old.items.prints(kind), new.items.prints(kind)
-    twins = {one: pairs.get(one, one) for one in were if pairs.get(one, one) in are}
-    differing = {one: other for one, other in twins.items() if were[one] != are[other] or one != other}
-    gone, come = were.keys() - twins.keys(), are.keys() - set(twins.values())
-    before = old.items.items(kind, gone | differing.keys())
-    after = new.items.items(kind, come | set(differing.values()))
-    changed = [_changed(kind, before[one], after[other]) for one, other in differing.items()]
+    same = {before: pairs.get(before, before) for before in were if pairs.get(before, before) in are}
+    differing = {before: after for before, after in same.items() if before != after or were[before] != are[after]}
+    gone, come = were.keys() - same.keys(), are.keys() - set(same.values())
+    left = old.items.items(kind, gone | differing.keys())
+    right = new.items.items(kind, come | set(differing.values()))
+    changed = [_changed(kind, left[before], right[after]) for before, after in differing.items()]
     return Difference(
-        added=_things(after[one] for one in come),
-        removed=_things(before[one] for one in gone),
-        changed=tuple(sorted(changed, key=lambda one: (one.label, one.id))),
-        unchanged=len(twins) - len(differing),
-    )
+        added=_things(right[name] for name in come), removed=_things(left[name] for name in gone),
+        changed=tuple(sorted(changed, key=lambda thing: (thing.label, thing.id))), unchanged=len(same) - len(differing),
+    )  # fmt: skip
 
 
 def _things(items: Iterable[Item]) -> tuple[Thing, ...]:
@@ -115,41 +111,39 @@ def _things(items: Iterable[Item]) -> tuple[Thing, ...]:
 
 def _changed(kind: Kind, before: Item, after: Item) -> Changed:
     rows = zip(("id", *FIELDS[kind]), (before.id, *before.values), (after.id, *after.values), strict=True)
-    fields = tuple(_field(name, one, other) for name, one, other in rows if one != other)
+    fields = tuple(_field(name, old, new) for name, old, new in rows if old != new)
     return Changed(id=after.id, label=after.label, fields=fields)
 
 
 def _field(name: str, before: Value, after: Value) -> FieldChange:
-    if not isinstance(before, str) and not isinstance(after, str):
-        return lists(name, before, after)
-    one, other = (str(before), str(after)) if name == "id" else stretch(str(before), str(after))
-    return FieldChange(field=name, before=one, after=other)
+    if isinstance(before, str) and isinstance(after, str):
+        shown = (before, after) if name == "id" else changed_part(before, after)
+    else:
+        shown = changed_items(list(before), list(after))
+    return FieldChange(field=name, before=shown[0], after=shown[1])
 
 
-def lists(name: str, before: Sequence[str], after: Sequence[str]) -> FieldChange:
+def changed_items(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
     """What left a list and what joined it; the whole lists where they differ in order alone."""
-    left, joined = ([v for v in a if v not in b] for a, b in ((before, after), (after, before)))
-    one, other = (left, joined) if left or joined else (before, after)
-    return FieldChange(field=name, before=_short("; ".join(one)), after=_short("; ".join(other)))
+    left, joined = [one for one in before if one not in after], [one for one in after if one not in before]
+    shown = (left, joined) if left or joined else (before, after)
+    return _short("; ".join(shown[0])), _short("; ".join(shown[1]))
 
 
-def stretch(before: str, after: str) -> tuple[str, str]:
+def changed_part(before: str, after: str) -> tuple[str, str]:
     """The parts of two texts that differ, with a few characters around them; "…" stands for what is left out."""
     start = _shared(before, after)
-    same_end = _shared(before[start:][::-1], after[start:][::-1])
-    start, same_end = max(start - _CONTEXT, 0), max(same_end - _CONTEXT, 0)
-    return _cut(before, start, len(before) - same_end), _cut(after, start, len(after) - same_end)
+    end = _shared(before[start:][::-1], after[start:][::-1])
+    first, last = max(start - _CONTEXT, 0), max(end - _CONTEXT, 0)
+    shown = (_short(text[first : len(text) - last]) for text in (before, after))
+    old, new = (f"{'…' * bool(first)}{part}{'…' * bool(last)}" for part in shown)
+    return old, new
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(before: str, after: str) -> int:
     """How many characters two texts begin with alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _cut(text: str, start: int, end: int) -> str:
-    shown = _short(text[start:end])
-    return ("…" if start else "") + shown + ("…" if end < len(text) and not shown.endswith("…") else "")
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((place for place, (old, new) in pairs if old != new), min(len(before), len(after)))
 
 
 def _short(text: str) -> str:
@@ -166,32 +160,16 @@ def _renamed(old: Generation, new: Generation) -> dict[str, str]:
 
 
 def _regrouped(old: Generation, new: Generation) -> dict[str, str]:
-    """Communities that went and came with most members in common, on one level; each is paired once, the most alike
-    first."""
+    """Communities that went and came, on one level, with more than half of the members of each in common."""
     were, are = (
-        {(c.level, c.id): set(c.members) for c in generation.communities.communities()} for generation in (old, new)
+        {(one.level, one.id): one.members for one in generation.communities.communities()} for generation in (old, new)
     )
-    come: dict[tuple[int, str], list[str]] = defaultdict(list)
-    for level, name in are.keys() - were.keys():
-        for member in are[level, name]:
-            come[level, member].append(name)
-    likeness = [
-        (-_overlap(were[level, one], are[level, other]), one, other)
-        for level, one in were.keys() - are.keys()
-        for other in {name for member in were[level, one] for name in come.get((level, member), ())}
-    ]
-    return _each_once(sorted(row for row in likeness if row[0] <= -LEAST_OVERLAP))
-
-
-def _overlap(one: set[str], other: set[str]) -> float:
-    return len(one & other) / len(one | other)
-
-
-def _each_once(rows: Sequence[tuple[float, str, str]]) -> dict[str, str]:
+    homes = {(key[0], member): key for key in are.keys() - were.keys() for member in are[key]}
     pairs: dict[str, str] = {}
-    taken: set[str] = set()
-    for _, one, other in rows:
-        if one not in pairs and other not in taken:
-            pairs[one] = other
-            taken.add(other)
+    for level, name in were.keys() - are.keys():
+        members = were[level, name]
+        shared = Counter(homes[level, member] for member in members if (level, member) in homes)
+        for key, count in shared.most_common(1):
+            if 2 * count > max(len(members), len(are[key])):
+                pairs[name] = key[1]
     return pairs

@@ -1,26 +1,50 @@
-"""The history of runs: each that got as far as working leaves a row in the workspace."""
+"""The history of runs, and the forecast of the next one from it.
+
+Each run that got as far as working leaves a row in the workspace. A forecast is a rehearsal: the same flow, on a
+workspace of its own that is thrown away, with a stand-in for every model. So it knows what is in the cache, what has
+changed, and which reports that touches; only what a model would write, and how long it takes, is estimated: from what
+was written for this workspace before, else by a stated rule.
+"""
 
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 
 from flows.index import IndexOptions, build_index
-from flows.operations.forget import ForgetReport, forget
-from flows.operations.retry import RetryReport, retry
-from flows.runtime import Runtime, usage_rows
+from flows.indexing.changes import sync
+from flows.indexing.earlier_prompts import with_earlier_prompts
+from flows.runtime import INDEXING, Runtime, usage_rows
+from prompts.engine.embedder import NoEmbedder
+from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.engine.errors import BudgetSpent, EngineError
+from prompts.engine.meter import Meter
 from prompts.engine.redact import redacted
 from prompts.engine.roles import Role
-from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
-from storage.run_records import IndexReport
+from prompts.forecast import answer, extraction_tokens
+from storage.errors import BudgetReached, NoGeneration, StorageError, TrellisError, UsageError
+from storage.records import Skipped
+from storage.run_records import DocumentCounts, Forecast, IndexReport, StepForecast
+from storage.workspace import Workspace, rehearsal
 from storage.workspace_db import RunRow
-from tasks.forecast import Written
+from tasks.chunk import chunk
+from tasks.embed import plan_windows
+from tasks.extract import extraction_inputs
+from tasks.forecast import Lengths, Written, lengths_of
+from tasks.load.step import load
 
 logger = logging.getLogger(__name__)
 
+SAMPLE = 500  # passages
+# Passages of 370 tokens, with the default embedding and no other model: measured on two busy cores.
+PASSAGES_A_SECOND = 3.0
+# Of a model that this workspace has not used yet.
+SECONDS_A_CALL = 4.0
 _RUNS_READ = 200
 # The steps of an index run whose answers have a length, and whose models they ask.
 _ROLES: dict[str, Role] = {
@@ -35,54 +59,21 @@ async def index_run(sources: Sequence[str | Path], options: IndexOptions, runtim
     A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
     """
     runtime.workspace.recover(from_nothing=True)
-    async with _remembered("index", runtime) as summary:
+    async with remembered("index", runtime) as summary:
         try:
             report = await build_index(sources, options, runtime)
         except BudgetSpent as end:
             raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
-        summary |= {"generation": report.generation, "published": report.published, "seconds": round(report.seconds, 2)}
-        summary["documents"] = report.documents.model_dump()
+        summary.update(generation=report.generation, published=report.published, seconds=round(report.seconds, 2))
+        summary.update(documents=report.documents.model_dump(), chunks=report.chunks)
     if report.published:
         with runtime.workspace.read() as generation:
             runtime.workspace.database.memory.expire(generation.documents.chunk_ids())
     return report
 
 
-async def retry_run(runtime: Runtime) -> RetryReport:
-    """`retry`, remembered where there was something to try."""
-    async with _remembered("retry", runtime) as summary:
-        report = await retry(runtime)
-        if report.tried:
-            summary |= {"generation": report.generation, "published": report.published, "succeeded": report.succeeded}
-            summary["seconds"] = round(report.usage.seconds, 2)
-    return report
-
-
-async def forget_run(documents: Sequence[str], runtime: Runtime, keep_history: bool) -> ForgetReport:
-    """`forget`, remembered by how much it removed and not by what."""
-    async with _remembered("forget", runtime) as summary:
-        report = await forget(documents, runtime, keep_history)
-        summary |= {"generation": report.generation, "documents": len(report.documents), "chunks": report.chunks}
-        summary["seconds"] = round(report.usage.seconds, 2)
-    return report
-
-
-def written_before(runtime: Runtime) -> dict[str, Written]:
-    """By step, of the models that the steps have now."""
-    found: dict[str, Written] = {}
-    for run in runtime.workspace.database.runs.list(limit=_RUNS_READ):
-        for row in json.loads(run.summary).get("usage", ()):
-            step = str(row["step"])
-            if step not in _ROLES or row["model"] != runtime.models.name(_ROLES[step]):
-                continue
-            before = found.get(step, Written())
-            calls, tokens = before.calls + int(row["calls"]), before.output_tokens + int(row["output_tokens"])
-            found[step] = Written(calls=calls, output_tokens=tokens)
-    return found
-
-
 @asynccontextmanager
-async def _remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
+async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
     """A row in the history: what the block puts into the summary (nothing: no row), or how the block failed."""
     started, summary = _now(), dict[str, object]()
     try:
@@ -102,7 +93,7 @@ async def _remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, ob
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
     """With the calls that were paid for, however the run ended: forecasts learn from them."""
     paid = [
-        {"step": row.step, "model": row.model, "calls": row.calls, "output_tokens": row.output_tokens}
+        row.model_dump(include={"step", "model", "calls", "output_tokens"}) | {"seconds": round(row.seconds, 3)}
         for row in usage_rows(runtime.models.meter)
         if row.calls
     ]
@@ -122,3 +113,147 @@ def _remember_failure(runtime: Runtime, kind: str, started: str, state: str, sum
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """What earlier runs say: what the models that the steps have now wrote, by step, the seconds of one of their calls,
+    and how many passages a second a run without models did that read everything."""
+
+    written: dict[str, Written]
+    call: float
+    passages: float
+
+
+def _pace(runtime: Runtime) -> _Pace:
+    written: dict[str, Written] = {}
+    seconds, calls, passages = 0.0, 0, 0.0
+    for run in runtime.workspace.database.runs.list(limit=_RUNS_READ):
+        summary = json.loads(run.summary)
+        whole = "chunks" in summary and "usage" not in summary and not summary["documents"]["unchanged"]
+        if whole and not passages:
+            passages = summary["chunks"] / max(summary["seconds"], 0.01)
+        for row in summary.get("usage", ()):
+            step = str(row["step"])
+            if step not in _ROLES or row["model"] != runtime.models.name(_ROLES[step]):
+                continue
+            before = written.get(step, Written())
+            tokens = before.output_tokens + row["output_tokens"]
+            written[step] = Written(calls=before.calls + row["calls"], output_tokens=tokens)
+            if "seconds" in row:
+                seconds, calls = seconds + row["seconds"], calls + row["calls"]
+    return _Pace(written, seconds / calls if calls else SECONDS_A_CALL, passages or PASSAGES_A_SECOND)
+
+
+# --- the forecast ----------------------------------------------------------------------------------------------------
+
+
+class _Unread(NoEmbedder):
+    """Embeds nothing, under the name of an embedder: in a rehearsal nobody searches."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a run would do, without what it costs."""
+
+    documents: DocumentCounts
+    skipped: tuple[Skipped, ...]
+    chunks: int
+    to_extract: int
+
+
+async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> Forecast:
+    """The plan of a run and what it would take; calls no model and leaves the workspace as it is.
+
+    Raises what the run would raise before its first call.
+    """
+    started = time.monotonic()
+    runtime, _ = with_earlier_prompts(runtime, options.remake or options.full)
+    embedder = runtime.embedder
+    if all(map(runtime.models.is_offline, INDEXING)) and not isinstance(embedder, ApiEmbedder):
+        plan = await _plan_offline(sources, options, runtime)
+        return _forecast(plan, (), time.monotonic() - started, runtime)
+    lengths = cache(partial(_lengths, runtime))  # read at the first call, if there is one
+    models = runtime.models.rehearsed(lambda call: answer(call, lengths().rates, lengths().each))
+    with rehearsal(runtime.workspace) as stage:
+        settings = runtime.settings.model_copy(update={"workspace": stage.root, "runner": "local"})
+        rehearsed = replace(runtime, settings=settings, workspace=stage, models=models, embedder=_Unread(embedder.name))
+        report = await build_index(sources, options, rehearsed)
+        if isinstance(embedder, ApiEmbedder) and report.published:
+            _forecast_vectors(embedder, stage, models.meter)
+    known = lengths().known if models.meter.rows() else frozenset()
+    steps = tuple(
+        StepForecast(
+            step=step, model=model, calls=spent.calls, cached_calls=spent.cached_calls,
+            input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=spent.cost_usd,
+            basis="history" if step in known else "rule",
+        )
+        for step, model, spent in models.meter.rows()
+    )  # fmt: skip
+    asked = sum(step.calls + step.cached_calls for step in steps if step.step == "extract")
+    plan = _Plan(report.documents, report.skipped, report.chunks, asked)
+    return _forecast(plan, steps, time.monotonic() - started, runtime)
+
+
+async def _plan_offline(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> _Plan:
+    """The plan where no model is asked: there is nothing to rehearse."""
+    changes = sync(await load(sources), options.full, options.allow_removals, runtime)
+    new = await chunk(changes.plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
+    anew = {document.id for document in changes.plan.put} | set(changes.plan.removed)
+    try:
+        with runtime.workspace.read() as generation:
+            staying = sum(passage.document not in anew for passage in generation.documents.chunks())
+    except NoGeneration:
+        staying = 0
+    author, extracted = runtime.authors["extract"], changes.extractions
+    unread = sum(p.kind == "triples" or extraction_inputs(p, author) not in extracted for p in new)
+    return _Plan(changes.plan.counts, changes.loaded.skipped, staying + len(new), unread)
+
+
+def _lengths(runtime: Runtime) -> Lengths:
+    """How long answers are; of extractions where none is known, as the stand-in's of a sample of stored passages."""
+    try:
+        with runtime.workspace.read() as generation:
+            passages = [passage for passage in generation.documents.chunks() if passage.kind == "text"]
+    except NoGeneration:
+        passages = []
+    tokens = [extraction_tokens(one.title, one.text) for one in passages[:: max(1, len(passages) // SAMPLE)]]
+    return lengths_of(_pace(runtime).written, sum(tokens) / len(tokens) if tokens else 0.0)
+
+
+def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> None:
+    """Enter what embedding the new passages will take."""
+    with stage.read() as made:
+        done = {window.chunk for window in made.vectors.windows()}
+        new = [passage for passage in made.documents.chunks() if passage.id not in done]
+        planned = plan_windows(new, embedder, have=())
+        stored = made.vectors.have(embedder.name, list(planned.missing))
+    texts = {key: text for key, text in planned.missing.items() if key not in stored}
+    if texts:
+        meter.record(STEP, embedder.name, embedder.forecast(texts))
+
+
+def _forecast(plan: _Plan, steps: tuple[StepForecast, ...], seconds: float, runtime: Runtime) -> Forecast:
+    """The plan with what it takes in sum. Time: reading, as the forecast itself did; then passages and calls at their
+    rates, no faster than the limits of the server let them."""
+    calls, settings, pace = sum(step.calls for step in steps), runtime.settings, _pace(runtime)
+    tokens = sum(step.input_tokens + step.output_tokens for step in steps)
+    waiting = max(
+        calls * pace.call / settings.concurrency,
+        60 * calls / (settings.rpm or float("inf")),
+        60 * tokens / (settings.tpm or float("inf")),
+    )
+    rate = f"{pace.passages:.1f} passages a second"
+    rate += f", {pace.call:.1f} s a call and {settings.concurrency} at once" if calls else ""
+    costs = [step.cost_usd for step in steps]
+    known = [cost for cost in costs if cost is not None]
+    return Forecast(
+        documents=plan.documents, skipped=plan.skipped, chunks=plan.chunks, chunks_to_extract=plan.to_extract,
+        calls=calls, cached_calls=sum(step.cached_calls for step in steps),
+        input_tokens=sum(step.input_tokens for step in steps), output_tokens=sum(step.output_tokens for step in steps),
+        cost_usd=sum(known) if len(known) == len(costs) else None, steps=steps, seconds=seconds,
+        run_seconds=seconds + plan.to_extract / pace.passages + waiting, rate=rate,
+    )  # fmt: skip

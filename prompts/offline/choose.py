@@ -7,7 +7,7 @@ Korb worry about in 1931?" about one thing.
 from dataclasses import dataclass
 from typing import Literal
 
-from prompts.offline.classifier import classifier
+from prompts.offline.classifier import REASON, classifier
 from prompts.text.asked import Ask
 
 # Between these probabilities the wording does not tell. Across fifths of the questions that the weights were fitted to
@@ -33,5 +33,5 @@ def scope_offline(ask: Ask) -> RuleScope:
     whole = round(found["whole"].probability, 3)
     plain = not SURELY_PART < whole < SURELY_WHOLE
     if whole >= LEAST_WHOLE:
-        return RuleScope("whole", whole, found["whole"].reason, plain)
-    return RuleScope("part", round(1 - whole, 3), found["part"].reason, plain)
+        return RuleScope("whole", whole, REASON, plain)
+    return RuleScope("part", round(1 - whole, 3), REASON, plain)

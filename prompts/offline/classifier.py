@@ -17,6 +17,8 @@ from prompts.text.asked import Ask
 from prompts.text.words import STOPWORDS
 
 WEIGHTS = Path(__file__).parent / "weights"
+# Why a label was chosen, for people: the words that weigh most say nothing to them.
+REASON = "from its wording, without a model"
 # Weights are kept as whole hundredths.
 UNIT = 100
 START, END, FIGURE, NAME, OTHER = "^", "$", "0", "N", "_"
@@ -29,11 +31,10 @@ _MOST_COUNTED = 4
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A label with its probability, and the features that spoke most for it, in words."""
+    """A label with its probability."""
 
     label: str
     probability: float
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,8 @@ class LinearClassifier:
             for place, label in enumerate(self.labels)
         ]
         odds = [exp(score - max(scores)) for score in scores]
-        verdicts = [
-            Verdict(label, odd / sum(odds), self._reason(known, place))
-            for place, (label, odd) in enumerate(zip(self.labels, odds, strict=True))
-        ]
+        verdicts = [Verdict(label, odd / sum(odds)) for label, odd in zip(self.labels, odds, strict=True)]
         return sorted(verdicts, key=lambda verdict: (-verdict.probability, verdict.label))
-
-    def _reason(self, known: Sequence[str], place: int) -> str:
-        """The two words or wordings that weigh most for a label; the form of the question where no word does."""
-        spoken = [feature for feature in known if self.weights[feature][place] > 0 and is_wording(feature)]
-        best = sorted(spoken, key=lambda feature: (-self.weights[feature][place], feature))[:2]
-        told = ", ".join(f'"{feature.strip(START + END + " ")}"' for feature in best)
-        return f"its wording: {told}" if told else "nothing in its wording speaks against it"
 
 
 @cache
@@ -83,11 +74,6 @@ def features(ask: Ask) -> set[str]:
     links = ask.text.count("的") if ask.chinese else len(_LINK.findall(ask.text))
     found |= {f"({language} links {number})" for number in range(1, min(links, _MOST_COUNTED) + 1)}
     return found | {f"({language})", f"({language} form {ask.form})"}
-
-
-def is_wording(feature: str) -> bool:
-    """Whether a feature is a word or wording that can be shown to a reader."""
-    return feature[0] not in "(<~" and feature.strip(START + END) not in {"", FIGURE}
 
 
 def _chinese(text: str) -> Iterator[str]:

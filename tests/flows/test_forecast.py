@@ -1,6 +1,7 @@
 """A dry run says what the run will do and take, calls nothing, and leaves no trace."""
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from flows.operations.history import PASSAGES_A_SECOND
 from storage.workspace import Workspace
 from storage.workspace_db import RunRow
-from tests.flows.conftest import Command, write_rows
-from tests.flows.test_letters import row
+from tests.flows.conftest import Command, row, write_rows
 from tests.server.client import Server
 
+pytestmark = pytest.mark.usefixtures("unembedded")
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 WITHIN = 0.15
 
@@ -50,6 +52,10 @@ def test_a_first_run_is_forecast(model_server: Server, fresh: Command, tmp_path:
     real = report["usage"]["by_step"]["extract"]
     assert (extract["calls"], extract["input_tokens"]) == (real["calls"], real["input_tokens"])
     assert (extract["basis"], extract["cost_usd"], found["cost_usd"]) == ("rule", None, None)
+    (run,) = Workspace(fresh.workspace).database.runs.list()
+    paid = {used["step"]: used for used in json.loads(run.summary)["usage"]}["extract"]
+    assert (paid["model"], paid["calls"]) == ("openai/scripted", real["calls"]), "the next forecast learns from it"
+    assert paid["seconds"] > 0
 
 
 def test_an_incremental_run_is_forecast_from_what_changes(model_server: Server, fresh: Command, corpus: Path) -> None:
@@ -86,11 +92,14 @@ def test_what_was_answered_before_the_run_was_stopped_is_not_forecast_again(
 
 def test_history_says_how_long_answers_are(model_server: Server, fresh: Command, corpus: Path) -> None:
     side = Workspace(fresh.workspace).database
-    usage = '{"usage": [{"step": "summarize", "model": "openai/scripted", "calls": 40, "output_tokens": 4000}, '
-    usage += '{"step": "report", "model": "another", "calls": 40, "output_tokens": 4000}]}'
+    used = {"step": "summarize", "model": "openai/scripted", "calls": 40, "output_tokens": 4000, "seconds": 320}
+    usage = json.dumps({"usage": [used, {**used, "step": "report", "model": "another", "seconds": 9999}]})
     side.runs.append(RunRow(kind="index", started="", finished="", state="completed", summary=usage))
     write_rows(corpus / "rows.jsonl", [{"id": str(n), "text": LONG.format(n)} for n in range(8)])
-    steps = {one["step"]: one for one in forecast(fresh, corpus)["steps"]}
+    plan = forecast(fresh, corpus)
+    assert plan["rate"].endswith(", 8.0 s a call and 16 at once")
+    assert plan["run_seconds"] > plan["calls"] * 8 / 16
+    steps = {one["step"]: one for one in plan["steps"]}
     assert steps["summarize"]["basis"] == "history"
     assert steps["summarize"]["output_tokens"] == 100 * steps["summarize"]["calls"] > 0
     assert steps["report"]["basis"] == "rule", "another model's answers say nothing of this one's"
@@ -102,24 +111,13 @@ LONG = (
 )
 
 
-def test_runs_remember_what_their_models_wrote(model_server: Server, fresh: Command, corpus: Path) -> None:
-    report = fresh("index", str(corpus), "--json").json
-    (run,) = Workspace(fresh.workspace).database.runs.list()
-    used = report["usage"]["by_step"]["extract"]
-    paid = {
-        "step": "extract",
-        "model": "openai/scripted",
-        "calls": used["calls"],
-        "output_tokens": used["output_tokens"],
-    }
-    assert paid in json.loads(run.summary)["usage"]
-
-
 def test_a_listed_price_makes_a_cost(fresh: Command, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRELLIS_LM", "openai/gpt-4o-mini")
     monkeypatch.setenv("TRELLIS_LM_API_KEY", "made-up")
     found = forecast(fresh, corpus)
-    assert found["cost_usd"] == pytest.approx(found["input_tokens"] * 0.15e-6 + found["output_tokens"] * 0.6e-6)
+    assert found["cost_usd"] == pytest.approx(
+        found["input_tokens"] * 0.15e-6 + found["output_tokens"] * 0.6e-6, abs=1e-6
+    )
     told = fresh("index", str(corpus), "--dry-run", "--budget-usd", "0.0001").out
     assert "more than the budget" in told
     assert "by rule" in told
@@ -128,11 +126,15 @@ def test_a_listed_price_makes_a_cost(fresh: Command, corpus: Path, monkeypatch: 
 def test_offline_the_plan_is_told(fresh: Command, corpus: Path) -> None:
     found = forecast(fresh, corpus)
     assert (found["calls"], found["cost_usd"], found["steps"]) == (0, 0, [])
+    assert found["run_seconds"] == pytest.approx(found["seconds"] + found["chunks"] / PASSAGES_A_SECOND, abs=0.01)
     report = fresh("index", str(corpus), "--json").json
     assert (found["documents"], found["chunks"]) == (report["documents"], report["chunks"])
     (corpus / "letters" / "oke-to-marrand-1994.txt").unlink()
     assert forecast(fresh, corpus)["documents"]["removed"] == 1
-    assert "1 removed" in fresh("index", str(corpus), "--dry-run").out
+    told = fresh("index", str(corpus), "--dry-run")
+    assert "1 removed" in told.out
+    assert re.search(r"about \d+ .+ \(at \d+\.\d passages a second\)", told.out)
+    assert "Reading the sources" in told.err
     assert fresh("status", "--json").json["generation"] == 1
 
 
@@ -141,8 +143,6 @@ def test_offline_a_moved_source_is_no_work(fresh: Command, corpus: Path, tmp_pat
     moved = corpus.rename(tmp_path / "elsewhere") / "people"
     assert forecast(fresh, moved)["chunks_to_extract"] == 0
     assert forecast(fresh, moved, "--full")["chunks_to_extract"] > 0
-    (moved / "more.md").write_text("# Otter Lock\n\nThe Otter Lock was built by Harriet Vane.\n")
-    assert forecast(fresh, moved)["chunks_to_extract"] == 1
 
 
 def test_what_the_run_would_refuse_is_refused(fresh: Command, corpus: Path, tmp_path: Path) -> None:

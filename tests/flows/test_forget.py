@@ -7,10 +7,10 @@ file leaves its entities behind.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from flows.__main__ import main
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.flows.conftest import Command, write_rows
@@ -21,12 +21,11 @@ ROWS: tuple[Mapping[str, object], ...] = (
     {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931."},
     {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Holm."},
     {
-        "id": "secret",
-        "title": SECRET,
+        "id": "secret", "title": SECRET,
         "text": f"{SECRET} lent Tomas Reyd 48731 crowns. {SECRET} lived in Mottlegrave near Velin. "
         f"Nobody in Mottlegrave knew that {SECRET} had met Ana Korb in Holm before the loan was signed.",
     },
-)
+)  # fmt: skip
 TRACES = ("Quillfeather", "Mottlegrave", "48731", "quillfeather")
 
 
@@ -45,6 +44,9 @@ def places(folder: Path) -> list[str]:
 def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Command, docs: Path) -> None:
     fresh("index", str(docs))
     fresh("ask", f"Where did {SECRET} live?")
+    memory = Workspace(fresh.workspace).database.memory
+    for name in ("secret", "bridge"):
+        memory.put(MemoryEntry(source=name, title=f"About {name}?", content="x", documents=(name,), generation=1))
     before = places(fresh.workspace)
     assert any("generation.duckdb" in place for place in before)
     assert any("side.sqlite" in place for place in before)
@@ -53,6 +55,8 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
     report = done.json
     assert (report["generation"], report["retired"], report["held"]) == (2, [1], [])
     assert report["model_answers"] >= 1
+    assert "secret" not in {entry.source for entry in memory.entries()}
+    assert "bridge" in {entry.source for entry in memory.entries()}
     assert places(fresh.workspace) == []
     assert fresh("show", "secret").code == 2
     assert [one["number"] for one in fresh("generations", "--json").json] == [2]
@@ -66,16 +70,13 @@ def test_the_rest_is_what_it_would_be_without_it(
 ) -> None:
     fresh("index", str(docs))
     fresh("forget", "secret")
-    other = Workspace(tmp_path / "without")
     rest = write_rows(tmp_path / "rest.jsonl", ROWS[:2])
-    from flows.__main__ import main
-
-    assert main(["index", str(rest), "--workspace", str(other.root)]) == 0
-    with Workspace(fresh.workspace).read() as one, other.read() as two:
-        assert one.graph.entities() == two.graph.entities()
-        assert one.graph.relations() == two.graph.relations()
-        assert one.communities.reports() == two.communities.reports()
-        assert one.vectors.windows() == two.vectors.windows()
+    assert main(["index", str(rest), "--workspace", str(tmp_path / "without")]) == 0
+    with Workspace(fresh.workspace).read() as left, Workspace(tmp_path / "without").read() as anew:
+        assert left.graph.entities() == anew.graph.entities()
+        assert left.graph.relations() == anew.graph.relations()
+        assert left.communities.reports() == anew.communities.reports()
+        assert left.vectors.windows() == anew.vectors.windows()
 
 
 def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path) -> None:
@@ -115,14 +116,22 @@ def test_a_row_without_an_id_stays_out_whatever_its_line(fresh: Command, docs: P
         assert not any(SECRET in text for text in texts)
 
 
-def test_undo_lets_it_in_with_its_source(fresh: Command, docs: Path) -> None:
+def test_undo_lets_it_in_with_its_source_and_all_can_be_forgotten(fresh: Command, docs: Path) -> None:
+    write_rows(docs, [*ROWS, {**ROWS[2], "id": "copy"}])
     fresh("index", str(docs))
+    unknown = fresh("forget", "secrets", "--json")
+    assert (unknown.code, unknown.json["error"]["type"]) == (2, "UnknownDocument")
+    assert "secret" in unknown.json["error"]["remedy"]
+    assert fresh("forget", "copy", "--json").json["same_text"] == ["secret"]
     fresh("forget", "secret", "reyd")
     done = fresh("forget", "bridge", "--undo")
     assert (done.code, "reyd, secret" in done.err) == (2, True)
     assert fresh("forget", "secret", "--undo").code == 0
     assert fresh("index", str(docs), "--json").json["documents"]["added"] == 1
     assert fresh("show", "reyd").code == 2
+    assert fresh("forget", "secret", "bridge").code == 0
+    assert fresh("status", "--json").json["counts"]["documents"] == 0
+    assert fresh("index", str(docs), "--json").json["published"] is False
 
 
 def test_what_is_kept_with_the_history_is_said_to_be_there(fresh: Command, docs: Path) -> None:
@@ -147,38 +156,3 @@ def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs:
     write_rows(docs, [*ROWS, {"id": "more", "text": "Olle Brandt came to Velin in 1950."}])
     fresh("index", str(docs))
     assert places(fresh.workspace) == []
-
-
-def test_memory_of_it_goes_and_other_memory_stays(fresh: Command, docs: Path) -> None:
-    fresh("index", str(docs))
-    side = Workspace(fresh.workspace).database
-    for name in ("secret", "bridge"):
-        side.memory.put(MemoryEntry(source=name, title=f"About {name}?", content="x", documents=(name,), generation=1))
-    report = fresh("forget", "secret", "--json").json
-    assert report["memory"] == 1
-    assert [entry.source for entry in side.memory.entries()] == ["bridge"]
-
-
-def test_an_unknown_document_is_an_error_with_the_nearest(fresh: Command, docs: Path) -> None:
-    fresh("index", str(docs))
-    done = fresh("forget", "secrets", "--json")
-    assert done.code == 2
-    error: dict[str, Any] = done.json["error"]
-    assert error["type"] == "UnknownDocument"
-    assert "secret" in error["remedy"]
-    assert fresh("generations", "--json").json[-1]["number"] == 1
-
-
-def test_all_can_be_forgotten(fresh: Command, docs: Path) -> None:
-    fresh("index", str(docs))
-    assert fresh("forget", "secret", "bridge", "reyd").code == 0
-    assert fresh("status", "--json").json["counts"]["documents"] == 0
-    assert fresh("index", str(docs), "--json").json["published"] is False
-
-
-def test_a_document_that_says_the_same_is_named(fresh: Command, docs: Path) -> None:
-    write_rows(docs, [*ROWS, {**ROWS[2], "id": "copy"}])
-    fresh("index", str(docs))
-    report = fresh("forget", "secret", "--json").json
-    assert report["same_text"] == ["copy"]
-    assert fresh("index", str(docs), "--json").json["documents"]["unchanged"] == 3, "what is there stays"

@@ -6,7 +6,6 @@ only thinks, or slips in form, gives 0 entities and the document counts as proce
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,10 @@ import pytest
 
 from storage.records import DeadLetter
 from storage.workspace import Workspace
-from tests.flows.conftest import Command, Ended, write_rows
+from tests.flows.conftest import PEOPLE, Command, row, write_rows
 from tests.server.client import Server
 
-PEOPLE = ("Ana Korb", "Tomas Reyd", "Ines Varga", "Olle Brandt", "Mira Sand")
-PLACES = ("Velin Town", "Orla Bridge", "Holm Light", "Kestrel Quay", "Tern Rock")
-
-
-def row(number: int) -> Mapping[str, object]:
-    """A passage that is long enough to say something, on a place and three people."""
-    place, who = PLACES[number % 5], [PEOPLE[(number + turn) % 5] for turn in range(3)]
-    text = (
-        f"{place} was planned by {who[0]} in {1900 + number}, when the harbour was still small. {who[1]} built it with "
-        f"stone from the hills behind the town. Many years later {who[2]} repaired {place} after the flood of the "
-        f"long winter. {who[0]} and {who[2]} met there once, on a day when it rained and nobody else was out."
-    )
-    return {"id": f"d{number}", "title": place, "text": text}
+pytestmark = pytest.mark.usefixtures("unembedded")
 
 
 @pytest.fixture
@@ -95,22 +82,15 @@ def test_a_model_that_says_twice_that_a_passage_names_nothing_is_believed(
     assert calls(model_server) == 13, "it counts as read"
 
 
-def test_a_short_passage_may_name_nothing(model_server: Server, fresh: Command, tmp_path: Path) -> None:
-    rows = [{"id": "a", "title": "", "text": "it rained, and nobody spoke."}, {"id": "b", "text": "so it was. Amen."}]
-    report = fresh("index", str(write_rows(tmp_path / "few.jsonl", rows)), "--json").json
-    assert (report["dead_letters"], calls(model_server)) == (0, 2)
-
-
 def test_what_failed_is_listed_with_its_document_and_remedy(model_server: Server, fresh: Command, docs: Path) -> None:
     docs.write_text(docs.read_text() + '{"neither": "text nor triple"}\n')
     model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "refusal"})
     fresh("index", str(docs))
     extract, load = letters(fresh)
     assert set(extract) == {*DeadLetter.model_fields, "document"}
-    assert [one["document"] for one in (extract, load)] == ["d5", None]
-    assert load["step"] == "load"
+    assert [(letter["step"], letter["document"]) for letter in (extract, load)] == [("extract", "d5"), ("load", None)]
     told = fresh("dead-letter").out
-    for said in (
+    for part in (
         extract["item"],
         "of d5",
         extract["error"],
@@ -119,7 +99,13 @@ def test_what_failed_is_listed_with_its_document_and_remedy(model_server: Server
         "--retry",
         "trellis index",
     ):
-        assert said in told
+        assert part in told
+    assert fresh("dead-letter", "--retry", "--as-of", "1").code == 2
+    model_server.misbehave()
+    done = fresh("dead-letter", "--retry", "--json")
+    assert (done.code, done.json["tried"], done.json["succeeded"]) == (0, 1, 1)
+    assert done.json["waiting"][0]["item"].endswith("docs.jsonl:13"), "what could not be read waits for its source"
+    assert "trellis index" in fresh("dead-letter", "--retry").out
 
 
 def test_a_retry_does_what_failed_and_nothing_else_without_the_source(
@@ -146,53 +132,31 @@ def test_a_retry_does_what_failed_and_nothing_else_without_the_source(
     assert fresh("status", "--json").json["runs"][0]["kind"] == "retry"
 
 
-def test_what_fails_again_stays_and_what_succeeds_is_published(
-    model_server: Server, fresh: Command, docs: Path
+def test_what_fails_again_stays_and_keeps_nothing_out(
+    model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = [{"step": "extract", "text": f"in {year}", "kind": "refusal"} for year in (1903, 1905)]
     model_server.misbehave(*broken)
-    assert fresh("index", str(docs)).code == 5, "two of twelve are more than a tenth"
-    done = fresh_with(fresh, "index", str(docs))
-    assert done.json["dead_letters"] == 2
+    gate = fresh("index", str(docs), "--json")
+    assert (gate.code, gate.json["error"]["type"]) == (5, "FailureGate"), "two of twelve are more than a tenth"
+    assert fresh("dead-letter").code == 2, "nothing was published"
+    monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "1.5")
+    assert fresh("index", str(docs)).code == 2
+    monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "0.5")
+    assert fresh("index", str(docs), "--json").json["dead_letters"] == 2
+    monkeypatch.delenv("TRELLIS_FAILURE_LIMIT")
+    new = write_rows(tmp_path / "new.jsonl", [row(20)])
+    report = fresh("index", str(new), "--json").json
+    assert (report["published"], report["dead_letters"], bool(mentions(fresh, "d20"))) == (True, 2, True)
     model_server.misbehave(broken[0])
     again = fresh("dead-letter", "--retry", "--json")
     assert (again.code, again.json["succeeded"], again.json["published"]) == (1, 1, True)
-    assert [one["document"] for one in again.json["failed"]] == ["d3"]
-    assert [one["document"] for one in letters(fresh)] == ["d3"]
+    assert [letter["document"] for letter in again.json["failed"]] == ["d3"]
+    assert [letter["document"] for letter in letters(fresh)] == ["d3"]
     assert (mentions(fresh, "d3"), "Velin Town" in mentions(fresh, "d5")) == (set(), True)
     vain = fresh("dead-letter", "--retry", "--json")
     assert (vain.code, vain.json["published"], vain.json["generation"]) == (1, False, again.json["generation"])
     assert "None of 1 succeeded" in fresh("dead-letter", "--retry").out
-
-
-def fresh_with(trellis: Command, *arguments: str) -> Ended:
-    """The command where half of the passages may fail."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRELLIS_FAILURE_LIMIT", "0.5")
-        return trellis(*arguments, "--json")
-
-
-def test_the_failure_limit_is_a_setting(
-    model_server: Server, fresh: Command, docs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "refusal"})
-    monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "0")
-    done = fresh("index", str(docs), "--json")
-    assert (done.code, done.json["error"]["type"]) == (5, "FailureGate")
-    assert fresh("dead-letter").code == 2, "nothing was published"
-    monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "1.5")
-    assert fresh("index", str(docs)).code == 2
-
-
-def test_passages_that_go_on_failing_do_not_keep_new_documents_out(
-    model_server: Server, fresh: Command, docs: Path, tmp_path: Path
-) -> None:
-    model_server.misbehave(*({"step": "extract", "text": f"in {year}", "kind": "refusal"} for year in (1903, 1905)))
-    fresh_with(fresh, "index", str(docs))
-    new = write_rows(tmp_path / "new.jsonl", [row(20)])
-    report = fresh("index", str(new), "--json").json
-    assert (report["published"], report["dead_letters"]) == (True, 2)
-    assert mentions(fresh, "d20")
 
 
 def test_another_model_may_take_over_what_one_could_not_do(
@@ -222,16 +186,6 @@ def test_a_report_that_was_refused_is_written_by_a_retry(model_server: Server, f
     assert (calls(model_server, "report"), calls(model_server)) == (1, 0)
 
 
-def test_rows_that_could_not_be_read_wait_for_their_source(fresh: Command, tmp_path: Path) -> None:
-    rows = [row(1), {"neither": "text nor triple"}]
-    fresh("index", str(write_rows(tmp_path / "docs.jsonl", rows)))
-    done = fresh("dead-letter", "--retry", "--json")
-    assert (done.code, done.json["tried"], done.json["published"]) == (0, 0, False)
-    assert done.json["waiting"][0]["item"].endswith("docs.jsonl:2")
-    assert "trellis index" in fresh("dead-letter", "--retry").out
-
-
 def test_nothing_indexed_and_nothing_failed_are_told(fresh: Command, trellis: Command) -> None:
     assert fresh("dead-letter", "--retry").code == 2
     assert "Nothing failed" in trellis("dead-letter").out
-    assert trellis("dead-letter", "--retry", "--as-of", "1").code == 2

@@ -71,7 +71,9 @@ def test_low_effort_asks_once_and_tells_what_it_spared(copied: Command, model_se
     assert asked >= {"rewrite", "choose", "filter", "route", "decompose", "answer"}
 
 
-def test_a_made_up_sentence_is_flagged_in_words(copied: Command, model_server: Server) -> None:
+def test_a_made_up_sentence_is_flagged_in_words_or_withheld(
+    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     knowing(model_server, "Tomas Reyd designed Orla Bridge [1]. It was painted green by Zorblax Quemby in 1803 [1].")
     ended = copied("ask", "Who designed Orla Bridge?")
     assert "no source supports: It was painted green by Zorblax Quemby in 1803" in ended.out
@@ -79,11 +81,7 @@ def test_a_made_up_sentence_is_flagged_in_words(copied: Command, model_server: S
     flagged = [row for row in answer["grounding"] if row["supported"] is False]
     assert [answer["answer"][row["start"] : row["end"]][:14] for row in flagged] == ["It was painted"]
     assert answer["fallback"] == "partial"
-
-
-def test_strict_withholds_it(copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRELLIS_STRICT", "true")
-    knowing(model_server, "Tomas Reyd designed Orla Bridge [1]. It was painted green by Zorblax Quemby in 1803 [1].")
     answer = copied("ask", "Who designed Orla Bridge?", "--json").json
     assert answer["answer"] == "Tomas Reyd designed Orla Bridge [1]."
 

@@ -4,19 +4,17 @@ Regressions of others' behaviour: an update compares titles, so that an edited f
 a deleted one ignored; deleting needs the cache of answers; one failed passage fails its whole document.
 """
 
-import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storage.workspace import Workspace
-from tests.flows.conftest import Command
-from tests.flows.test_letters import row
+from tests.flows.conftest import Command, row
 from tests.server.client import Server
 
+pytestmark = pytest.mark.usefixtures("unembedded")
 FAILING = {"extract": "in 1907", "report": "Orla Bridge"}
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near Holm Light."
 
@@ -72,16 +70,11 @@ def test_an_old_figure_is_said_nowhere(model_server: Server, fresh: Command, fol
         assert "412" not in re.sub(r'"seconds": [^,}]+', "", after.out)
 
 
-def test_an_unchanged_run_calls_and_publishes_nothing(model_server: Server, fresh: Command, folder: Path) -> None:
+def test_an_unchanged_run_and_a_moved_file_are_no_work(model_server: Server, fresh: Command, folder: Path) -> None:
     index(fresh, folder)
     model_server.reset()
     report = index(fresh, folder)
     assert (report["published"], model_server.stats()["calls"]) == (False, 0)
-
-
-def test_a_moved_file_is_no_work(model_server: Server, fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
-    model_server.reset()
     (folder / "sub").mkdir()
     (folder / "bridge.md").rename(folder / "sub" / "orla.md")
     report = index(fresh, folder)
@@ -92,40 +85,19 @@ def test_a_moved_file_is_no_work(model_server: Server, fresh: Command, folder: P
     assert fresh("show", "bridge.md").code == 2
 
 
-def test_files_that_are_called_otherwise_are_not_lost(fresh: Command, folder: Path) -> None:
-    """Where nothing but the file's name gives a title, the title changes with it."""
-    for number in range(5):
-        (folder / f"p{number}.md").write_text(f"Plain text {number}, which says little more than that.\n")
+def test_a_deleted_file_takes_what_only_it_said_and_needs_no_cache(
+    model_server: Server, fresh: Command, folder: Path
+) -> None:
     index(fresh, folder)
-    for number in range(5):
-        (folder / f"p{number}.md").rename(folder / f"q{number}.md")
-    assert index(fresh, folder)["documents"]["renamed"] == 5
-
-
-def test_a_deleted_file_takes_what_only_it_said(fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
-    (folder / "bridge.md").unlink()
-    assert index(fresh, folder)["documents"]["removed"] == 1
-    assert "Orla Bridge is" not in stored_text(fresh.workspace)
-
-
-def test_a_deleted_file_goes_with_its_folder_although_it_was_named_last(fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
-    index(fresh, folder / "bridge.md")
-    (folder / "bridge.md").unlink()
-    assert index(fresh, folder)["documents"]["removed"] == 1
-    assert "Orla Bridge is" not in stored_text(fresh.workspace)
-
-
-def test_deleting_needs_no_cache(model_server: Server, fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
+    index(fresh, folder / "bridge.md")  # it goes with its folder although it was named last
     for path in fresh.workspace.glob("side.sqlite*"):
         path.unlink()
     model_server.reset()
     (folder / "bridge.md").unlink()
-    index(fresh, folder)
+    assert index(fresh, folder)["documents"]["removed"] == 1
     assert "extract" not in model_server.stats()["steps"], "what stays is not read again"
-    assert "Kestrel Quay" in stored_text(fresh.workspace)
+    text = stored_text(fresh.workspace)
+    assert ("Orla Bridge is" in text, "Kestrel Quay" in text) == (False, True)
 
 
 def test_a_source_that_is_gone_or_empty_removes_nothing(fresh: Command, folder: Path, tmp_path: Path) -> None:
@@ -144,33 +116,19 @@ def test_a_source_that_is_gone_or_empty_removes_nothing(fresh: Command, folder: 
     assert index(fresh, folder, other, "--allow-removals")["documents"]["removed"] == 1
 
 
-def test_a_folder_that_cannot_be_read_keeps_what_came_from_it(fresh: Command, folder: Path) -> None:
-    inner = folder / "inner"
-    inner.mkdir()
-    (inner / "deep.md").write_text("# Deep\n\nInes Varga lives in Holm.\n")
-    index(fresh, folder)
-    shutil.rmtree(inner)
-    inner.symlink_to("/")  # out of the source: not followed
-    assert index(fresh, folder)["documents"]["removed"] == 0
-    assert fresh("show", "inner/deep.md").code == 0
-
-
-def test_many_removals_are_refused_and_allowed(fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
-    for number in range(2):
-        (folder / f"p{number}.md").unlink()
-    assert refused(fresh, folder)["type"] == "RemovalRefused"
-    assert index(fresh, folder, "--allow-removals")["documents"]["removed"] == 2
-
-
-def test_only_the_named_sources_are_compared(fresh: Command, folder: Path, tmp_path: Path) -> None:
+def test_many_removals_are_refused_and_only_named_sources_are_compared(
+    fresh: Command, folder: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "one.md").write_text("# One\n\nMira Sand lives in Orla.\n")
     index(fresh, folder, other)
-    (folder / "bridge.md").unlink()
+    for name in ("bridge", "p0", "p1"):
+        (folder / f"{name}.md").unlink()
     assert index(fresh, other)["documents"]["removed"] == 0
     assert fresh("show", "bridge.md").code == 0
+    assert refused(fresh, folder)["type"] == "RemovalRefused"
+    assert index(fresh, folder, "--allow-removals")["documents"]["removed"] == 3
 
 
 def test_one_failed_passage_fails_no_document(
@@ -188,7 +146,7 @@ def test_one_failed_passage_fails_no_document(
 
 
 @pytest.mark.parametrize("step", ["extract", "report"])
-def test_the_next_run_does_what_failed_and_nothing_else(
+def test_the_next_run_does_what_failed_and_what_fails_again_is_no_news(
     step: str, model_server: Server, fresh: Command, folder: Path
 ) -> None:
     for number in range(5, 16):
@@ -196,8 +154,12 @@ def test_the_next_run_does_what_failed_and_nothing_else(
     model_server.misbehave({"step": step, "text": FAILING[step], "kind": "refusal"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRELLIS_FAILURE_LIMIT", "1")
-        failed = index(fresh, folder)["dead_letters"]
+        first = index(fresh, folder)
+        failed = first["dead_letters"]
+        again = index(fresh, folder)
     assert failed >= 1
+    assert (again["published"], again["generation"]) == (False, first["generation"])
+    assert [letter["step"] for letter in fresh("dead-letter", "--json").json] == [step] * failed
     model_server.misbehave()
     model_server.reset()
     report = index(fresh, folder)
@@ -206,17 +168,3 @@ def test_the_next_run_does_what_failed_and_nothing_else(
     assert calls[step]["calls"] >= failed
     assert calls.get("extract", {"calls": 0})["calls"] == (failed if step == "extract" else 0)
     assert index(fresh, folder)["published"] is False
-
-
-@pytest.mark.parametrize("step", ["extract", "report"])
-def test_what_fails_again_is_no_news(step: str, model_server: Server, fresh: Command, folder: Path) -> None:
-    for number in range(5, 16):
-        (folder / f"p{number}.md").write_text(f"# Page {number}\n\n{row(number)['text']}\n")
-    model_server.misbehave({"step": step, "text": FAILING[step], "kind": "refusal"})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRELLIS_FAILURE_LIMIT", "1")
-        first = index(fresh, folder)
-        assert first["dead_letters"] >= 1
-        again = index(fresh, folder)
-    assert (again["published"], again["generation"]) == (False, first["generation"])
-    assert [one["step"] for one in json.loads(fresh("dead-letter", "--json").out)] == [step] * first["dead_letters"]

@@ -28,12 +28,3 @@ def test_the_kinds_that_it_finds_are_those_of_the_next_graph(fresh: Command, sou
     found = {one["kind"] for name in members for one in fresh("reports", name, "--json").json["members"]}
     assert found <= {*kinds, "thing"}
     assert found & set(kinds)
-
-
-def test_a_file_by_hand_needs_force(fresh: Command, source: Path) -> None:
-    fresh.workspace.mkdir()
-    (fresh.workspace / TAILORING_FILE).write_text('[tailoring]\nlanguage = "Dutch"\n')
-    done = fresh("tune", str(source), "--json")
-    assert (done.code, done.json["error"]["type"]) == (2, "UsageError")
-    assert fresh("tune", str(source), "--force").code == 0
-    assert fresh("tune", str(source), "--tokens", "0").code == 2

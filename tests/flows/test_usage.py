@@ -25,7 +25,9 @@ def test_a_ledger_has_a_row_for_each_step_and_model() -> None:
     assert "offline" in ledger([])
 
 
-def test_people_see_one_line_and_status_the_steps(fresh: Command, source: Path, model_server: Server) -> None:
+def test_people_see_one_line_and_status_the_steps(
+    fresh: Command, copied: Command, source: Path, model_server: Server
+) -> None:
     built = fresh("index", str(source)).out
     assert "model calls, " in built
     assert "cost unknown" in built
@@ -36,11 +38,7 @@ def test_people_see_one_line_and_status_the_steps(fresh: Command, source: Path, 
     assert "Models used for generation 1" in fresh("status").out
     asked = fresh("ask", "Where was Tomas Reyd born?").out
     assert asked.rstrip().splitlines()[-1].endswith("cost unknown")
-
-
-def test_offline_nothing_is_said_of_models(copied: Command) -> None:
-    assert "model call" not in copied("ask", "Where was Tomas Reyd born?").out
-    assert copied("status", "--json").json["usage"] == []
+    assert copied("status", "--json").json["usage"] == [], "offline there is nothing to tell"
 
 
 def test_gleaning_is_a_setting_that_extracts_again(

@@ -33,11 +33,12 @@ def trellis(dated: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(dated, capsys)
 
 
-@pytest.mark.parametrize(("where", "length"), [("year < 2000", "412"), ("year >= 2000", "430")])
-def test_the_command_keeps_to_the_filter(trellis: Command, where: str, length: str) -> None:
+@pytest.mark.parametrize(
+    ("where", "length", "ids"), [("year < 2000", "412", {"old", "ivo"}), ("year >= 2000", "430", {"new"})]
+)
+def test_the_command_keeps_to_the_filter(trellis: Command, where: str, length: str, ids: set[str]) -> None:
     answer = trellis("ask", LENGTH, "--where", where, "--json").json
     assert length in answer["answer"]
-    ids = {"year < 2000": {"old", "ivo"}, "year >= 2000": {"new"}}[where]
     assert {passage["document"] for passage in answer["passages"]} <= ids
     found = trellis("retrieve", "Orla Bridge Ivo Lamm", "--where", where, "--json").json
     assert {passage["document"] for passage in found["passages"]} == ids

@@ -1,0 +1,395 @@
+"""Changes of a workspace without its sources: edits of the graph by hand, another try of what failed, forgetting.
+
+Each makes the next generation at once from what is stored: the graph, its communities and reports follow anew. Edits
+and what was forgotten hold for every run from then on, until they are undone.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+from rapidfuzz import process
+
+from flows.index import derive
+from flows.indexing.concurrency import relaxed_gc
+from flows.indexing.earlier_prompts import author_of
+from flows.indexing.extraction import Work, extract_all
+from flows.operations.history import remembered
+from flows.runners.runner import open_runner
+from flows.runtime import Runtime, open_caches, usage_of
+from prompts.engine.embedder import text_hash
+from prompts.text.segment import sentences
+from prompts.text.words import fold_name
+from storage.errors import StorageError, UnknownDocument, UsageError
+from storage.graph import Edit, Subject
+from storage.graph_records import Alias, Entity
+from storage.records import Chunk, DeadLetter, Record
+from storage.run_records import Usage
+from storage.staging import Staging
+from storage.workspace import Generation, OpenGeneration
+from tasks.embed import embedded_text
+from tasks.extract import extraction_inputs
+from tasks.forget import Traces
+from tasks.resolve.keys import name_key
+
+NEAREST = 5
+
+
+@contextmanager
+def _next_generation(runtime: Runtime) -> Iterator[Staging]:
+    """The next generation of a workspace, to be changed and published. NoGeneration before anything is written."""
+    runtime.workspace.recover()
+    runtime.workspace.read().close()
+    with runtime.workspace.write() as staging, relaxed_gc():
+        yield staging
+
+
+# --- edits of the graph ----------------------------------------------------------------------------------------------
+
+# What finds the things that an edit names, and makes the edit. UsageError for a name that says nothing clear.
+Editing = Callable[[Staging], Edit]
+
+
+class EditReport(Record):
+    """The edit that was kept or undone, and the generation that shows it."""
+
+    edit: Edit
+    undone: bool
+    generation: int
+    entities: int
+
+
+async def edit(editing: Editing, runtime: Runtime) -> EditReport:
+    """Keep an edit and publish the graph with it; no model is asked to extract."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return await _edited(lambda staging: staging.edits.add(editing(staging), at), False, runtime)
+
+
+async def undo(number: int, runtime: Runtime) -> EditReport:
+    """Forget an edit; later ones stay. Raises UsageError for a number that no edit has."""
+    return await _edited(lambda staging: staging.edits.remove(number), True, runtime)
+
+
+async def _edited(change: Editing, undone: bool, runtime: Runtime) -> EditReport:
+    with _next_generation(runtime) as staging:
+        made = change(staging)
+        await derive(staging.documents.chunks(), (), staging, runtime)
+        entities = len(staging.graph.entities())
+        return EditReport(edit=made, undone=undone, generation=staging.publish(), entities=entities)
+
+
+def merge(name: str, other: str) -> Editing:
+    """Make two things one, which keeps the name of the first."""
+
+    def editing(staging: Staging) -> Edit:
+        first, second = _find(name, staging), _find(other, staging)
+        if first.id == second.id:
+            raise UsageError(f"{name!r} and {other!r} are one thing already: {first.name}.", "Name another.")
+        return Edit(action="merge", subject=_subject(first, staging), other=_subject(second, staging))
+
+    return editing
+
+
+def split(name: str, names: Sequence[str], documents: Sequence[str]) -> Editing:
+    """Make what some of its names, or some documents, say of a thing another thing."""
+
+    def editing(staging: Staging) -> Edit:
+        thing = _find(name, staging)
+        known, places = _names(thing, staging), _documents(thing, staging)
+        keys, parted = {name_key(word) for word in known}, {name_key(word) for word in names}
+        unknown = [("name", word, known) for word in names if name_key(word) not in keys]
+        unknown += [("document", word, places) for word in documents if word not in places]
+        for what, word, there in unknown:
+            raise UsageError(f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(there)}.")
+        if not keys - parted or not {*places} - {*documents}:
+            raise UsageError(f"That is all of {thing.name!r}: nothing would be left.", "Leave something to it.")
+        subject = _subject(thing, staging, without=parted)
+        return Edit(action="split", subject=subject, names=tuple(names), documents=tuple(documents))
+
+    return editing
+
+
+def change(name: str, kind: str | None, new_name: str | None, description: str | None) -> Editing:
+    """Give a thing another kind, name or description; None leaves it."""
+
+    def editing(staging: Staging) -> Edit:
+        subject = _subject(_find(name, staging), staging)
+        return Edit(action="change", subject=subject, kind=kind, name=new_name, description=description)
+
+    return editing
+
+
+def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:
+    """All things with this name or alias, compared as names are. UsageError, with the nearest, for none.
+
+    The name as it is written decides where things differ in what folding removes ("Agni (film)").
+    """
+    having: dict[str, set[str]] = defaultdict(set)
+    shown: dict[str, str] = {}
+    for written, entity in [(one.name, one.id) for one in entities] + [(one.name, one.entity) for one in aliases]:
+        having[fold_name(written)].add(entity)
+        shown.setdefault(fold_name(written), written)
+    named = having.get(fold_name(name), set())
+    if not named:
+        near = ", ".join(shown[key] for key, _, _ in process.extract(fold_name(name), list(shown), limit=NEAREST))
+        raise UsageError(f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else "")
+    exactly = {entity.id for entity in entities if entity.name == name} & named
+    return [entity for entity in entities if entity.id in (exactly or named)]
+
+
+def _find(name: str, staging: Staging) -> Entity:
+    """The thing with this name, alias or id. Raises UsageError: there is none (nearest names), or several (ids)."""
+    entities = staging.graph.entities()
+    by_id = {entity.id: entity for entity in entities}
+    named = [by_id[name]] if name in by_id else entities_named(name, entities, staging.graph.aliases())
+    if len(named) > 1:
+        told = ", ".join(f"{one.id} ({one.name}, {one.kind}, {one.mentions} mentions)" for one in named)
+        raise UsageError(f"{len(named)} things are called {name!r}.", f"Name one by its id: {told}.")
+    return named[0]
+
+
+def _subject(thing: Entity, staging: Staging, without: Collection[str] = ()) -> Subject:
+    """How to find a thing again: by a name that a text writes, and where others have it too, by its documents."""
+    name = next(name for name in _names(thing, staging) if name_key(name) not in without)
+    named = [(entity.name, entity.id) for entity in staging.graph.entities()]
+    named += [(alias.name, alias.entity) for alias in staging.graph.aliases()]
+    alone = {owner for written, owner in named if name_key(written) == name_key(name)} <= {thing.id}
+    return Subject(name=name, documents=() if alone else tuple(_documents(thing, staging)))
+
+
+def _names(thing: Entity, staging: Staging) -> list[str]:
+    """The names that texts write for a thing; the shown one first where it is one of them."""
+    chunks = {place.chunk for place in staging.graph.occurrences("entity", [thing.id])}
+    written = {mention.name for found in staging.extractions.extractions(chunks) for mention in found.mentions}
+    names = [thing.name, *(alias.name for alias in staging.graph.aliases([thing.id]))]
+    return [name for name in names if name in written]
+
+
+def _documents(thing: Entity, staging: Staging) -> list[str]:
+    chunks = {place.chunk for place in staging.graph.occurrences("entity", [thing.id])}
+    return sorted({chunk.document for chunk in staging.documents.chunks(ids=chunks)})
+
+
+# --- another try of what failed --------------------------------------------------------------------------------------
+
+
+class Letter(DeadLetter):
+    """A dead letter with the document of its passage; None where it is of no passage that is still there."""
+
+    document: str | None = None
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether only another run on its source can mend it: what could not be read is stored nowhere."""
+        return self.step == "load"
+
+
+class RetryReport(Record):
+    """What came of it: `failed` are letters that were tried in vain, `waiting` those that need their source.
+
+    `published` is False where nothing succeeded: then the generation is the one that was there.
+    """
+
+    tried: int
+    succeeded: int
+    failed: tuple[Letter, ...]
+    waiting: tuple[Letter, ...]
+    generation: int
+    published: bool
+    usage: Usage
+
+
+def letters_of(generation: OpenGeneration) -> tuple[Letter, ...]:
+    """All dead letters of a generation, by step and item."""
+    letters = generation.extractions.dead_letters()
+    passages = generation.documents.chunks(ids={letter.item for letter in letters if letter.step == "extract"})
+    documents = {chunk.id: chunk.document for chunk in passages}
+    return tuple(Letter(**dict(letter), document=documents.get(letter.item)) for letter in letters)
+
+
+async def retry(runtime: Runtime) -> RetryReport:
+    """Try exactly the failed work of the current generation again, without its sources; publish what succeeds.
+
+    Raises NoGeneration, WorkspaceLocked, and FailureGate where what follows from the new passages fails in turn.
+    """
+    async with remembered("retry", runtime) as summary:
+        report = await _retry(runtime)
+        if report.tried:
+            summary.update(report.model_dump(include={"generation", "published", "succeeded"}))
+            summary["seconds"] = round(report.usage.seconds, 2)
+    return report
+
+
+async def _retry(runtime: Runtime) -> RetryReport:
+    started = time.monotonic()
+    with _next_generation(runtime) as staging:
+        before = letters_of(staging)
+        tried = [letter for letter in before if not letter.needs_source]
+        succeeded = 0
+        if tried:
+            await _extract_again({letter.item for letter in tried if letter.step == "extract"}, staging, runtime)
+            documents = {letter.document for letter in tried if letter.document is not None}
+            await derive(staging.documents.chunks(), documents, staging, runtime)
+            left = {(letter.item, letter.step) for letter in letters_of(staging)}
+            succeeded = sum((letter.item, letter.step) not in left for letter in tried)
+        after = letters_of(staging) if succeeded else before
+        number = staging.publish() if succeeded else staging.base_number or 0
+    return RetryReport(
+        tried=len(tried), succeeded=succeeded, generation=number, published=succeeded > 0,
+        failed=tuple(letter for letter in after if not letter.needs_source),
+        waiting=tuple(letter for letter in after if letter.needs_source),
+        usage=usage_of(runtime.models.meter, time.monotonic() - started),
+    )  # fmt: skip
+
+
+async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime) -> None:
+    """Extract passages that failed; those that fail again keep a letter."""
+    todo = staging.documents.chunks(ids=passages)
+    # Counted as what the generation was made with, also where another model takes over what that one could not do:
+    # else the next run would give it back to the one that failed.
+    author = author_of("extract", staging.meta, runtime)
+    inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
+    async with open_runner(runtime) as runner:
+        failed = await extract_all(Work(todo, inputs, earlier=passages), staging, runtime, runner)
+    staging.extractions.remove_dead_letters(step="extract")
+    staging.extractions.put_dead_letters(failed)
+
+
+# --- forgetting ------------------------------------------------------------------------------------------------------
+
+
+class ForgetReport(Record):
+    """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
+
+    Generations that cannot be read, and those that were set aside, go too: nobody can say what they hold.
+    `same_text` are documents that stay though they say the same.
+    """
+
+    documents: tuple[str, ...]
+    generation: int
+    chunks: int
+    retired: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+    memory: int = 0
+    model_answers: int = 0
+    embeddings: int = 0
+    same_text: tuple[str, ...] = ()
+    usage: Usage = Usage()
+
+
+@dataclass
+class _Holdings:
+    """What the kept generations hold of some documents."""
+
+    generations: list[int] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    hashes: set[str] = field(default_factory=set)
+
+    def add(self, generation: Generation, documents: Collection[str]) -> None:
+        there = generation.documents.documents({*generation.documents.ids()} & {*documents})
+        if not there:
+            return
+        self.generations.append(generation.number)
+        self.ids |= {document.id for document in there}
+        self.texts |= {part.text for document in there for part in document.parts}
+        self.texts |= {document.title for document in there}
+        chunks = generation.documents.chunks(documents=[document.id for document in there])
+        self.hashes |= {window.text_hash for window in generation.vectors.windows([chunk.id for chunk in chunks])}
+        self.hashes |= {text_hash(text) for chunk in chunks for text in _embeddable(chunk)}
+
+
+async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool = False) -> ForgetReport:
+    """Remove documents and all that was made from them; they stay out until they are indexed by name.
+
+    They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
+    generations and caches that hold their text go; files that were indexed are never touched. `keep_history` leaves
+    older generations as they are. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
+    follows from the rest fails. The history of runs tells how much went, and not what.
+    """
+    async with remembered("forget", runtime) as summary:
+        report = await _forget(documents, runtime, keep_history)
+        summary.update(generation=report.generation, documents=len(report.documents), chunks=report.chunks)
+        summary["seconds"] = round(report.usage.seconds, 2)
+    return report
+
+
+async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool) -> ForgetReport:
+    started = time.monotonic()
+    memory = runtime.workspace.database.memory
+    with _next_generation(runtime) as staging:
+        held = _holdings(documents, runtime)
+        chunks = staging.documents.chunks(documents=documents)
+        staying = [document for document in staging.documents.documents() if document.id not in documents]
+        _remove(documents, chunks, staging)
+        memories = sum(map(memory.remove_document, documents))
+        traces = Traces(held.texts, (text for document in staying for text in (document.title, document.text)))
+        caches = open_caches(runtime.settings, runtime.workspace)
+        answers, vectors = caches.model_answers.remove_where(traces.found_in), caches.embeddings.remove(held.hashes)
+        for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
+            store.compact()
+        await derive(staging.documents.chunks(), set(documents), staging, runtime)
+        retire = () if keep_history else tuple(held.generations)
+        number = staging.publish(retire=retire, afresh=True)
+    for document in documents:
+        memory.remove_document(document)  # what a question that ran meanwhile has put there
+    return ForgetReport(
+        documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, memory=memories,
+        model_answers=answers, embeddings=vectors, held=tuple(runtime.workspace.retired()),
+        same_text=tuple(document.id for document in staying if document.text in held.texts),
+        usage=usage_of(runtime.models.meter, time.monotonic() - started),
+    )  # fmt: skip
+
+
+def let_in(documents: Sequence[str], runtime: Runtime) -> int:
+    """Take documents off the list of those that stay out; the generation that says so.
+
+    The next run on their source brings them back. Raises UsageError for one that is not on the list.
+    """
+    with _next_generation(runtime) as staging:
+        out = staging.documents.forgotten()
+        for document in documents:
+            if document not in out:
+                raise UsageError(f"{document!r} is not forgotten.", f"Forgotten: {', '.join(out) or 'no document'}.")
+            staging.documents.unforget(document)
+        return staging.publish()
+
+
+def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
+    """What all kept generations hold of the documents; UnknownDocument where none has one."""
+    held = _Holdings()
+    for info in runtime.workspace.generations():
+        try:
+            with runtime.workspace.read(info.number) as generation:
+                held.add(generation, documents)
+        except StorageError:
+            held.generations.append(info.number)
+    with runtime.workspace.read() as generation:
+        out, known = generation.documents.forgotten(), generation.documents.ids()
+    for document in documents:
+        if document not in held.ids and document not in out:
+            raise UnknownDocument(document, get_close_matches(document, known, n=3))
+    return held
+
+
+def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging) -> None:
+    """Take the documents out of what the next generation is made from."""
+    there = {part.document for part in staging.documents.parts()} & {*documents}
+    stored = staging.documents.documents(there)
+    hashes = {document.id: {part.text_hash for part in document.parts} for document in stored}
+    with staging.transaction():
+        staging.documents.remove_documents(documents)
+        for name in documents:
+            staging.documents.forget(name, hashes.get(name, ()))
+        staging.extractions.remove_dead_letters([chunk.id for chunk in chunks])
+        staging.vectors.drop_unused()
+
+
+def _embeddable(chunk: Chunk) -> list[str]:
+    """The texts of a passage that a question may have had embedded."""
+    whole = embedded_text(chunk, 0, len(chunk.text))
+    return [chunk.title, chunk.text, whole, *(chunk.text[start:end] for start, end in sentences(chunk.text))]
