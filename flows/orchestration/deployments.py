@@ -127,16 +127,11 @@ async def register(made: Sequence[RunnerDeployment], pool: str) -> None:
         await one.aapply()
 
 
-def server_address() -> str | None:
-    """The address of the API of the server that the environment or Prefect's profile names."""
-    return get_current_settings().api.url
-
-
 async def _prepare(client: PrefectClient) -> None:
     problem = await client.api_healthcheck()
     if problem is not None:
         raise StorageError(
-            server_address() or "Prefect",
+            get_current_settings().api.url or "Prefect",
             f"the server cannot be reached ({str(problem) or type(problem).__name__})",
             "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` starts its own.",
         )

@@ -1,44 +1,71 @@
 """The pages of recorded runs, in Markdown: what an index run changed and cost, and how a question was answered."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from flows.indexing.earlier_prompts import in_words as kept_in_words
-from flows.orchestration.artifacts import label, markdown_table, plain, short
 from flows.runtime import Runtime
-from flows.session import Session
 from flows.usage import ledger
-from storage.answer_records import Answer, ModeDecision, ReportRead, Trace
+from storage.answer_records import Answer, ModeDecision, Trace
 from storage.errors import NoGeneration
 from storage.graph_records import Report
 from storage.meta import UsageRow
 from storage.records import DeadLetter, Record
 from storage.run_records import IndexReport
 
-SHOWN_DOCUMENTS = 50
-SHOWN_LETTERS = 20
-SHOWN_SKIPPED = 50
-SHOWN_COMMUNITIES = 10
-SHOWN_REPORTS = 50
-
-Change = Literal["added", "changed", "removed"]
+SHOWN_ROWS = 50
+SHOWN_REPORTS = 10
+SHOWN_STRUCTURES = 6
 
 
-class Theme(Record):
-    """A community that has a report, and how many entities it holds."""
+# --- Markdown --------------------------------------------------------------------------------------------------------
 
-    report: Report
-    members: int
+_MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
+# Addresses become links by themselves: an invisible joiner within each keeps it text.
+_ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
+_HARMLESS = frozenset(" .,?!-()…")
+
+
+def plain(text: str) -> str:
+    """Text for a Markdown artifact that stays text: no link, no picture, no heading comes out of a document."""
+    return " ".join(_ADDRESS.sub("\u2060", text).translate(_MARKUP).split())
+
+
+def short(text: str, most: int) -> str:
+    """One line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def label(text: str, most: int = 60) -> str:
+    """Text for a Mermaid label in double quotes: whatever could be syntax, markup or a link is a character's number."""
+    shown = (sign for sign in short(text, most) if sign.isprintable())
+    return "".join(sign if sign.isalnum() or sign in _HARMLESS else f"#{ord(sign)};" for sign in shown)
+
+
+def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> list[str]:
+    """A table of texts under a heading, cut where it is long; nothing where it has no rows."""
+    every = list(rows)
+    if not every:
+        return []
+    lines = [head, ["---"] * len(head), *([plain(short(cell, 300)) for cell in row] for row in every[:SHOWN_ROWS])]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    more = [f"and {len(every) - SHOWN_ROWS} more"] if len(every) > SHOWN_ROWS else []
+    return [f"## {title} ({len(every)})", *([note] if note else []), table, *more]
+
+
+# --- an index run ----------------------------------------------------------------------------------------------------
 
 
 class RunOutcome(Record):
-    """What an index run left to look at. `themes` are the largest of the top level, largest first."""
+    """What an index run left to look at: what became of documents (change, id), and the largest communities' reports
+    with the number of their entities."""
 
     report: IndexReport
     sources: tuple[str, ...]
-    changes: tuple[tuple[Change, str], ...] = ()
+    changes: tuple[tuple[str, str], ...] = ()
     letters: tuple[DeadLetter, ...] = ()
-    themes: tuple[Theme, ...] = ()
+    themes: tuple[tuple[Report, int], ...] = ()
 
 
 def documents_now(runtime: Runtime) -> dict[str, str]:
@@ -60,8 +87,8 @@ def outcome_of(report: IndexReport, sources: Sequence[str], before: Mapping[str,
         reports = generation.communities.reports(0)
         after = generation.documents.hashes()
     themes = sorted(
-        (Theme(report=one, members=sizes[one.community]) for one in reports),
-        key=lambda theme: (-theme.members, -theme.report.rating, theme.report.community),
+        ((one, sizes[one.community]) for one in reports),
+        key=lambda theme: (-theme[1], -theme[0].rating, theme[0].community),
     )
     return RunOutcome(
         report=report, sources=tuple(sources), changes=changes(before, after), letters=letters,
@@ -69,13 +96,11 @@ def outcome_of(report: IndexReport, sources: Sequence[str], before: Mapping[str,
     )  # fmt: skip
 
 
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[Change, str], ...]:
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """What became of the documents: removed ones first, then changed, then added ones, by id."""
-    removed: list[tuple[Change, str]] = [("removed", name) for name in sorted(before.keys() - after.keys())]
-    changed: list[tuple[Change, str]] = [
-        ("changed", name) for name in sorted(before.keys() & after.keys()) if before[name] != after[name]
-    ]
-    return (*removed, *changed, *(("added", name) for name in sorted(after.keys() - before.keys())))
+    changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
+    groups = {"removed": before.keys() - after.keys(), "changed": changed, "added": after.keys() - before.keys()}
+    return tuple((change, name) for change, names in groups.items() for name in sorted(names))
 
 
 def index_in_words(report: IndexReport) -> str:
@@ -83,133 +108,34 @@ def index_in_words(report: IndexReport) -> str:
     counts = report.documents
     if not report.published:
         return f"Nothing has changed: generation {report.generation} stays, with {counts.unchanged} documents."
-    found = ", ".join(f"{number} {name}" for name, number in counts.model_dump().items() if number) or "none changed"
+    changed = ", ".join(f"{number} {name}" for name, number in counts.model_dump().items() if number)
     return (
-        f"Published generation {report.generation} ({found}; {report.chunks} chunks, {report.entities} entities, "
-        f"{report.relations} relations) in {report.seconds:.1f} s."
+        f"Published generation {report.generation} ({changed or 'none changed'}; {report.chunks} chunks, "
+        f"{report.entities} entities, {report.relations} relations) in {report.seconds:.1f} s."
     )
 
 
-def index_page(outcome: RunOutcome, used: Sequence[UsageRow], reports_at: str | None = None) -> str:
-    """The page in Markdown; `reports_at` is the address of the page with the reports."""
+def index_page(outcome: RunOutcome, used: Sequence[UsageRow]) -> str:
+    """The page in Markdown."""
     report = outcome.report
+    letters = [(one.item, one.step, one.error, one.remedy) for one in outcome.letters]
+    retry = "These failed and are kept; `trellis dead-letter --retry` tries them again."
+    themes = [(one.title, str(members), f"{one.rating:.1f}", one.summary) for one, members in outcome.themes]
     parts = [
         f"# Generation {report.generation}",
         index_in_words(report),
         *([kept_in_words(report.kept_prompts)] if report.kept_prompts else []),
         f"Sources: {plain(', '.join(outcome.sources))}",
-        *_changes(outcome.changes),
-        *_letters(outcome.letters),
-        *_skipped(report),
-        *_themes(outcome.themes, reports_at),
+        *_section("Documents", ("change", "document"), outcome.changes),
+        *_section("Dead letters", ("item", "step", "reason", "remedy"), letters, retry),
+        *_section("Skipped", ("path", "reason"), [(one.path, one.reason) for one in report.skipped]),
+        *_section("Largest communities", ("title", "entities", "rated", "summary"), themes),
         ledger(used),
     ]
     return "\n\n".join(parts)
 
 
-def reports_page(themes: Sequence[Theme]) -> str:
-    """The reports in full, each statement with the place that shows it."""
-    parts = ["# Reports of the largest communities"]
-    for theme in themes:
-        report = theme.report
-        parts += [
-            f"## {plain(report.title)}",
-            f"{theme.members} entities; rated {report.rating:.1f}: {plain(report.rating_reason)}",
-            plain(report.summary),
-            "\n".join(
-                f"- {plain(found.summary)} ({plain(found.document)}, {found.start} to {found.end})"
-                for found in report.findings
-            ),
-            f"`trellis reports {report.community}`",
-        ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _changes(made: Sequence[tuple[Change, str]]) -> list[str]:
-    if not made:
-        return []
-    rows = [(change, plain(name)) for change, name in made[:SHOWN_DOCUMENTS]]
-    return ["## Documents", markdown_table(("change", "document"), rows), *_more(len(made), SHOWN_DOCUMENTS)]
-
-
-def _letters(letters: Sequence[DeadLetter]) -> list[str]:
-    if not letters:
-        return []
-    rows = [
-        (plain(one.item), plain(one.step), plain(short(one.error, 300)), plain(short(one.remedy, 300)))
-        for one in letters[:SHOWN_LETTERS]
-    ]
-    head = f"## Dead letters ({len(letters)})"
-    said = "These failed and are kept; `trellis dead-letter --retry` tries them again."
-    return [head, said, markdown_table(("item", "step", "reason", "remedy"), rows), *_more(len(letters), SHOWN_LETTERS)]
-
-
-def _skipped(report: IndexReport) -> list[str]:
-    if not report.skipped:
-        return []
-    lines = "\n".join(f"- {plain(one.path)}: {plain(one.reason)}" for one in report.skipped[:SHOWN_SKIPPED])
-    return [f"## Skipped ({len(report.skipped)})", lines, *_more(len(report.skipped), SHOWN_SKIPPED)]
-
-
-def _themes(themes: Sequence[Theme], reports_at: str | None) -> list[str]:
-    if not themes:
-        return []
-    rows = [
-        (plain(short(theme.report.title, 120)), str(theme.members), f"{theme.report.rating:.1f}")
-        for theme in themes[:SHOWN_COMMUNITIES]
-    ]
-    link = [f"[Their reports]({reports_at})"] if reports_at else []
-    return ["## Largest communities", markdown_table(("title", "entities", "rated"), rows), *link]
-
-
-def _more(count: int, shown: int) -> list[str]:
-    return [f"and {count - shown} more"] if count > shown else []
-
-
-SHOWN_SOURCES = 6
-
-
-MOST_QUERIES = 4
-MOST_ENTITIES = 8
-MOST_FACTS = 8
-
-
-class Fact(Record):
-    """A relation that the evidence states: the names of its ends, and the document."""
-
-    source: str
-    predicate: str
-    target: str
-    document: str
-
-
-class Walked(Record):
-    """What a search went through: the entities that each query names, and the relations that the sources state."""
-
-    searched: tuple[tuple[str, tuple[str, ...]], ...]
-    facts: tuple[Fact, ...]
-
-
-def walked(answer: Answer, session: Session) -> Walked:
-    """What the generation says about the way of an answer: deterministic, nothing is searched again."""
-    entities = session.index.entities
-    named = [[entities[link.entity] for link in session.index.link(query)] for query in answer.trace.queries]
-    wanted = {entity.id for group in named for entity in group}
-    titles = {citation.chunk: citation.title or citation.document for citation in answer.citations}
-    facts = [
-        Fact(
-            source=session.facts.entities[relation.source].name, predicate=relation.predicate,
-            target=session.facts.entities[relation.target].name, document=title,
-        )
-        for chunk, title in titles.items()
-        for relation in session.facts.inside([chunk])
-        if relation.source in wanted or relation.target in wanted
-    ]  # fmt: skip
-    searched = zip(answer.trace.queries, named, strict=True)
-    return Walked(
-        searched=tuple((query, tuple(entity.name for entity in group)) for query, group in searched),
-        facts=tuple(dict.fromkeys(facts)),
-    )
+# --- a question ------------------------------------------------------------------------------------------------------
 
 
 def answer_in_words(answer: Answer) -> str:
@@ -227,50 +153,37 @@ def answer_in_words(answer: Answer) -> str:
     return f"{ends[answer.fallback]} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
 
 
-def answer_page(answer: Answer, way: Walked, used: Sequence[UsageRow]) -> str:
+def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
     """The page in Markdown, with the picture of the way as a Mermaid block."""
-    parts = [f"# {plain(answer.question)}", plain(answer.answer), answer_in_words(answer), *_flagged(answer)]
-    parts += _sources(answer)
-    parts += ["## Decisions", _decisions(answer.trace), *_structure(answer.trace)]
-    parts += ["## The way of the question", picture(answer, way)]
-    return "\n\n".join([*parts, ledger(used)])
-
-
-def _flagged(answer: Answer) -> list[str]:
-    """The sentences that no source supports."""
-    flagged = [answer.answer[row.start : row.end] for row in answer.grounding if row.supported is False]
-    return ["\n".join(["No source supports:", "", *(f"- {plain(one)}" for one in flagged)])] if flagged else []
-
-
-def _sources(answer: Answer) -> list[str]:
-    if not answer.citations:
-        return []
-    parts = ["## Sources"]
-    for citation in answer.citations:
-        page = f", p. {citation.page}" if citation.page else ""
-        parts.append(f"{plain(citation.marker)} {plain(citation.title)} ({plain(citation.document)}{page})")
-        parts.append(f"> {plain(citation.quote)}")
-    return parts
+    flagged = [f"- {plain(answer.answer[row.start : row.end])}" for row in answer.grounding if row.supported is False]
+    sources = []
+    for one in answer.citations:
+        page = f", p. {one.page}" if one.page else ""
+        sources += [f"{plain(one.marker)} {plain(one.title)} ({plain(one.document)}{page})", f"> {plain(one.quote)}"]
+    parts = [
+        f"# {plain(answer.question)}",
+        plain(answer.answer),
+        answer_in_words(answer),
+        *(["\n".join(["No source supports:", "", *flagged])] if flagged else []),
+        *(["## Sources", *sources] if sources else []),
+        "## Decisions",
+        _decisions(answer.trace),
+        *_structure(answer.trace),
+        "## The way of the question",
+        picture(answer),
+        ledger(used),
+    ]
+    return "\n\n".join(parts)
 
 
 def _structure(trace: Trace) -> list[str]:
-    """What each document gave to the structure, in its form; documents without anything are named."""
-    given = [one for one in trace.structures if one.elements]
+    """What each document gave to the structure, in its form."""
+    given = [one for one in trace.structures if one.elements][:SHOWN_STRUCTURES]
     parts = [f"## The {trace.structure}"] if given else []
-    for one in given[:SHOWN_SOURCES]:
-        text = "\n".join(f"    {line}" for line in one.text.splitlines())
-        parts += [f"{plain(one.title)} ({plain(one.document)})", text]
-    if len(given) > SHOWN_SOURCES:
-        parts.append(f"and {len(given) - SHOWN_SOURCES} documents more")
-    nothing = [plain(one.title) for one in trace.structures if not one.elements]
-    if given and nothing:
-        parts.append(f"nothing found in: {'; '.join(nothing)}")
+    for one in given:
+        parts += [f"{plain(one.title)} ({plain(one.document)})"]
+        parts += ["\n".join(f"    {line}" for line in one.text.splitlines())]
     return parts
-
-
-def _telling(trace: Trace) -> list[ReportRead]:
-    """The community reports that gave something to the answer."""
-    return [one for one in trace.reports if one.points][:SHOWN_SOURCES]
 
 
 def _chosen(decision: ModeDecision) -> list[str]:
@@ -298,93 +211,38 @@ def _decisions(trace: Trace) -> str:
         ),
         f"searched for: {plain('; '.join(trace.queries))}",
         *(f"{plain(one.text)} read as {plain(one.taken or 'nothing known')}" for one in trace.ambiguity),
-        f"passages: {trace.filter.entailment} support, {trace.filter.neutral} neutral, "
-        f"{trace.filter.contradiction} contradict ({trace.filter.hypothesis} hypothesis)",
+        f"passages: {_filtered(trace)} ({trace.filter.hypothesis} hypothesis)",
         *(f"{plain(one.document)}: {plain(one.explanation)}" for one in trace.filter.conflicts),
         f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
         f"structure used: {plain(trace.structure)}",
-        *(f"report {plain(one.title)} (level {one.level}): {one.points} points" for one in _telling(trace)),
+        *(f"report {plain(one.title)} (level {one.level}): {one.points} points" for one in trace.reports if one.points),
         *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
     ]
     return "\n".join(f"- {line}" for line in lines)
 
 
-def picture(answer: Answer, way: Walked) -> str:
-    """A fenced Mermaid block of the question's way; long lists are cut."""
-    return "\n".join(["```mermaid", "flowchart TD", *_Drawing(answer, way).lines(), "```"])
+def _filtered(trace: Trace) -> str:
+    counts = trace.filter
+    return f"{counts.entailment} support, {counts.neutral} neutral, {counts.contradiction} contradict"
 
 
-class _Drawing:
-    """Nodes by what they stand for: a name that comes twice is one node."""
-
-    def __init__(self, answer: Answer, way: Walked) -> None:
-        self._answer = answer
-        self._way = way
-        self._nodes: dict[tuple[str, str], str] = {}
-        self._lines: list[str] = []
-
-    def lines(self) -> list[str]:
-        question = self._node("question", self._answer.question, "([", "])")
-        found = list(self._search(question)) or [question]
-        last = self._decisions(found)
-        answer = self._node("answer", short(self._answer.answer or "no answer", 120), "([", "])")
-        self._edge(last, answer, self._answer.fallback if self._answer.fallback != "none" else "")
-        return self._lines
-
-    def _search(self, question: str) -> Iterator[str]:
-        """From the question to the cited documents; gives the last nodes."""
-        remembered = any(decision.use_memory for decision in self._answer.trace.trigger)
-        ends = [self._node("memory", "memory answers for retrieval", "[(", ")]")] if remembered else []
-        for end in ends:
-            self._edge(question, end)
-        for query, names in self._way.searched[:MOST_QUERIES]:
-            start = question
-            if query != self._answer.question:
-                start = self._node("query", query, "[/", "/]")
-                self._edge(question, start, "search")
-            for name in names[:MOST_ENTITIES]:
-                self._edge(start, self._node("entity", name, "(", ")"), "names")
-        for fact in self._way.facts[:MOST_FACTS]:
-            source = self._node("entity", fact.source, "(", ")")
-            target = self._node("entity", fact.target, "(", ")")
-            self._edge(source, target, fact.predicate)
-            self._edge(target, self._node("document", fact.document, "[[", "]]"), "stated in")
-        stated = {fact.document for fact in self._way.facts[:MOST_FACTS]}
-        for title in dict.fromkeys(citation.title or citation.document for citation in self._answer.citations):
-            document = self._node("document", title, "[[", "]]")
-            if title not in stated:
-                self._edge(ends[0] if ends else question, document, "found")
-            yield document
-        yield from ends if not self._answer.citations else ()
-
-    def _decisions(self, found: list[str]) -> str:
-        """From the evidence over the decisions to the last of the steps."""
-        trace = self._answer.trace
-        kept = trace.filter
-        text = f"filter: {kept.entailment} support, {kept.neutral} neutral, {kept.contradiction} contradict"
-        last = self._node("filter", text, "{{", "}}")
-        for node in found:
-            self._edge(node, last)
-        route = self._node("route", f"route: {trace.route.type} ({trace.route.confidence:.2f})", "{{", "}}")
-        self._edge(last, route)
-        last = self._node("structure", f"structure: {trace.structure}", "[", "]")
-        self._edge(route, last)
-        parts = trace.subquestions if len(trace.subquestions) > 1 else ()
-        for number, part in enumerate(parts, 1):
-            text = f"{number}. {short(part.question, 50)} {short(part.answer, 60)}"
-            asked = self._node("part", text, "[", "]", most=120)
-            self._edge(last, asked)
-            last = asked
-        return last
-
-    def _node(self, kind: str, text: str, opening: str, closing: str, most: int = 60) -> str:
-        known = self._nodes.get((kind, text))
-        if known is None:
-            known = self._nodes[kind, text] = f"n{len(self._nodes) + 1}"
-            self._lines.append(f'  {known}{opening}"{label(text, most)}"{closing}')
-        return known
-
-    def _edge(self, start: str, end: str, text: str = "") -> None:
-        line = f'  {start} -->|"{label(text, 40)}"| {end}' if text else f"  {start} --> {end}"
-        if line not in self._lines and start != end:
-            self._lines.append(line)
+def picture(answer: Answer) -> str:
+    """A fenced Mermaid block: what the question went through, one node a step."""
+    trace = answer.trace
+    titles = dict.fromkeys(citation.title or citation.document for citation in answer.citations)
+    remembered = any(one.use_memory for one in trace.trigger)
+    parts = trace.subquestions if len(trace.subquestions) > 1 else ()
+    texts = [
+        answer.question,
+        *(f"search: {query}" for query in trace.queries if query != answer.question),
+        *(["memory answers for retrieval"] if remembered else []),
+        *([f"sources: {', '.join(titles)}"] if titles else []),
+        f"filter: {_filtered(trace)}",
+        f"route: {trace.route.type} ({trace.route.confidence:.2f})",
+        f"structure: {trace.structure}",
+        *(f"{number}. {short(part.question, 50)} {short(part.answer, 60)}" for number, part in enumerate(parts, 1)),
+        f"{short(answer.answer or 'no answer', 100)} {'' if answer.fallback == 'none' else answer.fallback}",
+    ]
+    nodes = [f'  n{number}["{label(text, 120)}"]' for number, text in enumerate(texts, 1)]
+    way = " --> ".join(f"n{number}" for number in range(1, len(texts) + 1))
+    return "\n".join(["```mermaid", "flowchart TD", *nodes, f"  {way}", "```"])
