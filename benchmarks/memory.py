@@ -29,8 +29,7 @@ from pathlib import Path
 from benchmarks.memory_fit import fit
 from benchmarks.memory_sets import LANGUAGES, fires, indexed, many_entries, own_set, runtime_of
 from flows.query import respond
-from flows.question import AskOptions, QuestionContext
-from flows.response import Response
+from flows.question import AskOptions, QuestionContext, Response
 from flows.runtime import Runtime
 from flows.session import Session, open_session
 from prompts.engine.meter import Meter

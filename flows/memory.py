@@ -23,8 +23,7 @@ from tasks.traverse.names import Spellings
 from tasks.trigger import Likeness, Recall, check_trigger, overlap
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
-    from flows.question import QuestionContext
-    from flows.response import ModeResult
+    from flows.question import ModeResult, QuestionContext
 
 MOST_TEXTS = 20_000
 SAMPLE = 300  # passages, for the scale of an embedder that is not known

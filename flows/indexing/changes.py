@@ -112,14 +112,9 @@ def _extractions(generation: Generation, documents: set[str]) -> dict[str, tuple
     return {inputs[e.chunk]: (chunks[e.chunk], e) for e in generation.extractions.extractions(list(chunks))}
 
 
-def unchanged(changes: SourceChanges, runtime: Runtime) -> bool:
-    """Whether the current generation already is what this run would publish."""
-    return (
-        changes.generation is not None
-        and changes.plan.nothing_to_do
-        and changes.fingerprint == runtime.fingerprint
-        and not changes.retry
-    )
+def nothing_new(changes: SourceChanges, runtime: Runtime) -> bool:
+    """Whether the current generation holds what the sources say, made as it would be made now."""
+    return changes.generation is not None and changes.plan.nothing_to_do and changes.fingerprint == runtime.fingerprint
 
 
 def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime, derived: bool = False) -> bool:
@@ -127,14 +122,9 @@ def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime
 
     Before what follows from the passages is `derived`, that is known only where nothing of it failed.
     """
-    return (
-        changes.generation is not None
-        and changes.plan.nothing_to_do
-        and changes.fingerprint == runtime.fingerprint
-        and (derived or all(letter.step in ("extract", "load") for letter in changes.letters))
-        and {(letter.item, letter.step) for letter in staging.extractions.dead_letters()}
-        == {(letter.item, letter.step) for letter in changes.letters}
-    )
+    tried, left = ({(one.item, one.step) for one in of} for of in (changes.letters, staging.extractions.dead_letters()))
+    known = derived or all(step in ("extract", "load") for _, step in tried)
+    return nothing_new(changes, runtime) and known and tried == left
 
 
 def rebind(

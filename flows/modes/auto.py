@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from flows.modes.traversal import is_imported, walk
-from flows.question import QuestionContext
-from flows.response import Response
+from flows.question import QuestionContext, Response
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from flows.modes.global_search import result_of
 from flows.modes.registry import mode
-from flows.modes.structured_search import structured_search
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.query import structured_search
+from flows.question import ModeResult, QuestionContext
 from prompts.decompose import Decompose
 from prompts.direct import Direct
 from prompts.hypothesize import Hypothesize
@@ -32,7 +31,12 @@ from tasks.partial import Shown, partial_answers, text_of, with_sentences
 from tasks.retrieve.search import retrieve
 
 
-@mode("naive", structure="chunk")
+async def nearest(question: QuestionContext, k: int) -> list[Passage]:
+    """The nearest passages by words and vectors."""
+    return await question.search([question.text], k, graph=False)
+
+
+@mode("naive", structure="chunk", retrieve=nearest)
 async def naive(question: QuestionContext) -> ModeResult:
     """The nearest passages as they are found: no graph, no filter. A structure that the caller asks for is made."""
     passages = await question.search(question.queries, question.depth, graph=False)

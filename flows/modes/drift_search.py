@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from flows.modes.global_search import near_to, result_of, selected_for, shown_for
 from flows.modes.registry import mode
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
 from prompts.explore import Explore
 from prompts.partial import Offered

@@ -6,10 +6,10 @@ entities near the question ─ their relations, claims, passages and reports, ea
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flows.modes.dual_level_search import dual_level_search
+from flows.modes.dual_level_search import dual_level_search, passages_at_levels
+from flows.modes.global_search import library_of
 from flows.modes.registry import mode
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence
 from storage.answer_records import ReportRead
@@ -22,7 +22,7 @@ from tasks.sources import Source, number_of, piece_source, span_of
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
 
 
-@mode("local", structure="graph")
+@mode("local", structure="graph", retrieve=passages_at_levels)
 async def local_search(question: QuestionContext) -> ModeResult:
     """What the lower level of the graph gives, with the claims on the things named and findings of their reports.
 
@@ -71,7 +71,7 @@ def _reports(question: QuestionContext, named: Sequence[str]) -> list[Report]:
 
 def _findings(question: QuestionContext, reports: Sequence[Report]) -> list[tuple[str, Source]]:
     """The findings of reports under the titles of the reports."""
-    library = question.library({finding.document for report in reports for finding in report.findings})
+    library = library_of(reports, question)
     offered = shown_of(reports, library, {}, quotes_only=question.options.documents is not None)
     return [
         (f"{report.title}: {said}".strip(": "), piece_source(piece, offered.pool.places[piece.number]))

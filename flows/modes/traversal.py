@@ -1,8 +1,7 @@
 """Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─ tell"""
 
 from flows.modes.registry import mode
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.question import ModeResult, QuestionContext
 from prompts.engine.models import Models
 from storage.answer_records import RouteDecision
 from tasks.answer import AnswerContext, Note

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -29,10 +29,132 @@ from tasks.embed import embed
 from tasks.extract import Extracts, extract
 from tasks.step import step
 
-# Asked now and then: whether somebody still waits for the job.
-Wanted = Callable[[], bool]
-
+RETRIES = 2  # how often a job is begun again after the worker that had it has died
 _ASKED_EVERY = 0.5  # seconds
+Weights = Mapping[tuple[str, str], float]  # of triples, by document and line
+
+
+class RunnerFailed(TrellisError):
+    """The workers did not do a job: they died, cannot be reached, or run another version."""
+
+    def __init__(self, runner: str, problem: str) -> None:
+        super().__init__(
+            f"The runner {runner} failed: {problem}.",
+            "Run again: what was answered is cached. If workers die, look at their memory; TRELLIS_RUNNER=local needs "
+            "none.",
+        )
+
+
+def missing(runner: str, error: ImportError) -> SettingsError:
+    """The error for a runner whose package is not installed."""
+    return SettingsError("runner", runner, f"`pip install 'trellis-rag[{runner}]'` first ({error}), or runner local")
+
+
+# --- in the run's process --------------------------------------------------------------------------------------------
+
+
+class Channel(Protocol):
+    """Workers that were started or joined, on so many machines. `aclose` ends what still runs."""
+
+    workers: int
+    machines: int
+
+    async def run(self, job: "Job") -> "Outcome":
+        """What the job gave; RunnerFailed where no worker could do it."""
+
+    async def aclose(self) -> None: ...
+
+
+@asynccontextmanager
+async def open_runner(runtime: Runtime) -> AsyncIterator["Runner"]:
+    """The runner that the settings name. Workers are started at the first batch and end with the block."""
+    runner = Runner(runtime)
+    try:
+        yield runner
+    finally:
+        await runner.aclose()
+
+
+class Runner:
+    """Does the batches of a run, here or on the workers of a channel. What they cost is entered in the run's meter."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._opening = asyncio.Lock()
+        self._channel: Channel | None = None
+        self._job = Job(runtime.settings, Place.of(runtime.settings))
+        self._is_local = runtime.settings.runner == "local"
+
+    async def at_once(self, local: int) -> int:
+        """How many batches to begin before the first is done; `local` where they run in this process, else twice as
+        many as there are workers: none waits for its next batch."""
+        return local if self._is_local else 2 * (await self._open()).workers
+
+    async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
+        """As `tasks.extract.extract`."""
+        if self._is_local:
+            return await extract(chunks, self._runtime.extract, weights)
+        documents = {chunk.document for chunk in chunks if chunk.kind == "triples"}
+        needed = {key: weight for key, weight in weights.items() if key[0] in documents} if documents else {}
+        done = await step("extract")(self._elsewhere)(chunks=tuple(chunks), weights=needed)
+        assert done.extracts is not None  # noqa: S101 -- what a job with chunks gives
+        return done.extracts
+
+    async def embed(self, texts: dict[str, str]) -> dict[str, Floats]:
+        """As `tasks.embed.embed`."""
+        if self._is_local:
+            return await embed(texts, self._runtime.embedder)
+        return dict((await step("embed")(self._elsewhere)(texts=texts)).vectors)
+
+    async def aclose(self) -> None:
+        if self._channel is not None:
+            await self._channel.aclose()
+
+    async def _elsewhere(
+        self, chunks: tuple[Chunk, ...] = (), weights: Weights | None = None, texts: Mapping[str, str] | None = None
+    ) -> "Outcome":
+        channel = await self._open()
+        outcome = await channel.run(replace(self._job, chunks=chunks, weights=weights or {}, texts=texts or {}))
+        for name, model, spent in outcome.usage:
+            self._runtime.models.meter.record(name, model, spent)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome
+
+    async def _open(self) -> Channel:
+        async with self._opening:
+            if self._channel is None:
+                self._channel = await asyncio.to_thread(_channel, self._runtime.settings)
+                shared = shared_out(self._job.settings, self._channel.workers, self._channel.machines)
+                self._job = replace(self._job, settings=shared)
+            return self._channel
+
+
+def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
+    """What each worker may do, so that all together keep the limits.
+
+    Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of which they are counted
+    together (by workers where each process counts alone).
+    """
+    counters = machines if settings.limits == "machine" else workers
+    share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // workers)}
+    for name, limit in (("rpm", settings.rpm), ("tpm", settings.tpm)):
+        share[name] = None if limit is None else max(1, limit // counters)
+    return settings.model_copy(update=share)
+
+
+def _channel(settings: Settings) -> Channel:
+    from flows.runners.channels import DaskChannel, ProcessChannel, RayChannel
+
+    workers = settings.runner_workers or os.cpu_count() or 1
+    if settings.runner == "dask":
+        return DaskChannel.open(settings.runner_address, workers)
+    if settings.runner == "ray":
+        return RayChannel.open(settings.runner_address, workers)
+    return ProcessChannel(workers)
+
+
+# --- in a worker -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -61,22 +183,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class ExtractJob:
-    """Chunks to extract; `weights` of their triples, by document and line."""
+class Job:
+    """One batch: chunks to extract with the weights of their triples, or texts to embed by hash."""
 
     settings: Settings
     place: Place
-    chunks: tuple[Chunk, ...]
-    weights: Mapping[tuple[str, str], float]
-
-
-@dataclass(frozen=True)
-class EmbedJob:
-    """Texts to embed, by hash."""
-
-    settings: Settings
-    place: Place
-    texts: Mapping[str, str]
+    chunks: tuple[Chunk, ...] = ()
+    weights: Weights = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,20 +198,17 @@ class Outcome:
     """What a job gave (or the error that ended it), and what its calls cost: (step, model, totals)."""
 
     extracts: Extracts | None = None
-    vectors: Mapping[str, Floats] | None = None
+    vectors: Mapping[str, Floats] = field(default_factory=dict)
     error: TrellisError | EngineError | None = None
     usage: tuple[tuple[str, str, Spent], ...] = ()
 
 
-Job = ExtractJob | EmbedJob
-
-
-def run_job(job: Job, wanted: Wanted) -> Outcome:
-    """Do the job in this process; where it is no longer wanted, its calls end and CancelledError is raised."""
+def run_job(job: Job, wanted: Callable[[], bool]) -> Outcome:
+    """Do the job in this process; where it is no longer `wanted`, its calls end and CancelledError is raised."""
     return run_sync(_while_wanted(job, wanted))
 
 
-async def _while_wanted(job: Job, wanted: Wanted) -> Outcome:
+async def _while_wanted(job: Job, wanted: Callable[[], bool]) -> Outcome:
     work = asyncio.ensure_future(_job_done(job))
     while not (await asyncio.wait((work,), timeout=_ASKED_EVERY))[0]:
         if not await asyncio.to_thread(wanted):
@@ -106,223 +217,34 @@ async def _while_wanted(job: Job, wanted: Wanted) -> Outcome:
 
 
 async def _job_done(job: Job) -> Outcome:
-    meter = Meter()
+    meter, settings = Meter(), job.settings
+    outcome = Outcome()
     try:
-        opened = _WORKER.opened(job.settings, job.place)
-        if isinstance(job, EmbedJob):
-            vectors = await embed(dict(job.texts), opened.embedder.metered(meter))
-            return Outcome(vectors=vectors, usage=tuple(meter.rows()))
-        settings, metered = job.settings, opened.models.metered(meter)
-        step = extractor(metered, settings.gleanings, settings.tailoring, settings.claims)
-        extracts = await extract(job.chunks, step, job.weights)
-        return Outcome(extracts=extracts, usage=tuple(meter.rows()))
+        models, embedder = _opened(settings, job.place)
+        if job.texts:
+            outcome = Outcome(vectors=await embed(dict(job.texts), embedder.metered(meter)))
+        else:
+            reader = extractor(models.metered(meter), settings.gleanings, settings.tailoring, settings.claims)
+            outcome = Outcome(extracts=await extract(job.chunks, reader, job.weights))
     except (TrellisError, EngineError) as error:
-        return Outcome(error=error, usage=tuple(meter.rows()))
+        outcome = Outcome(error=error)
+    return replace(outcome, usage=tuple(meter.rows()))
 
 
-@dataclass(frozen=True)
-class _Opened:
-    settings: Settings
-    place: Place
-    models: Models
-    embedder: Embedder
-
-    @classmethod
-    def of(cls, settings: Settings, place: Place) -> "_Opened":
-        settings.keep_secrets()
-        here = place.here()
-        caches = SideStore(here.caches)
-        models = Models(
-            settings.model_choices(),
-            calls=settings.call_settings(),
-            cache=caches.model_answers,
-            budget_of=shared_budgets(settings, here.limits),
-        ).instructed(settings.instructions)
-        return cls(settings, place, models, open_embedding(settings, caches.embeddings))
+_LOCK = threading.Lock()
+_LAST: list[tuple[Settings, Place, tuple[Models, Embedder]]] = []
 
 
-class _Worker:
-    """What this process has opened for the run that it works for."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last: _Opened | None = None
-
-    def opened(self, settings: Settings, place: Place) -> _Opened:
-        with self._lock:
-            if self._last is None or (self._last.settings, self._last.place) != (settings, place):
-                self._last = _Opened.of(settings, place)
-            return self._last
-
-
-_WORKER = _Worker()
-
-
-Weights = Mapping[tuple[str, str], float]
-
-
-# How often a job is begun again after the worker that had it has died.
-RETRIES = 2
-
-
-class RunnerFailed(TrellisError):
-    """The workers did not do a job: they died, cannot be reached, or run another version."""
-
-    def __init__(self, runner: str, problem: str) -> None:
-        super().__init__(
-            f"The runner {runner} failed: {problem}.",
-            "Run again: what was answered is cached. If workers die, look at their memory; TRELLIS_RUNNER=local needs "
-            "none.",
-        )
-
-
-class Channel(Protocol):
-    """Workers that were started or joined, on so many machines. `aclose` ends what still runs."""
-
-    workers: int
-    machines: int
-
-    async def run(self, job: Job) -> Outcome:
-        """What the job gave; RunnerFailed where no worker could do it."""
-
-    async def aclose(self) -> None: ...
-
-
-def missing(runner: str, error: ImportError) -> SettingsError:
-    """The error for a runner whose package is not installed."""
-    return SettingsError("runner", runner, f"`pip install 'trellis-rag[{runner}]'` first ({error}), or runner local")
-
-
-class Runner(Protocol):
-    """Does the batches of a run. What they cost is entered in the run's meter, wherever they ran."""
-
-    async def at_once(self, local: int) -> int:
-        """How many batches to begin before the first is done; `local` where they run in this process."""
-
-    async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
-        """As `tasks.extract.extract`."""
-
-    async def embed(self, texts: dict[str, str]) -> dict[str, Floats]:
-        """As `tasks.embed.embed`."""
-
-
-@asynccontextmanager
-async def open_runner(runtime: Runtime) -> AsyncIterator[Runner]:
-    """The runner that the settings name. Workers are started at the first batch and end with the block."""
-    if runtime.settings.runner == "local":
-        yield LocalRunner(runtime)
-        return
-    remote = RemoteRunner(runtime)
-    try:
-        yield remote
-    finally:
-        await remote.aclose()
-
-
-class LocalRunner:
-    """This process, with the models and the embedder of the run."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        settings = runtime.settings
-        self._extractor = extractor(runtime.models, settings.gleanings, settings.tailoring, settings.claims)
-
-    async def at_once(self, local: int) -> int:
-        return local
-
-    async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
-        return await extract(chunks, self._extractor, weights)
-
-    async def embed(self, texts: dict[str, str]) -> dict[str, Floats]:
-        return await embed(texts, self._runtime.embedder)
-
-
-class RemoteRunner:
-    """Workers behind a channel."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._opening = asyncio.Lock()
-        self._channel: Channel | None = None
-        self._settings = runtime.settings
-        self._place = Place.of(runtime.settings)
-
-    async def at_once(self, local: int) -> int:
-        """Twice as many as there are workers: none waits for its next batch."""
-        return 2 * (await self._open()).workers
-
-    async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
-        documents = {chunk.document for chunk in chunks if chunk.kind == "triples"}
-        needed = {key: weight for key, weight in weights.items() if key[0] in documents} if documents else {}
-        channel = await self._open()
-        outcome = await _extract_elsewhere(
-            channel, ExtractJob(self._settings, self._place, tuple(chunks), needed), self._runtime
-        )
-        assert outcome.extracts is not None  # noqa: S101 -- what an ExtractJob gives
-        return outcome.extracts
-
-    async def embed(self, texts: dict[str, str]) -> dict[str, Floats]:
-        outcome = await _embed_elsewhere(
-            await self._open(), EmbedJob(self._settings, self._place, texts), self._runtime
-        )
-        assert outcome.vectors is not None  # noqa: S101 -- what an EmbedJob gives
-        return dict(outcome.vectors)
-
-    async def aclose(self) -> None:
-        if self._channel is not None:
-            await self._channel.aclose()
-
-    async def _open(self) -> Channel:
-        async with self._opening:
-            if self._channel is None:
-                self._channel = await asyncio.to_thread(_channel, self._runtime)
-                self._settings = shared_out(self._settings, self._channel.workers, self._channel.machines)
-            return self._channel
-
-
-def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
-    """What each worker may do, so that all together keep the limits.
-
-    Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of which they are counted
-    together (by workers where each process counts alone).
-    """
-    counters = machines if settings.limits == "machine" else workers
-    share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // workers)}
-    for name, limit in (("rpm", settings.rpm), ("tpm", settings.tpm)):
-        share[name] = None if limit is None else max(1, limit // counters)
-    return settings.model_copy(update=share)
-
-
-def _channel(runtime: Runtime) -> Channel:
-    settings = runtime.settings
-    workers = settings.runner_workers or os.cpu_count() or 1
-    if settings.runner == "dask":
-        from flows.runners.channels import DaskChannel
-
-        return DaskChannel.open(settings.runner_address, workers)
-    if settings.runner == "ray":
-        from flows.runners.channels import RayChannel
-
-        return RayChannel.open(settings.runner_address, workers)
-    from flows.runners.channels import ProcessChannel
-
-    return ProcessChannel(workers)
-
-
-@step("extract")
-async def _extract_elsewhere(channel: Channel, job: ExtractJob, runtime: Runtime) -> Outcome:
-    return await _done(channel, job, runtime)
-
-
-@step("embed")
-async def _embed_elsewhere(channel: Channel, job: EmbedJob, runtime: Runtime) -> Outcome:
-    return await _done(channel, job, runtime)
-
-
-async def _done(channel: Channel, job: Job, runtime: Runtime) -> Outcome:
-    outcome = await channel.run(job)
-    for name, model, spent in outcome.usage:
-        runtime.models.meter.record(name, model, spent)
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome
+def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
+    """The models and the embedder of the run that this process works for, opened once."""
+    with _LOCK:
+        if not _LAST or _LAST[0][:2] != (settings, place):
+            settings.keep_secrets()
+            here = place.here()
+            caches = SideStore(here.caches)
+            models = Models(
+                settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers,
+                budget_of=shared_budgets(settings, here.limits),
+            ).instructed(settings.instructions)  # fmt: skip
+            _LAST[:] = [(settings, place, (models, open_embedding(settings, caches.embeddings)))]
+        return _LAST[0][2]
