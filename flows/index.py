@@ -12,10 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.indexing.changes import SourceChanges, chunk_documents, nothing_new, only_failed_again, report_of, sync
+from flows.indexing.batches import embed_chunks, embed_graph, extract_chunks
+from flows.indexing.changes import (
+    SourceChanges,
+    chunk_documents,
+    note_makers,
+    nothing_new,
+    only_failed_again,
+    report_of,
+    sync,
+    with_earlier_prompts,
+)
 from flows.indexing.concurrency import background_task, relaxed_gc
-from flows.indexing.earlier_prompts import note_makers, with_earlier_prompts
-from flows.indexing.extraction import extract_chunks
 from flows.indexing.graph import (
     dedupe_mentions,
     detect_and_report,
@@ -25,8 +33,7 @@ from flows.indexing.graph import (
     store_resolution,
     summarize_graph,
 )
-from flows.indexing.vectors import embed_chunks, embed_graph
-from flows.runners.runner import open_runner
+from flows.runners import open_runner
 from flows.runtime import Runtime, usage_rows
 from storage.records import Chunk
 from storage.run_records import IndexReport

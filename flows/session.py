@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-from flows.indexing.vectors import hashes_of
 from flows.memory import QuestionFeatures
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
@@ -59,14 +58,9 @@ class Session:
     @cached_property
     def index(self) -> SearchIndex:
         """The lexical index, the entity graph and the chunks, in memory."""
-        rooms = self.generation
-        return SearchIndex(
-            rooms.documents.chunks(),
-            rooms.postings.postings(),
-            rooms.graph.entity_chunk_pairs(),
-            rooms.graph.entities(),
-            rooms.graph.aliases(),
-        )
+        stored, graph = self.generation, self.generation.graph
+        chunks, postings = stored.documents.chunks(), stored.postings.postings()
+        return SearchIndex(chunks, postings, graph.entity_chunk_pairs(), graph.entities(), graph.aliases())
 
     @cached_property
     def facts(self) -> GraphFacts:
@@ -110,8 +104,8 @@ class Session:
     @cached_property
     def reports(self) -> Tree:
         """The community reports as a tree."""
-        rooms = self.generation.communities
-        return tree_of(rooms.communities(), rooms.reports())
+        stored = self.generation.communities
+        return tree_of(stored.communities(), stored.reports())
 
     @cached_property
     def community_chunks(self) -> CommunityChunkIndex:
@@ -123,21 +117,11 @@ class Session:
         """How much there is to read in community reports; loads none of them."""
         return self.generation.communities.report_sizes()
 
-    @property
-    def sample(self) -> Sequence[Chunk]:
-        """The first chunks: their titles and sizes stand for all."""
-        return self.index.chunks[:SAMPLE]
-
     @cached_property
     def passage_tokens(self) -> float:
         """The mean tokens of a passage, roughly."""
-        return sum(rough_tokens(chunk.text) for chunk in self.sample) / max(len(self.sample), 1)
-
-    @cached_property
-    def tokens_a_sign(self) -> float:
-        """How many tokens a sign of these texts is, roughly: languages differ."""
-        signs = sum(len(chunk.text) for chunk in self.sample)
-        return self.passage_tokens * len(self.sample) / max(signs, 1)
+        sample = self.index.chunks[:SAMPLE]
+        return sum(rough_tokens(chunk.text) for chunk in sample) / max(len(sample), 1)
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:
@@ -156,7 +140,7 @@ class Session:
         embedder, entities = self.runtime.embedder, self.index.entities
         if not self.runtime.settings.entity_vectors:
             return NameVectors([], {})
-        names = hashes_of(entities, embedder)
+        names = {text_hash(one.name): one.name for one in entities if embedder.reads(one.name)}
         stored = self.generation.vectors.get(embedder.name, list(names))
         return NameVectors(entities, {names[key]: vector for key, vector in stored.items()})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import flows
 from flows.cli.screen import Screen, runtime_of, shorten_errors
 from flows.index import IndexOptions
-from flows.indexing.earlier_prompts import in_words
+from flows.indexing.changes import in_words
 from flows.operations.forecast import forecast
 from flows.operations.history import index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace

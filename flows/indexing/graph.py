@@ -9,9 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from flows.indexing.batches import near_names, replace_letters
 from flows.indexing.concurrency import in_thread
-from flows.indexing.extraction import replace_letters
-from flows.indexing.vectors import near_names
 from flows.runtime import Runtime
 from prompts.resolve import Resolve
 from storage.graph import GraphRows, Outdated

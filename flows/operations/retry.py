@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 
 from flows.index import derive
+from flows.indexing.batches import Work, extract_all
+from flows.indexing.changes import author_of
 from flows.indexing.concurrency import relaxed_gc
-from flows.indexing.earlier_prompts import author_of
-from flows.indexing.extraction import Work, extract_all
-from flows.runners.runner import open_runner
+from flows.runners import open_runner
 from flows.runtime import Runtime, usage_of
 from storage.generations import OpenGeneration
 from storage.records import DeadLetter, Record

@@ -11,12 +11,12 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.index import IndexOptions
+from flows.indexing.changes import in_words as kept_in_words
 from flows.indexing.concurrency import relaxed_gc
-from flows.indexing.earlier_prompts import in_words as kept_in_words
 from flows.modes.registry import mode_names
 from flows.operations.history import index_run
-from flows.orchestration.artifacts import Progress, put
-from flows.orchestration.pages import (
+from flows.orchestration.artifacts import (
+    Progress,
     answer_in_words,
     answer_page,
     documents_now,
@@ -24,6 +24,7 @@ from flows.orchestration.pages import (
     index_page,
     outcome_of,
     plain,
+    put,
     short,
 )
 from flows.orchestration.recording import begin, done, failed, flow, flow_run

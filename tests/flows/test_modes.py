@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.indexing.vectors import embed_graph
+from flows.indexing.batches import embed_graph
 from flows.query import ask, retrieve_passages
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime

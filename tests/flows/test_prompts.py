@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flows.index import index as index_flow
-from flows.indexing.earlier_prompts import AUTHORS, in_words, note_makers
+from flows.indexing.changes import AUTHORS, in_words, note_makers
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.registry import steps

@@ -6,8 +6,7 @@ The golden files were looked at in the user interface; after a change look again
 import re
 from pathlib import Path
 
-from flows.orchestration.artifacts import label, plain
-from flows.orchestration.pages import (
+from flows.orchestration.artifacts import (
     Fact,
     RunOutcome,
     Theme,
@@ -15,7 +14,9 @@ from flows.orchestration.pages import (
     answer_page,
     changes,
     index_page,
+    label,
     picture,
+    plain,
     reports_page,
 )
 from storage.answer_records import (

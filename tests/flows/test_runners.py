@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.runners.runner import RunnerFailed, shared_out
+from flows.runners import RunnerFailed, shared_out
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.errors import SettingsError
@@ -159,7 +159,7 @@ async def test_a_cluster_that_was_joined_stays(
 async def test_a_cluster_that_is_not_there_is_named(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.runners.channels.PATIENCE", 1.0)
+    monkeypatch.setattr("flows.runners.PATIENCE", 1.0)
     with pytest.raises(RunnerFailed, match=r"dask failed: no worker answers at tcp://127.0.0.1:9"):
         await indexed(corpus, opened(tmp_path, runner="dask", runner_address="tcp://127.0.0.1:9"))
 
@@ -251,7 +251,7 @@ def test_workers_keep_the_limits_together(limits: str, share: tuple[int, int, in
 
 def test_settings_are_not_shown_with_their_secrets(tmp_path: Path) -> None:
     """Dask writes a job that failed to its log as Python shows it."""
-    from flows.runners.runner import ExtractJob, Place
+    from flows.runners import ExtractJob, Place
 
     settings = load_settings({"workspace": tmp_path, "lm": "openai/x", "lm_api_key": KEY}, {})
     assert KEY not in repr(ExtractJob(settings, Place.of(settings), (), {}))
