@@ -11,7 +11,7 @@ takes half the time.
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
@@ -74,9 +74,17 @@ class _Finished(Coroutine[Any, Any, Any]):
     def throw(self, kind: Any, value: Any = None, _trace: Any = None) -> Any:
         raise value or kind
 
-    def __await__(self) -> Iterator[Any]:  # type: ignore[override]  # a generator that ends at once
+    def __await__(self) -> Generator[Any, Any, Any]:
+        yield from ()
         return self
-        yield
+
+
+def _finished(result: Any) -> Any:
+    if not isinstance(result, Record):
+        return result
+    kind: Any = type(result)
+    own = {"__slots__": (), "__module__": kind.__module__}
+    return type(kind)(kind.__name__, (_Finished, kind), own).model_construct(**dict(result))
 
 
 class _Flow(Flow[P, R]):
@@ -90,11 +98,7 @@ class _Flow(Flow[P, R]):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            result = asyncio.run(run)
-            kind = type(result)
-            if not isinstance(result, Record):
-                return result
-            return type(kind.__name__, (_Finished, kind), {"__slots__": ()}).model_construct(**dict(result))
+            return _finished(asyncio.run(run))
         return run
 
 
