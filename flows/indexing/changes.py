@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic import JsonValue
+
 from flows.runtime import Runtime, usage_of
 from prompts.tailoring.values import Tailoring
 from storage.errors import NoGeneration, NothingToIndex
@@ -239,8 +241,10 @@ def author_of(step: str, meta: MetaReader, runtime: Runtime) -> str:
 
 def note_makers(staging: Staging, runtime: Runtime) -> None:
     """Note in a generation who made it, for the next version."""
-    made = {step: [author, _settings_of(step, runtime)] for step, author in runtime.authors.items()}
-    staging.meta.put_meta(AUTHORS, {**made})
+    made: dict[str, JsonValue] = {
+        step: [author, _settings_of(step, runtime)] for step, author in runtime.authors.items()
+    }
+    staging.meta.put_meta(AUTHORS, made)
 
 
 def _noted(meta: MetaReader) -> dict[str, tuple[str, str]]:

@@ -243,11 +243,13 @@ def _known_descriptions(
     inputs = staging.descriptions.inputs()
     if not inputs:
         return {}
-    described = (*staging.graph.entities(entities), *staging.graph.relations(relations))
-    return {
-        one.id: Known(
-            inputs=inputs[one.id], text=one.description, keys=one.keys if isinstance(one, Relation) else ()
-        )
-        for one in described
+    known = {
+        one.id: Known(inputs=inputs[one.id], text=one.description)
+        for one in staging.graph.entities(entities)
         if one.id in inputs
-    }  # fmt: skip
+    }
+    return known | {
+        one.id: Known(inputs=inputs[one.id], text=one.description, keys=one.keys)
+        for one in staging.graph.relations(relations)
+        if one.id in inputs
+    }
