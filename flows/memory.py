@@ -76,7 +76,7 @@ class QuestionFeatures:
         Where it changes, there is something new about the question, or something less.
         """
         asked, lexicon = self.asked(text), self._index.lexicon
-        names = [terms(text[one.start : one.end]) for one in asked.mentions]
+        names = [terms(text[mention.start : mention.end]) for mention in asked.mentions]
         if not any(names):
             words = sorted(content_terms(text), key=lambda term: (-lexicon.idf_of(term), term))
             names = [[term for term in words if len(lexicon.holding(term))][:WORDS_OF_NAMELESS]]

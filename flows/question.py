@@ -52,8 +52,6 @@ from tasks.trigger import Recall
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60
 EXCERPT_PASSAGES = 12
-# At high effort so many of the best sources are read with what stands before and after them.
-WIDENED = 4
 CITED = 10.0  # what a cited chunk counts beside the best passage, where a name is read by what was found
 NOT_RECALLED = Recall(decisions=(), chunks=())
 
@@ -226,21 +224,9 @@ class QuestionContext:
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
         """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's)."""
         limit = self.models.policy.limits.answer if most is None else most
-        chunks = [self.chunk(passage.chunk) for passage in passages]
-        if self.models.policy.effort == "high":
-            chunks = [
-                one for rank, chunk in enumerate(chunks) for one in (self._around(chunk) if rank < WIDENED else [chunk])
-            ]
+        chunks = dict.fromkeys(self.chunk(passage.chunk) for passage in passages)
         # Packed before they are joined: what joins into one long stretch would take the room of all others.
-        return merged(packed(map(source_of, dict.fromkeys(chunks)), limit))
-
-    def _around(self, chunk: Chunk) -> list[Chunk]:
-        """A passage, then those before and after it in its document."""
-        own = list(self.session.chunks_of([chunk.document]).get(chunk.document, ()))
-        if chunk not in own:
-            return [chunk]
-        place = own.index(chunk)
-        return [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]]
+        return merged(packed(map(source_of, chunks), limit))
 
     def passage_of(self, chunk: Chunk, score: float = 0.0) -> Passage:
         """A chunk as a passage."""
@@ -367,7 +353,7 @@ def _ambiguities(
     meant = several_meant(asked.links, index.entities)
     if not meant:
         return ambiguities(ambiguous, [], index.entities, Places({}, {}, {}))
-    ids = [index.entities[place].id for one in meant for place in one.entities]
+    ids = [index.entities[place].id for name in meant for place in name.entities]
     chunks: dict[str, list[str]] = {}
     for place in asked.session.generation.graph.occurrences("entity", ids):
         chunks.setdefault(place.item, []).append(place.chunk)

@@ -57,7 +57,7 @@ async def extract_chunks(
     ]
     documents = {part.document for part in todo}
     reused, todo = rebind(todo, inputs, changes)
-    staging.extractions.save_extractions(reused, {found.chunk: inputs[found.chunk] for found in reused})
+    staging.extractions.save_extractions(reused, {extraction.chunk: inputs[extraction.chunk] for extraction in reused})
     earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
     failed = await extract_all(Work(todo, inputs, changes.weights, earlier), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
@@ -80,18 +80,18 @@ async def extract_all(work: Work, staging: Staging, runtime: Runtime, runner: Ru
     # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
     here = 1 if runtime.models.is_offline("extract") else 2 + runtime.settings.concurrency // BATCH
     async with aclosing(side_by_side(works, await runner.at_once(here) if todo else 1)) as results:
-        async for found in results:
-            await in_thread(_store, found, work.inputs, staging)
-            failed += found.dead_letters
-            done += len(found.extractions) + len(found.dead_letters)
+        async for extracts in results:
+            await in_thread(_store, extracts, work.inputs, staging)
+            failed += extracts.dead_letters
+            done += len(extracts.extractions) + len(extracts.dead_letters)
             runtime.progress("extract", done, len(todo))
             gate("extract", [letter for letter in failed if letter.item not in work.earlier], new, limit)
     return failed
 
 
-def _store(found: Extracts, inputs: Mapping[str, str], staging: Staging) -> None:
+def _store(extracts: Extracts, inputs: Mapping[str, str], staging: Staging) -> None:
     staging.extractions.save_extractions(
-        list(found.extractions), {one.chunk: inputs[one.chunk] for one in found.extractions}
+        list(extracts.extractions), {one.chunk: inputs[one.chunk] for one in extracts.extractions}
     )
 
 
@@ -155,7 +155,7 @@ async def embed_graph(staging: Staging, runtime: Runtime) -> None:
     if runtime.settings.entity_vectors:
         names = [entity.name for entity in staging.graph.entities()]
         await _embed(_readable(names, runtime.embedder), staging, runtime)
-    relations = [keyed_text(one) for one in staging.graph.relations() if one.keys]
+    relations = [keyed_text(relation) for relation in staging.graph.relations() if relation.keys]
     await _embed(_readable(relations, runtime.embedder), staging, runtime)
 
 
@@ -189,9 +189,9 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
     done = 0
     works = (partial(runner.embed, batch) for batch in batches)
     async with aclosing(side_by_side(works, await runner.at_once(1) if batches else 1)) as results:
-        async for found in results:
-            vectors.put(embedder.name, dict(found))
-            done += len(found)
+        async for embedded in results:
+            vectors.put(embedder.name, dict(embedded))
+            done += len(embedded)
             runtime.progress("embed", done, len(keys))
     if vectors.model() not in (None, embedder.name):
         vectors.remove_windows()
@@ -205,7 +205,7 @@ async def _store_terms(chunks: Sequence[Chunk], staging: Staging) -> None:
     todo = [chunk for chunk in chunks if chunk.id not in done]
     for start in range(0, len(todo), TERMS_BATCH):
         counts = {}
-        for one in todo[start : start + TERMS_BATCH]:
-            counts[one.id] = dict(chunk_terms(one))
+        for chunk in todo[start : start + TERMS_BATCH]:
+            counts[chunk.id] = dict(chunk_terms(chunk))
             await asyncio.sleep(0)
         await in_thread(staging.postings.put_postings, counts)

@@ -82,7 +82,7 @@ def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> 
     except NoGeneration:
         plan = plan_sync(loaded, {}, 0, allow_removals)
         if not plan.put:
-            skipped = [f"{one.path} ({one.reason})" for one in loaded.skipped]
+            skipped = [f"{skipped_file.path} ({skipped_file.reason})" for skipped_file in loaded.skipped]
             failed = [f"{letter.item} ({letter.error})" for letter in loaded.dead_letters]
             raise NothingToIndex(loaded.sources, [*skipped, *failed]) from None
         return SourceChanges(loaded, plan, full, None, "", {})
@@ -145,12 +145,12 @@ def rebind(
     Triples never are: their weights stand in the document, not in the text that the inputs hash.
     """
     reused, left = [], []
-    for one in todo:
-        if one.kind == "triples" or inputs[one.id] not in changes.extractions:
-            left.append(one)
+    for part in todo:
+        if part.kind == "triples" or inputs[part.id] not in changes.extractions:
+            left.append(part)
             continue
-        old, extraction = changes.extractions[inputs[one.id]]
-        reused.append(_moved(extraction, one.id, one.start - old.start))
+        old, extraction = changes.extractions[inputs[part.id]]
+        reused.append(_moved(extraction, part.id, part.start - old.start))
     return reused, left
 
 
@@ -174,8 +174,8 @@ async def chunk_documents(plan: SyncPlan, staging: Staging, runtime: Runtime) ->
     """
     chunks = await chunk(plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
     owners = {*plan.removed, *(document.id for document in plan.put)}
-    before = {(one.document, one.id, one.start) for one in staging.documents.chunks(documents=owners)}
-    after = {(one.document, one.id, one.start) for one in chunks}
+    before = {(chunk.document, chunk.id, chunk.start) for chunk in staging.documents.chunks(documents=owners)}
+    after = {(chunk.document, chunk.id, chunk.start) for chunk in chunks}
     with staging.transaction():
         staging.documents.remove_documents(list(plan.removed))
         staging.documents.put_documents(list(plan.put))
@@ -256,9 +256,9 @@ def _noted(meta: MetaReader) -> dict[str, tuple[str, str]]:
 def _settings_of(step: str, runtime: Runtime) -> str:
     """The hash of all that a user has said of how a step works."""
     settings, models = runtime.settings, runtime.models
-    said = [models.name(runtime.makers[step].role), models.instructions.get(step, "")]
+    settled = [models.name(runtime.makers[step].role), models.instructions.get(step, "")]
     if step != "resolve":
-        said.append(settings.tailoring.digest(*Tailoring.model_fields))
+        settled.append(settings.tailoring.digest(*Tailoring.model_fields))
     if step == "extract":
-        said += [str(settings.gleanings), str(settings.claims), models.instructions.get("glean", "")]
-    return content_id("set", *said)
+        settled += [str(settings.gleanings), str(settings.claims), models.instructions.get("glean", "")]
+    return content_id("set", *settled)

@@ -81,7 +81,7 @@ async def summarize_graph(graph: Graph, staging: Staging, runtime: Runtime) -> G
     """Describe the graph, or what a change touches of it, and put it in place of what was there; None where that was
     all. What models have written of the same statements stays."""
     touched, settings = graph.touched, runtime.settings
-    anew = None if touched is None else [one.id for one in graph.relations]
+    anew = None if touched is None else [relation.id for relation in graph.relations]
     known = _known_descriptions(staging, touched, anew)
     described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.summary_context)
     graph = graph.model_copy(update={"relations": described.relations})
@@ -115,14 +115,20 @@ def follow_communities(change: GraphChange | None, staging: Staging, runtime: Ru
     levels = staging.communities.levels()
     if not levels:
         return None
-    ends = {end for one in change.relations for end in (one.source, one.target)} - change.gone - change.new
+    ends = (
+        {end for relation in change.relations for end in (relation.source, relation.target)} - change.gone - change.new
+    )
     tied = {end for one in staging.graph.relations_at(ends) for end in (one.source, one.target)} if ends else set()
-    alone = {one.members[0] for one in staging.communities.around(ends) if one.level == 0 and len(one.members) == 1}
+    alone = {
+        community.members[0]
+        for community in staging.communities.around(ends)
+        if community.level == 0 and len(community.members) == 1
+    }
     again = {end for end in ends if (end in alone) == (end in tied)}
     new, gone = change.new | again, change.gone | again
     near = {end for one in staging.graph.relations_at(new) for end in (one.source, one.target)} - new
     around = staging.communities.around(gone | near)
-    small = {member for one in around if len(one.members) <= max_size for member in one.members}
+    small = {member for community in around if len(community.members) <= max_size for member in community.members}
     relations = staging.graph.relations_at(new | small)
     return follow(around, gone, new, relations, levels, max_size)
 
@@ -142,23 +148,23 @@ async def report_touched(change: GraphChange, followed: Followed, staging: Stagi
     settings, stored = runtime.settings, staging.communities
     failed = [letter.item for letter in staging.extractions.dead_letters() if letter.step == "report"]
     same = [one for one in (*stored.around(change.dirty), *stored.named(failed)) if one.id not in followed.outdated]
-    same = list({one.id: one for one in same}.values())
+    same = list({community.id: community for community in same}.values())
     concerned = [*followed.communities, *_renamed(same, followed.parents)]
-    earlier = {*followed.outdated, *(one.id for one in same)}
+    earlier = {*followed.outdated, *(community.id for community in same)}
     reports = {one.community: one for one in stored.reports_of(earlier)}
     lost = change.lost | change.gone
     still_valid = still_valid_reports(concerned, reports, followed, lost, change.gained, settings.report_drift)
     # The communities right below that are as they were: their reports may stand in for them.
-    known = {one.id for one in concerned} | set(followed.outdated)
-    below = _renamed([one for one in stored.below(earlier) if one.id not in known], followed.parents)
-    upheld = [*still_valid, *stored.reports_of([one.id for one in below])]
-    there = {one.community for one in upheld}
+    known = {community.id for community in concerned} | set(followed.outdated)
+    below = _renamed([community for community in stored.below(earlier) if community.id not in known], followed.parents)
+    upheld = [*still_valid, *stored.reports_of([community.id for community in below])]
+    there = {report.community for report in upheld}
     members = {end for one in of_their_own([*concerned, *below]) if one.id not in there for end in one.members}
     evidence = _evidence_of(staging, members, upheld)
     reported = await _reported([*concerned, *below], evidence, list(reports.values()), runtime)
-    ids = {one.id for one in concerned}
+    ids = {community.id for community in concerned}
     with staging.transaction():
-        written = [one for one in reported.reports if one.community in ids]
+        written = [report for report in reported.reports if report.community in ids]
         stored.replace_communities(concerned, written, earlier)
         stored.rename_parents(followed.parents)
     total = staging.meta.counts()["reports"]
@@ -170,26 +176,32 @@ async def _reported(
 ) -> Reported:
     """The reports of these communities; earlier ones that were written from the same stay."""
     known = {one.inputs: one for one in earlier if one.inputs}
-    told = partial(runtime.progress, "report")
-    return await report(communities, evidence, runtime.report, known, runtime.settings.report_context, told)
+    progress = partial(runtime.progress, "report")
+    return await report(communities, evidence, runtime.report, known, runtime.settings.report_context, progress)
 
 
 def _store_change(staging: Staging, graph: Graph, rows: GraphRows) -> GraphChange:
     """Put what a change touches in place of what was there, and say what became of it."""
     stored, touched = staging.graph, graph.touched or ()
-    then, now = {one.id: one for one in stored.entities(touched)}, {one.id: one for one in rows.entities}
+    then, now = (
+        {entity.id: entity for entity in stored.entities(touched)},
+        {entity.id: entity for entity in rows.entities},
+    )
     before = stored.relations_at(touched)
     said_then = _statements(before, stored.occurrences("relation", [one.id for one in before]))
     said_now = _statements(graph.relations, graph.relation_occurrences)
-    claims_then, claims_now = {one.id: one for one in stored.claims(touched)}, {one.id: one for one in graph.claims}
+    claims_then, claims_now = (
+        {claim.id: claim for claim in stored.claims(touched)},
+        {claim.id: claim for claim in graph.claims},
+    )
     stored.replace_graph(rows, Outdated(touched, list(said_then), list(claims_then)))
     stored.count_degrees((_ends(before) | _ends(graph.relations)) - now.keys())
     went = [one for one in before if one.id not in said_now]
-    differ = [one for one in graph.relations if said_then.get(one.id) != said_now[one.id]]
+    differ = [relation for relation in graph.relations if said_then.get(relation.id) != said_now[relation.id]]
     ended = {claim.subject for key, claim in claims_then.items() if key not in claims_now}
     claimed = {claim.subject for key, claim in claims_now.items() if key not in claims_then}
     described = {key for key, one in now.items() if then.get(key) != one}
-    moved = len(then.keys() ^ now.keys()) + len(went) + sum(one.id not in said_then for one in differ)
+    moved = len(then.keys() ^ now.keys()) + len(went) + sum(relation.id not in said_then for relation in differ)
     return GraphChange(
         gone=frozenset(then.keys() - now.keys()),
         new=frozenset(now.keys() - then.keys()),
@@ -205,11 +217,11 @@ def _statements(relations: Sequence[Relation], places: Sequence[Occurrence]) -> 
     first: dict[str, Occurrence] = {}
     for place in places:
         first.setdefault(place.item, place)
-    return {one.id: (one.model_copy(update={"weight": 1.0}), first[one.id]) for one in relations}
+    return {relation.id: (relation.model_copy(update={"weight": 1.0}), first[relation.id]) for relation in relations}
 
 
 def _ends(relations: Sequence[Relation]) -> set[str]:
-    return {end for one in relations for end in (one.source, one.target)}
+    return {end for relation in relations for end in (relation.source, relation.target)}
 
 
 def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Sequence[Report] = ()) -> Evidence:
@@ -217,10 +229,10 @@ def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Se
     inside = None if entities is None else set(entities)
     graph = staging.graph
     relations = graph.relations() if inside is None else graph.relations_at(inside)
-    kept = tuple(one for one in relations if inside is None or {one.source, one.target} <= inside)
+    kept = tuple(relation for relation in relations if inside is None or {relation.source, relation.target} <= inside)
     places = graph.occurrences("relation", None if inside is None else [one.id for one in kept])
-    claims = [one for one in graph.claims(inside) if inside is None or one.subject in inside]
-    chunks = None if inside is None else {one.chunk for one in places} | {one.chunk for one in claims}
+    claims = [claim for claim in graph.claims(inside) if inside is None or claim.subject in inside]
+    chunks = None if inside is None else {place.chunk for place in places} | {claim.chunk for claim in claims}
     return Evidence(
         entities=tuple(graph.entities(inside)),
         relations=kept,
@@ -233,7 +245,10 @@ def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Se
 
 def _renamed(communities: Sequence[Community], parents: Mapping[str, str]) -> list[Community]:
     """Communities with the ids that their parents have now."""
-    return [one.model_copy(update={"parent": parents.get(one.parent or "", one.parent)}) for one in communities]
+    return [
+        community.model_copy(update={"parent": parents.get(community.parent or "", community.parent)})
+        for community in communities
+    ]
 
 
 def _known_descriptions(
@@ -244,12 +259,12 @@ def _known_descriptions(
     if not inputs:
         return {}
     known = {
-        one.id: Known(inputs=inputs[one.id], text=one.description)
-        for one in staging.graph.entities(entities)
-        if one.id in inputs
+        entity.id: Known(inputs=inputs[entity.id], text=entity.description)
+        for entity in staging.graph.entities(entities)
+        if entity.id in inputs
     }
     return known | {
-        one.id: Known(inputs=inputs[one.id], text=one.description, keys=one.keys)
-        for one in staging.graph.relations(relations)
-        if one.id in inputs
+        relation.id: Known(inputs=inputs[relation.id], text=relation.description, keys=relation.keys)
+        for relation in staging.graph.relations(relations)
+        if relation.id in inputs
     }

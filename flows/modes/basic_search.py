@@ -79,9 +79,9 @@ async def source_texts(question: QuestionContext) -> ModeResult:
     for place, piece in enumerate(sentences):
         by_chunk.setdefault(pool.places[piece.number].chunk, []).append(place)
     for chunk in chunks:
-        told = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
-        if told:
-            offered[chunk.id] = Offered(chunk.title, "", told)
+        statements = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
+        if statements:
+            offered[chunk.id] = Offered(chunk.title, "", statements)
     shown, gist = Shown(offered, pool), Gist(question.relevance)
     points = await partial_answers(shown, f"{question.text}\n{question.session.number}", gist, Partial(question.models))
     return result_of(question, points, shown, gist, f"{len(chunks)} passages read")

@@ -47,8 +47,8 @@ async def drift_search(question: QuestionContext) -> ModeResult:
 
 async def _looked_up(focus: str, shown: Shown, question: QuestionContext, gist: Gist) -> Shown:
     """What was shown, with the sentences nearest to the question in the passages that a search for the focus finds."""
-    found = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
-    pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in found])
+    passages = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
+    pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in passages])
     if not new:
         return Shown(shown.offered, pool)
     helpful = sorted(new, key=lambda piece: (-gist.worth(piece), piece.number))

@@ -81,7 +81,7 @@ async def search_levels(question: QuestionContext, k: int) -> tuple[Found, list[
     if mode == "mix":
         searched = await question.search(question.queries, k)
         known = {passage.chunk for passage in searched}
-        return found, [*searched, *[one for one in passages if one.chunk not in known][:MIXED_IN]]
+        return found, [*searched, *[passage for passage in passages if passage.chunk not in known][:MIXED_IN]]
     return found, await question.with_pages(question.queries, passages)
 
 

@@ -55,9 +55,9 @@ def result_of(
     of = {number: place for place, number in enumerate(numbers, 1)}
     pieces = {piece.number: piece for piece in shown.pool.evidence}
     sources = [piece_source(pieces[number], shown.pool.places[number]) for number in numbers]
-    told = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
+    notes = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
     return ModeResult(
-        context=AnswerContext(sources, [Note("Points", "\n".join(told))] if told else []),
+        context=AnswerContext(sources, [Note("Points", "\n".join(notes))] if notes else []),
         passages=passages_of(points, shown, question),
         stated=_stated(question, points, gist, of),
         writer=ReduceStep,

@@ -41,7 +41,7 @@ async def local_search(question: QuestionContext) -> ModeResult:
     notes = [*result.context.notes]
     notes += [Note("Claims", "\n".join(claims))] if claims else []
     notes += [Note("Findings of community reports", "\n".join(findings))] if findings else []
-    read = tuple(ReportRead(community=one.community, level=one.level, title=one.title) for one in reports)
+    read = tuple(ReportRead(community=report.community, level=report.level, title=report.title) for report in reports)
     return replace(result, context=AnswerContext(sources, notes), reports=read)
 
 
@@ -49,13 +49,13 @@ def _claims(question: QuestionContext, named: Sequence[str]) -> list[tuple[str, 
     """The claims about the things named, each with the place that states it."""
     entities = question.session.facts.entities
     only = question.options.documents
-    found = []
+    claims = []
     for claim in question.session.generation.graph.claims(named):
         chunk = question.chunk(claim.chunk)
         if only is None or chunk.document in only:
             source = span_of(chunk, claim.start, claim.end)
-            found.append((_claimed(claim, entities[claim.subject].name, source.text), source))
-    return found
+            claims.append((_claimed(claim, entities[claim.subject].name, source.text), source))
+    return claims
 
 
 def _claimed(claim: Claim, subject: str, quote: str) -> str:
@@ -66,7 +66,10 @@ def _reports(question: QuestionContext, named: Sequence[str]) -> list[Report]:
     """The reports of the communities that the things named are in, the narrowest first."""
     known = question.session.reports.reports
     around = question.session.generation.communities.around(named)
-    return sorted((known[one.id] for one in around if one.id in known), key=lambda one: (-one.level, one.community))
+    return sorted(
+        (known[community.id] for community in around if community.id in known),
+        key=lambda one: (-one.level, one.community),
+    )
 
 
 def _findings(question: QuestionContext, reports: Sequence[Report]) -> list[tuple[str, Source]]:

@@ -31,8 +31,8 @@ async def computed(question: QuestionContext, kept: Sequence[Passage], route: Ro
     if options.forced not in {None, "table"} or (not planner.is_offline and route.type != "table"):
         return None
     rows = {piece.document for piece in question.pool(kept).evidence if piece.cells}
-    found = dict.fromkeys(passage.document for passage in kept)
-    names = [name for name in found if route.type == "table" or name in rows][:MOST_DOCUMENTS]
+    documents = dict.fromkeys(passage.document for passage in kept)
+    names = [name for name in documents if route.type == "table" or name in rows][:MOST_DOCUMENTS]
     if options.documents and len(options.documents) <= MOST_NAMED:
         names = list(options.documents)
     if not names:
@@ -50,10 +50,10 @@ async def answered_parts(question: QuestionContext, structured: Structured) -> l
         return []
 
     async def answered(part: str) -> PartAnswer:
-        found = question.sources(await question.search([part], PART_PASSAGES), question.models.policy.limits.part)
-        done = await question.answer(AnswerContext(found), part=part)
-        cited = {(one.document, one.start, one.end) for one in done.citations}
-        return PartAnswer(part, done, [one for one in found if any(one.holds(*place) for place in cited)])
+        sources = question.sources(await question.search([part], PART_PASSAGES), question.models.policy.limits.part)
+        done = await question.answer(AnswerContext(sources), part=part)
+        cited = {(citation.document, citation.start, citation.end) for citation in done.citations}
+        return PartAnswer(part, done, [source for source in sources if any(source.holds(*place) for place in cited)])
 
     return await answer_parts(parts, answered)
 
@@ -77,10 +77,12 @@ def structured_result(  # noqa: PLR0913, PLR0917 -- what each step has given
     route: RouteDecision, table: TableResult | None, structured: Structured, parts: Sequence[PartAnswer],
 ) -> ModeResult:  # fmt: skip
     """The context of the answer: what the passages, the tables and the parts of the question give."""
-    told = [SubQuestion(question=part.question, answer=_answer(part), evidence=_evidence(part)) for part in parts]
+    subquestions = [
+        SubQuestion(question=part.question, answer=_answer(part), evidence=_evidence(part)) for part in parts
+    ]
     if table is not None and not (table.cells or table.values):
         # The trace tells why a plan computed nothing; passages answer then.
-        told.insert(0, SubQuestion(question=f"Tables: {table.plan}", answer=""))
+        subquestions.insert(0, SubQuestion(question=f"Tables: {table.plan}", answer=""))
         table = None
     rows = _rows(table, question) if table else []
     cited = [source for part in parts for source in part.cited]
@@ -89,7 +91,7 @@ def structured_result(  # noqa: PLR0913, PLR0917 -- what each step has given
     notes += [Note(f"Answer to: {part.question}", _renumbered(part, sources)) for part in parts]
     return ModeResult(
         context=AnswerContext(sources, notes), passages=passages, route=route, filtered=filtered,
-        subquestions=tuple(told), structure=structured.type, structures=shown_of(structured),
+        subquestions=tuple(subquestions), structure=structured.type, structures=shown_of(structured),
     )  # fmt: skip
 
 
@@ -109,14 +111,18 @@ def _rows(table: TableResult, question: QuestionContext) -> list[Source]:
 def _renumbered(part: PartAnswer, sources: Sequence[Source]) -> str:
     """The answer to a part, its markers those of the whole question's sources."""
     numbers = {
-        one.marker.strip("[]"): number_of(sources, one.document, one.start, one.end) for one in part.answered.citations
+        citation.marker.strip("[]"): number_of(sources, citation.document, citation.start, citation.end)
+        for citation in part.answered.citations
     }
     return MARKER_NUMBER.sub(lambda found: f"{numbers.get(found[0]) or '–'}", part.answered.text)
 
 
 def _disagreements(filtered: FilterResult) -> list[Note]:
     """What the filter's model found to contradict other passages."""
-    lines = [f"{one.document} against {one.against_document}: {one.explanation}" for one in filtered.counts.conflicts]
+    lines = [
+        f"{conflict.document} against {conflict.against_document}: {conflict.explanation}"
+        for conflict in filtered.counts.conflicts
+    ]
     return [Note("Sources that disagree", "\n".join(lines))] if lines else []
 
 
@@ -125,4 +131,4 @@ def _answer(part: PartAnswer) -> str:
 
 
 def _evidence(part: PartAnswer) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.chunk for one in part.answered.citations))
+    return tuple(dict.fromkeys(citation.chunk for citation in part.answered.citations))

@@ -186,7 +186,7 @@ def outcome_of(report: IndexReport, sources: Sequence[str], before: Mapping[str,
         reports = generation.communities.reports(0)
         after = generation.documents.hashes()
     themes = sorted(
-        ((one, sizes[one.community]) for one in reports),
+        ((report, sizes[report.community]) for report in reports),
         key=lambda theme: (-theme[1], -theme[0].rating, theme[0].community),
     )
     return RunOutcome(
@@ -217,7 +217,7 @@ def index_in_words(report: IndexReport) -> str:
 def index_page(outcome: RunOutcome, used: Sequence[UsageRow]) -> str:
     """The page in Markdown."""
     report = outcome.report
-    letters = [(one.item, one.step, one.error, one.remedy) for one in outcome.letters]
+    letters = [(letter.item, letter.step, letter.error, letter.remedy) for letter in outcome.letters]
     retry = "These failed and are kept; `trellis dead-letter --retry` tries them again."
     themes = [(one.title, str(members), f"{one.rating:.1f}", one.summary) for one, members in outcome.themes]
     parts = [
@@ -227,7 +227,9 @@ def index_page(outcome: RunOutcome, used: Sequence[UsageRow]) -> str:
         f"Sources: {plain(', '.join(outcome.sources))}",
         *_section("Documents", ("change", "document"), outcome.changes),
         *_section("Dead letters", ("item", "step", "reason", "remedy"), letters, retry),
-        *_section("Skipped", ("path", "reason"), [(one.path, one.reason) for one in report.skipped]),
+        *_section(
+            "Skipped", ("path", "reason"), [(skipped_file.path, skipped_file.reason) for skipped_file in report.skipped]
+        ),
         *_section("Largest communities", ("title", "entities", "rated", "summary"), themes),
         ledger(used),
     ]
@@ -256,9 +258,12 @@ def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
     """The page in Markdown, with the picture of the way as a Mermaid block."""
     flagged = [f"- {plain(answer.answer[row.start : row.end])}" for row in answer.grounding if row.supported is False]
     sources = []
-    for one in answer.citations:
-        page = f", p. {one.page}" if one.page else ""
-        sources += [f"{plain(one.marker)} {plain(one.title)} ({plain(one.document)}{page})", f"> {plain(one.quote)}"]
+    for citation in answer.citations:
+        page = f", p. {citation.page}" if citation.page else ""
+        sources += [
+            f"{plain(citation.marker)} {plain(citation.title)} ({plain(citation.document)}{page})",
+            f"> {plain(citation.quote)}",
+        ]
     parts = [
         f"# {plain(answer.question)}",
         plain(answer.answer),
@@ -277,7 +282,7 @@ def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
 
 def _structure(trace: Trace) -> list[str]:
     """What each document gave to the structure, in its form."""
-    given = [one for one in trace.structures if one.elements][:SHOWN_STRUCTURES]
+    given = [structure for structure in trace.structures if structure.elements][:SHOWN_STRUCTURES]
     parts = [f"## The {trace.structure}"] if given else []
     for one in given:
         parts += [f"{plain(one.title)} ({plain(one.document)})"]
@@ -287,10 +292,12 @@ def _structure(trace: Trace) -> list[str]:
 
 def _chosen(decision: ModeDecision) -> list[str]:
     """Why this mode, what gave nothing, and what each mode would take with a model."""
-    costs = ", ".join(f"{one.mode} {one.tokens:,} in {one.calls} calls" for one in decision.forecasts)
+    costs = ", ".join(
+        f"{forecast.mode} {forecast.tokens:,} in {forecast.calls} calls" for forecast in decision.forecasts
+    )
     return [
         f"chosen ({decision.confidence:.2f}): {plain(decision.reason)}",
-        *(f"{one.mode} was tried and gave no answer: {plain(one.said)}" for one in decision.tried),
+        *(f"{attempt.mode} was tried and gave no answer: {plain(attempt.said)}" for attempt in decision.tried),
         *([f"estimated tokens with a model for every step: {costs}"] if costs else []),
     ]
 
@@ -304,17 +311,21 @@ def _decisions(trace: Trace) -> str:
         f"mode {trace.mode}, question type {plain(trace.question_type)}",
         *(_chosen(trace.decision) if trace.decision else ()),
         *(
-            f"memory for {plain(one.query)}: {one.pop} sources known, {one.threshold} needed, "
-            f"{'used' if one.use_memory else 'not used'}"
-            for one in trace.trigger
+            f"memory for {plain(decision.query)}: {decision.pop} sources known, {decision.threshold} needed, "
+            f"{'used' if decision.use_memory else 'not used'}"
+            for decision in trace.trigger
         ),
         f"searched for: {plain('; '.join(trace.queries))}",
-        *(f"{plain(one.text)} read as {plain(one.taken or 'nothing known')}" for one in trace.ambiguity),
+        *(f"{plain(reading.text)} read as {plain(reading.taken or 'nothing known')}" for reading in trace.ambiguity),
         f"passages: {_filtered(trace)} ({trace.filter.hypothesis} hypothesis)",
-        *(f"{plain(one.document)}: {plain(one.explanation)}" for one in trace.filter.conflicts),
+        *(f"{plain(conflict.document)}: {plain(conflict.explanation)}" for conflict in trace.filter.conflicts),
         f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
         f"structure used: {plain(trace.structure)}",
-        *(f"report {plain(one.title)} (level {one.level}): {one.points} points" for one in trace.reports if one.points),
+        *(
+            f"report {plain(report.title)} (level {report.level}): {report.points} points"
+            for report in trace.reports
+            if report.points
+        ),
         *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
     ]
     return "\n".join(f"- {line}" for line in lines)
@@ -329,7 +340,7 @@ def picture(answer: Answer) -> str:
     """A fenced Mermaid block: what the question went through, one node a step."""
     trace = answer.trace
     titles = dict.fromkeys(citation.title or citation.document for citation in answer.citations)
-    remembered = any(one.use_memory for one in trace.trigger)
+    remembered = any(decision.use_memory for decision in trace.trigger)
     parts = trace.subquestions if len(trace.subquestions) > 1 else ()
     texts = [
         answer.question,

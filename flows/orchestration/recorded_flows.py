@@ -126,8 +126,8 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
     outcome = await asyncio.to_thread(outcome_of, report, sources, before, runtime)
     if report.published:
         announce(report, runtime.settings.workspace)
-    said = index_in_words(report)
-    logger.info(said)
+    message = index_in_words(report)
+    logger.info(message)
     if report.kept_prompts:
         logger.warning(kept_in_words(report.kept_prompts))
     counted = report.model_dump(exclude={"documents", "skipped", "usage", "published", "kept_prompts"})
@@ -135,7 +135,7 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
     figures = [{"what": name.replace("_", " "), "count": number} for name, number in counted.items()]
     await asyncio.gather(
         put("index-figures", figures, "What the run found and made"),
-        put("index-summary", index_page(outcome, used), said),
+        put("index-summary", index_page(outcome, used), message),
         *([put("index-cost", cost_rows(used), "What the models cost, by step")] if used else []),
     )
 
@@ -188,10 +188,10 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     except Exception as error:
         redact(error)  # Prefect tells the server its words
         raise
-    said = answer_in_words(answer)
-    logger.info(said)
+    message = answer_in_words(answer)
+    logger.info(message)
     if answer.trace.decision is not None:
         logger.info("Mode %s: %s.", answer.trace.mode, answer.trace.decision.reason)
     models: dict[str, str] = {role: choice.name for role, choice in settings.model_choices().items() if choice}
     await put("answer", answer_page(answer, rows_of(answer.usage, models)), plain(question))
-    return done(said, answer)
+    return done(message, answer)
