@@ -45,17 +45,12 @@ def page(path: str, text: str, title: str = "") -> Page:
     return Page(path=path, title=title, text=text)
 
 
-async def test_a_folder_gives_the_best_pages_first(folder: Path) -> None:
+async def test_a_folder_gives_the_best_pages_first_and_reads_changed_ones_again(folder: Path) -> None:
     retriever = FolderRetriever(folder)
     assert [Path(one.path).name for one in await retriever.pages(BUILT, 5)] == ["otter.md"]
     assert len(await retriever.pages("rocker bearings, rain, seals", 2)) == 2
     assert (await retriever.pages("seals", 5))[0].path.endswith("rows.jsonl:1")
     assert await retriever.pages("zebra", 5) == []
-
-
-async def test_a_changed_page_is_read_again(folder: Path) -> None:
-    retriever = FolderRetriever(folder)
-    await retriever.pages(BUILT, 5)
     (folder / "otter.md").write_text(OTTER.replace("Magda Plisk", "Jonas Ardel, as we know now"), encoding="utf-8")
     assert "Ardel" in (await retriever.pages(BUILT, 5))[0].text
     (folder / "otter.md").unlink()

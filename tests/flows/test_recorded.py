@@ -49,14 +49,15 @@ async def test_a_list_of_sources_gives_the_report_itself_and_minutes_are_kept(so
 
 def test_without_an_event_loop_the_flows_are_plain_functions(source: Path, tmp_path: Path) -> None:
     workspace = str(tmp_path / "ws")
-    report: Any = index(str(source), workspace=workspace)
+    run: Any = index
+    report = run(str(source), workspace=workspace)
     assert isinstance(report, IndexReport)
     assert (report.generation, report.published) == (1, True)
-    assert asyncio.run(index(str(source), workspace=workspace)).generation == 1
+    assert asyncio.run(run(str(source), workspace=workspace)).generation == 1
     answer: Any = query("Who designed Orla Bridge?", workspace=workspace)
     assert "Reyd" in answer.answer
     with pytest.raises(SourceNotFound):
-        index(str(tmp_path / "nowhere"), workspace=workspace)
+        run(str(tmp_path / "nowhere"), workspace=workspace)
 
 
 async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> None:

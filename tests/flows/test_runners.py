@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -103,7 +104,7 @@ async def test_a_batch_outlives_the_worker_that_had_it(
     model_server.settle(latency_ms=300)
     run = asyncio.create_task(indexed(corpus, opened(tmp_path / "there", runner="processes")))
     await calls_seen(model_server, 20)
-    os.kill(max(workers_of(os.getpid())), signal.SIGKILL)
+    os.kill(max(workers()), signal.SIGKILL)
     report, found = await run
     assert found == expected[1]
     assert report.dead_letters == 0
@@ -111,7 +112,7 @@ async def test_a_batch_outlives_the_worker_that_had_it(
 
 async def test_a_cancelled_run_calls_nobody_any_more(corpus: Path, tmp_path: Path, model_server: Server) -> None:
     model_server.settle(latency_ms=300)
-    before = workers_of(os.getpid())
+    before = workers()
     run = asyncio.create_task(indexed(corpus, opened(tmp_path / "ws", runner="processes")))
     await calls_seen(model_server, 20)
     run.cancel()
@@ -120,7 +121,7 @@ async def test_a_cancelled_run_calls_nobody_any_more(corpus: Path, tmp_path: Pat
     model_server.reset()
     await asyncio.sleep(1)
     assert model_server.stats()["calls"] == 0
-    assert workers_of(os.getpid()) <= before
+    assert workers() <= before
 
 
 @needs("distributed")
@@ -166,30 +167,9 @@ async def calls_seen(server: Server, least: int) -> None:
         await asyncio.sleep(0.05)
 
 
-def workers_of(parent: int) -> set[int]:
-    """The processes below this one that were started to do jobs."""
-    return {
-        pid for pid in below(parent)
-        if any(word in command(pid) for word in ("multiprocessing.spawn", "ray::"))
-    }  # fmt: skip
-
-
-def below(parent: int) -> Iterator[int]:
-    for task in Path(f"/proc/{parent}/task").glob("*"):
-        try:
-            children = (task / "children").read_text().split()
-        except OSError:
-            continue
-        for child in map(int, children):
-            yield child
-            yield from below(child)
-
-
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
+def workers() -> set[int]:
+    """The processes that this one has started to do jobs."""
+    return {process.pid for process in multiprocessing.active_children() if process.pid is not None}
 
 
 async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
