@@ -49,7 +49,7 @@ __all__ = ["IndexOptions", "build_index", "derive", "index"]
 @dataclass(frozen=True)
 class IndexOptions:
     """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal,
-    `remake` makes anew what a new version's prompts would word otherwise, however much that is."""
+    `remake` makes anew what a new version's prompts would word otherwise."""
 
     full: bool = False
     allow_removals: bool = False
