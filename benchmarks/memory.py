@@ -16,8 +16,7 @@ from benchmarks.sets import Row, index, read_rows, write_rows
 from benchmarks.traversal import GRAPH, QUESTIONS, facts_of
 from flows.memory import recalled
 from flows.query import answer_question, respond
-from flows.question import AskOptions, QuestionContext
-from flows.response import Response
+from flows.question import AskOptions, QuestionContext, Response
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings

@@ -12,28 +12,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.indexing.changes import SourceChanges, chunk_documents, only_failed_again, report_of, sync, unchanged
+from flows.indexing.batches import embed_chunks, embed_graph, extract_chunks
+from flows.indexing.changes import (
+    SourceChanges,
+    chunk_documents,
+    note_makers,
+    nothing_new,
+    only_failed_again,
+    report_of,
+    sync,
+    with_earlier_prompts,
+)
 from flows.indexing.concurrency import background_task, relaxed_gc
-from flows.indexing.earlier_prompts import note_makers, with_earlier_prompts
-from flows.indexing.extraction import extract_chunks
 from flows.indexing.graph import (
     dedupe_mentions,
     detect_and_report,
     follow_communities,
-    report_all,
     report_touched,
     resolved_before,
     store_resolution,
-    summarize_all,
-    summarize_touched,
+    summarize_graph,
 )
-from flows.indexing.vectors import embed_chunks, embed_graph
-from flows.runners.runner import open_runner
+from flows.runners import open_runner
 from flows.runtime import Runtime, usage_rows
 from storage.records import Chunk
 from storage.run_records import IndexReport
 from storage.staging import Staging
-from tasks.communities import detect_communities
 from tasks.load.step import load
 
 if TYPE_CHECKING:
@@ -45,7 +49,7 @@ __all__ = ["IndexOptions", "build_index", "derive", "index"]
 @dataclass(frozen=True)
 class IndexOptions:
     """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal,
-    `remake` makes anew what a new version's prompts would word otherwise, however much that is."""
+    `remake` makes anew what a new version's prompts would word otherwise."""
 
     full: bool = False
     allow_removals: bool = False
@@ -61,7 +65,7 @@ async def build_index(sources: Sequence[str | Path], options: IndexOptions, runt
     loaded = await load(sources)
     runtime, kept_prompts = with_earlier_prompts(runtime, options.remake or options.full)
     changes = sync(loaded, options.full, options.allow_removals, runtime)
-    if not unchanged(changes, runtime):
+    if changes.retry or not nothing_new(changes, runtime):
         with runtime.workspace.write() as staging, relaxed_gc():
             if staging.base_number != changes.generation:
                 # Another run published since we compared; under the lock nobody else can.
@@ -97,19 +101,12 @@ async def derive(
     """
     before = resolved_before(staging, documents)
     graph = await dedupe_mentions(chunks, before, staging, runtime)
-    if graph.touched is None:
-        async with background_task(summarize_all(graph, staging, runtime)) as summarizing:
-            # While a model describes them; who belongs together depends on the relations alone.
-            size = runtime.settings.community_size
-            communities = await detect_communities(graph.entities, graph.relations, size)
-        await report_all(communities, graph, summarizing.result(), chunks, staging, runtime)
+    change = await summarize_graph(graph, staging, runtime)
+    followed = follow_communities(change, staging, runtime)
+    if change is None or followed is None:
+        await detect_and_report(staging, runtime)
     else:
-        change = await summarize_touched(graph, staging, runtime)
-        followed = follow_communities(change, staging, runtime)
-        if followed is None:
-            await detect_and_report(staging, runtime)
-        else:
-            await report_touched(change, followed, staging, runtime)
+        await report_touched(change, followed, staging, runtime)
     store_resolution(staging, graph, before)
     await embed_graph(staging, runtime)
     staging.meta.replace_usage(usage_rows(runtime.models.meter))

@@ -1,10 +1,9 @@
 """Memory: what is remembered of earlier questions, and what is learnt from an answer (ERM4: trigger and reservoir)."""
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,32 +22,13 @@ from tasks.traverse.names import Spellings
 from tasks.trigger import Likeness, Recall, check_trigger, overlap
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
-    from flows.question import QuestionContext
-    from flows.response import ModeResult
+    from flows.question import ModeResult, QuestionContext
 
 MOST_TEXTS = 20_000
 SAMPLE = 300  # passages, for the scale of an embedder that is not known
 WORDS_OF_NAMELESS = 2
 
-Value = TypeVar("Value")
-
 logger = logging.getLogger(__name__)
-
-
-class _Memo(Generic[Value]):
-    """What a text gives, worked out once; the oldest goes first."""
-
-    def __init__(self, make: Callable[[str], Value]) -> None:
-        self._make = make
-        self._found: OrderedDict[str, Value] = OrderedDict()
-
-    def __call__(self, text: str) -> Value:
-        found = self._found.get(text)
-        if found is None:
-            found = self._found[text] = self._make(text)
-            if len(self._found) > MOST_TEXTS:
-                self._found.popitem(last=False)
-        return found
 
 
 class QuestionFeatures:
@@ -57,19 +37,14 @@ class QuestionFeatures:
     def __init__(self, index: SearchIndex, vectors: VectorReader) -> None:
         self._index = index
         self._vectors = vectors
-        self.asked = _Memo(self._taken_apart)
-        self.surroundings = _Memo(self._digest)
+        self.asked = lru_cache(MOST_TEXTS)(self._taken_apart)
+        self.surroundings = lru_cache(MOST_TEXTS)(self._digest)
 
     def scale(self, embedder: str) -> Scale:
         """Of the cosines of an embedder: the one known, else measured by the passages of this generation."""
         if embedder == DEFAULT or self._vectors.model() != embedder:
             return of_cosines(embedder, np.zeros((0, 1), np.float32))
         return self._measured
-
-    @cached_property
-    def digest(self) -> str:
-        """Of all passages of the generation."""
-        return content_id("all", *sorted(self._index.position))
 
     @cached_property
     def _measured(self) -> Scale:
@@ -101,7 +76,7 @@ class QuestionFeatures:
         Where it changes, there is something new about the question, or something less.
         """
         asked, lexicon = self.asked(text), self._index.lexicon
-        names = [terms(text[one.start : one.end]) for one in asked.mentions]
+        names = [terms(text[mention.start : mention.end]) for mention in asked.mentions]
         if not any(names):
             words = sorted(content_terms(text), key=lambda term: (-lexicon.idf_of(term), term))
             names = [[term for term in words if len(lexicon.holding(term))][:WORDS_OF_NAMELESS]]

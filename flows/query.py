@@ -2,41 +2,41 @@
 
 rewrite → trigger check → retrieve → filter → route → structurize → decompose → answer → remember
 
-This is the way of the search; another mode (`flows/modes/`) has its own from the rewritten question to the answer. From
-Python `ask` and `aask` answer; `query` is the same as a Prefect flow (`flows/orchestration/recorded_flows.py`).
+The story is told here, one call a step; another mode (`flows/modes/`) has its own from the rewritten question to the
+answer. From Python `ask` and `aask` answer; `query` is the same as a Prefect flow (`flows/orchestration/`).
 """
 
-import functools
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from flows.memory import keep, passages_of, recalled
 from flows.modes.auto import answer_in_turn
-from flows.modes.dual_level_search import LEVEL_OF, search_levels
-from flows.modes.registry import AUTO, find_mode
-from flows.modes.structured_search import search, structured_search
-from flows.question import AskOptions, QuestionContext, restricted
-from flows.response import ModeResult, Response, answer_of
+from flows.modes.registry import AUTO, find_mode, mode
+from flows.modes.structured_search import answered_parts, computed, stated_result, structured_result
+from flows.question import AskOptions, ModeResult, QuestionContext, Response, answer_of, restricted
 from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
-from prompts.engine.bridge import run_anywhere
+from prompts.engine.bridge import waiting
 from prompts.engine.meter import Meter
+from prompts.filter import Filter
 from prompts.rewrite import Ambiguous, Rewrite
-from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
-from tasks.answer import Answered, answer
+from prompts.route import Route
+from prompts.structures.schema import ReadSchema
+from prompts.structurize import Structurize
+from storage.answer_records import Answer, Effort, Mode, Passage, Retrieval, StructureType
 from tasks.choose import SEARCH
+from tasks.filter import filter_passages
 from tasks.retrieve.pages import Retriever
 from tasks.rewrite import rewrite, turns
+from tasks.route import choose_structure, core_content, is_tabular
+from tasks.structurize import structurize
 
 if TYPE_CHECKING:
     from flows.orchestration.recorded_flows import query
 
 __all__ = ["aask", "answer_question", "ask", "query", "retrieve_passages"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
@@ -52,30 +52,52 @@ async def respond(question: QuestionContext, mode: Mode) -> Response:
     if mode != SEARCH:
         question = question.in_mode(mode)
         result = await find_mode(mode).run(question)
-        return Response(mode, result, await _answered(question, result))
+        return Response(mode, result, await question.answer(result.context, result.stated, result.writer))
     recall = await recalled(question)  # trigger check
     if recall.used:
         result = await structured_search(question, passages_of(question, recall))
-        answered = await _answered(question, result)
+        answered = await question.answer(result.context, result.stated)
         if recall.does(answered.fallback):
             return Response(mode, result, answered, recall)
         # What memory has does not do for the question in these words: the documents are searched after all.
         recall = recall.passed_over()
         question.withdraw_draft()
-    result = await search(question)  # retrieve, filter, route, structurize, decompose
-    answered = await _answered(question, result)
+    result = await search(question)
+    answered = await question.answer(result.context, result.stated)  # answer
     await keep(question, result, answered)  # remember
     return Response(mode, result, answered, recall)
+
+
+@mode("struct")
+async def search(question: QuestionContext) -> ModeResult:
+    """What a search of the documents gives."""
+    passages = await question.search(question.queries, question.depth)  # retrieve
+    return await structured_search(question, passages)
+
+
+async def structured_search(question: QuestionContext, passages: Sequence[Passage]) -> ModeResult:
+    """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4)."""
+    models, forced = question.models, question.options.forced
+    filtered = await filter_passages(question.filter_request(passages), passages, Filter(models))  # filter
+    kept = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
+    pool = question.pool(kept)
+    core, tabular = core_content(pool), is_tabular(pool)
+    route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
+    table = await computed(question, kept, route)
+    if table is not None and (table.cells or table.values) and models.is_offline("answer"):
+        return stated_result(table, passages, route, filtered, question)
+    builder, schema = Structurize(models, route.type), ReadSchema(models)
+    structured = await structurize(pool, question.relevance, builder, schema)  # structurize
+    parts = await answered_parts(question, structured)  # decompose
+    return structured_result(question, passages, kept, filtered, route, table, structured, parts)
 
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
     """The k best passages for a question, without answering it."""
     started = time.monotonic()
     asked, _ = await _rewritten(question, options, session)
-    if options.mode in LEVEL_OF:
-        passages = (await search_levels(asked, options.k)).passages
-    else:
-        passages = await asked.search([asked.text], options.k, graph=options.mode != "naive")
+    searched = find_mode(options.mode).retrieve if options.mode != AUTO else None
+    passages = await (searched(asked, options.k) if searched else asked.search([asked.text], options.k))
     usage = usage_of(asked.models.meter, time.monotonic() - started)
     return Retrieval(question=question, passages=tuple(passages[: options.k]), usage=usage, generation=session.number)
 
@@ -89,11 +111,6 @@ async def _rewritten(question: str, options: AskOptions, session: Session) -> tu
     embedder = session.runtime.embedder.metered(models.meter)
     asked = QuestionContext(session, options, rewriting.question, rewriting.queries, models, embedder)
     return asked, rewriting.ambiguities
-
-
-async def _answered(question: QuestionContext, result: ModeResult) -> Answered:
-    writer = question.writer(result.writer)
-    return await answer(question.wording, result.context, writer, question.answer_options, result.stated)
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
@@ -118,17 +135,7 @@ async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all bu
         return await answer_question(question, options, session)
 
 
-def _waiting(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
-    """The same function, waiting for its result. Works from any thread, also where an event loop is running."""
-
-    @functools.wraps(function)
-    def wait(*args: P.args, **kwargs: P.kwargs) -> R:
-        return run_anywhere(function(*args, **kwargs))
-
-    return wait
-
-
-ask = _waiting(aask)
+ask = waiting(aask)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,40 +1,59 @@
-"""One question: its options, its search in the open generation, and how an answer to it is written."""
+"""One question: its options, its search in the open generation, what a mode finds for it, and the answer it gets."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from flows.modes.registry import AUTO, find_mode
+from flows.runtime import usage_of
 from flows.session import Session
 from prompts.answer import AnswerStep, NumberedText
 from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.embedder import Embedder
 from prompts.engine.models import Models
 from prompts.filter import FilterRequest, Hypothesis
+from prompts.rewrite import Ambiguous
 from prompts.text.asked import Ask
 from prompts.text.concepts import concept_terms, members
 from prompts.text.question import ask
 from prompts.text.relevance import Relevance
 from prompts.text.sure import is_plain
-from storage.answer_records import Effort, Mode, Passage, StructureType
+from storage.answer_records import (
+    Ambiguity,
+    Answer,
+    Citation,
+    DocumentStructure,
+    Effort,
+    Mode,
+    ModeDecision,
+    Passage,
+    QuestionType,
+    ReportRead,
+    RouteDecision,
+    SparedCall,
+    StructureType,
+    SubQuestion,
+    Trace,
+)
 from storage.errors import NothingMatches
 from storage.records import Chunk, Document
-from tasks.answer import AnswerOptions
+from tasks.ambiguity import Places, ambiguities, several_meant
+from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
 from tasks.evidence import Pool, pool_of
-from tasks.filter import shares
-from tasks.partial import Library
+from tasks.filter import FilterResult, shares
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
-from tasks.route import hop_count
+from tasks.route import hop_count, question_type
 from tasks.sources import Source, merged, packed, source_of
+from tasks.trigger import Recall
 
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60
 EXCERPT_PASSAGES = 12
-# At high effort so many of the best sources are read with what stands before and after them.
-WIDENED = 4
+CITED = 10.0  # what a cited chunk counts beside the best passage, where a name is read by what was found
+NOT_RECALLED = Recall(decisions=(), chunks=())
 
 
 @dataclass(frozen=True)
@@ -164,15 +183,14 @@ class QuestionContext:
         return self.session.index.lexicon.idf_of
 
     @property
-    def retriever(self) -> Retriever | None:
-        """What brings pages from outside the index."""
-        return self.options.retriever or self.session.runtime.retriever
-
-    @property
     def remembers(self) -> bool:
         """Whether memory has a part in the question: not where it is restricted, asks of a generation by its number,
         or reads pages that may be others tomorrow."""
-        return self.options.documents is None and not self.session.pinned and self.retriever is None
+        return self.options.documents is None and not self.session.pinned and self._retriever is None
+
+    @property
+    def _retriever(self) -> Retriever | None:
+        return self.options.retriever or self.session.runtime.retriever
 
     # --- search ------------------------------------------------------------------------------------------------------
 
@@ -197,30 +215,18 @@ class QuestionContext:
 
     async def with_pages(self, queries: Sequence[str], passages: list[Passage]) -> list[Passage]:
         """The passages, and in turn with them the parts of pages from outside that have words of the queries."""
-        if self.retriever is None:
+        if self._retriever is None:
             return passages
-        documents, chunks = await read_pages(self.retriever, queries)
+        documents, chunks = await read_pages(self._retriever, queries)
         self.outside.add(documents, chunks)
         return joined(passages, best_parts(chunks, queries))
 
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
         """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's)."""
         limit = self.models.policy.limits.answer if most is None else most
-        chunks = [self.chunk(passage.chunk) for passage in passages]
-        if self.models.policy.effort == "high":
-            chunks = [
-                one for rank, chunk in enumerate(chunks) for one in (self._around(chunk) if rank < WIDENED else [chunk])
-            ]
+        chunks = dict.fromkeys(self.chunk(passage.chunk) for passage in passages)
         # Packed before they are joined: what joins into one long stretch would take the room of all others.
-        return merged(packed(map(source_of, dict.fromkeys(chunks)), limit))
-
-    def _around(self, chunk: Chunk) -> list[Chunk]:
-        """A passage, then those before and after it in its document."""
-        own = list(self.session.chunks_of([chunk.document]).get(chunk.document, ()))
-        if chunk not in own:
-            return [chunk]
-        place = own.index(chunk)
-        return [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]]
+        return merged(packed(map(source_of, chunks), limit))
 
     def passage_of(self, chunk: Chunk, score: float = 0.0) -> Passage:
         """A chunk as a passage."""
@@ -232,33 +238,14 @@ class QuestionContext:
         """A passage's chunk, of the index or of a page."""
         return self.outside.chunks.get(name) or self.session.index.chunk(name)
 
-    def chunk_at(self, document: str, offset: int) -> Chunk:
-        """The last passage of a document that begins at or before an offset."""
-        own = list(self.session.chunks_of([document]).get(document, ()))
-        own = own or [chunk for chunk in self.outside.chunks.values() if chunk.document == document]
-        before = [chunk for chunk in own if chunk.start <= offset]
-        return before[-1] if before else own[0]
-
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id, of the generation or pages."""
         pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
         return self.session.documents([name for name in names if name not in pages]) | pages
 
-    def library(self, names: Collection[str]) -> Library:
-        """Those of these documents that the question may look into, with their chunks in order."""
-        only = self.options.documents
-        kept = {name for name in names if only is None or name in only}
-        return Library(self.session.documents(sorted(kept)), self.session.chunks_of(kept))
-
     def pool(self, passages: Sequence[Passage]) -> Pool:
         """The sentences, rows and steps of passages."""
         return pool_of([self.chunk(passage.chunk) for passage in passages])
-
-    def stating(self, relation: str) -> list[Chunk]:
-        """The chunks that state a relation, of the documents that the question may look into."""
-        chunks = [self.session.index.chunk(place.chunk) for place in self.session.facts.places[relation]]
-        only = self.options.documents
-        return [chunk for chunk in chunks if only is None or chunk.document in only]
 
     # --- what steps are given ----------------------------------------------------------------------------------------
 
@@ -282,16 +269,95 @@ class QuestionContext:
             return self.remembered_shares
         return shares(self.session.index, self.text, near, [passage.chunk for passage in passages])
 
-    def writer(self, kind: type[AnswerStep] = AnswerStep, *, aloud: bool = True) -> AnswerStep:
-        """What writes the answer; `aloud` shows the draft while it is written."""
-        language = self.session.runtime.settings.tailoring.language
-        return kind(self.models, self.options.on_text if aloud else None, language)
-
-    @property
-    def answer_options(self) -> AnswerOptions:
-        """How the answer is finished."""
-        settings = self.session.runtime.settings
-        return AnswerOptions(
+    async def answer(
+        self, context: AnswerContext, stated: StatedAnswer | None = None, writer: type[AnswerStep] = AnswerStep,
+        part: str = "",
+    ) -> Answered:  # fmt: skip
+        """The answer to the question, or to a part of it, whose draft is shown to nobody; `stated` is the answer where
+        no model writes one."""
+        settings, show = self.session.runtime.settings, None if part else self.options.on_text
+        options = AnswerOptions(
             documents=self.documents, rarity=self.rarity, response=self.options.response, strict=settings.strict,
             scorer=self.session.runtime.grounding_scorer,
         )  # fmt: skip
+        step = writer(self.models, show, settings.tailoring.language)
+        return await answer(part or self.wording, context, step, options, stated)
+
+
+# --- what comes of it ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModeResult:
+    """What a mode brings: passages, best first, and the context made of them. What it does not decide stays as here.
+
+    `stated` is the answer where no model writes one. `writer` writes it where a model does. A mode that chooses no
+    structure has no `route`; `reason` says what it did instead.
+    """
+
+    context: AnswerContext
+    passages: Sequence[Passage] = ()
+    stated: StatedAnswer | None = None
+    writer: type[AnswerStep] = AnswerStep
+    route: RouteDecision | None = None
+    reason: str = ""
+    filtered: FilterResult = field(default_factory=FilterResult)
+    question_type: QuestionType | None = None
+    subquestions: tuple[SubQuestion, ...] = ()
+    structure: StructureType = "chunk"
+    structures: tuple[DocumentStructure, ...] = ()
+    reports: tuple[ReportRead, ...] = ()
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a mode brought and what was answered from it; `decision` says why this mode, where `auto` chose it."""
+
+    mode: Mode
+    result: ModeResult
+    answered: Answered
+    recall: Recall = NOT_RECALLED
+    decision: ModeDecision | None = None
+
+
+def answer_of(
+    question: str, asked: QuestionContext, ambiguous: Sequence[Ambiguous], response: Response, seconds: float
+) -> Answer:
+    """The answer with its trace; `question` as it was put, `ambiguous` what its rewriting left open."""
+    result, answered, meter = response.result, response.answered, asked.models.meter
+    reason = result.reason or f"the mode {response.mode} does not choose a structure"
+    unrouted = RouteDecision(type=result.structure, confidence=1.0, margin=1.0, reason=reason)
+    trace = Trace(
+        mode=response.mode, decision=response.decision, effort=asked.models.policy.effort,
+        rewritten=asked.text, queries=tuple(asked.queries), trigger=response.recall.decisions,
+        filter=result.filtered.counts,
+        question_type=result.question_type or question_type(asked.parsed, hop_count(asked.parsed)),
+        route=result.route or unrouted, structure=result.structure, subquestions=result.subquestions,
+        structures=result.structures, reports=result.reports, unlinked=asked.unlinked,
+        ambiguity=_ambiguities(asked, ambiguous, result.passages, answered.citations),
+        answered_by=answered.answered_by, reasoning=answered.reasoning, removed_markers=answered.removed_markers,
+        spared=tuple(SparedCall(step=step, reason=reason) for step, reason in meter.spared()),
+    )  # fmt: skip
+    return Answer(
+        question=question, answer=answered.text, values=answered.values, citations=answered.citations,
+        passages=tuple(result.passages[: asked.options.k]), fallback=answered.fallback, grounding=answered.grounding,
+        trace=trace, usage=usage_of(meter, seconds), generation=asked.session.number,
+    )  # fmt: skip
+
+
+def _ambiguities(
+    asked: QuestionContext, ambiguous: Sequence[Ambiguous], passages: Sequence[Passage], citations: Sequence[Citation]
+) -> tuple[Ambiguity, ...]:
+    """What the question leaves open, and how it was read; the store is asked only where a name means several things."""
+    index = asked.session.index
+    meant = several_meant(asked.links, index.entities)
+    if not meant:
+        return ambiguities(ambiguous, [], index.entities, Places({}, {}, {}))
+    ids = [index.entities[place].id for name in meant for place in name.entities]
+    chunks: dict[str, list[str]] = {}
+    for place in asked.session.generation.graph.occurrences("entity", ids):
+        chunks.setdefault(place.item, []).append(place.chunk)
+    titles = {chunk: index.chunk(chunk).title for found in chunks.values() for chunk in found}
+    weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
+    weights |= {citation.chunk: CITED for citation in citations}
+    return ambiguities(ambiguous, meant, index.entities, Places(chunks, titles, weights))

@@ -12,7 +12,7 @@ from prompts.engine.budget import Budget as RateLimiter
 from prompts.engine.embedder import Embedder, VectorCache, open_embedder
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.meter import Meter, Spent
-from prompts.engine.models import OFFLINE, Models
+from prompts.engine.models import Models
 from prompts.engine.purse import Purse
 from prompts.engine.roles import Role
 from prompts.engine.step import Step
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from tasks.retrieve.pages import Retriever
 
 
-# In place of an author where no model has done the work.
-NO_AUTHOR = "nobody"
 # Reports that a step has done so many of so many items.
 Progress = Callable[[str, int, int], None]
 
@@ -126,23 +124,12 @@ class Runtime:
     @property
     def fingerprint(self) -> str:
         """Changes when a setting or prompt changes that the stored index depends on."""
-        settings, authors = self.settings, self.authors
+        settings = self.settings
         parts = (
-            READER_VERSION,
-            settings.chunk_tokens,
-            settings.chunk_overlap,
-            settings.community_size,
-            settings.report_context,
-            self.embedder.name,
-            authors["extract"],
-            authors["resolve"],
-            authors["summarize"],
-            authors["report"],
-            *(("entity vectors",) if settings.entity_vectors else ()),
-            *(() if authors["relate"] in (OFFLINE, NO_AUTHOR) else (authors["relate"],)),
-            *(() if settings.effort != "high" else ("nothing spared",)),
-            *(() if settings.summary_context == 3000 else (settings.summary_context,)),
-        )
+            READER_VERSION, settings.chunk_tokens, settings.chunk_overlap, settings.community_size,
+            settings.report_context, settings.summary_context, settings.entity_vectors, self.sparing,
+            self.embedder.name, *sorted(self.authors.items()),
+        )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -195,14 +182,7 @@ def usage_rows(meter: Meter) -> list[UsageRow]:
 
 
 def _step_usage(spent: Spent) -> StepUsage:
-    return StepUsage(
-        calls=spent.calls,
-        input_tokens=spent.input_tokens,
-        output_tokens=spent.output_tokens,
-        cached_calls=spent.cached_calls,
-        cost_usd=spent.cost_usd,
-        seconds=spent.seconds,
-    )
+    return StepUsage(**{name: getattr(spent, name) for name in StepUsage.model_fields})
 
 
 def shared_budgets(settings: Settings, folder: Path, reading: bool = False) -> Callable[[str], RateLimiter] | None:

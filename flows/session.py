@@ -4,13 +4,12 @@ import asyncio
 import copy
 import threading
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-from flows.indexing.vectors import hashes_of
 from flows.memory import QuestionFeatures
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
@@ -39,7 +38,7 @@ SAMPLE = 200  # chunks
 
 
 @dataclass
-class Session:
+class Session(AbstractContextManager["Session"]):
     """A generation and what was loaded from it. Any number of questions may use one session, one after another or at
     once.
 
@@ -59,14 +58,9 @@ class Session:
     @cached_property
     def index(self) -> SearchIndex:
         """The lexical index, the entity graph and the chunks, in memory."""
-        rooms = self.generation
-        return SearchIndex(
-            rooms.documents.chunks(),
-            rooms.postings.postings(),
-            rooms.graph.entity_chunk_pairs(),
-            rooms.graph.entities(),
-            rooms.graph.aliases(),
-        )
+        stored, graph = self.generation, self.generation.graph
+        chunks, postings = stored.documents.chunks(), stored.postings.postings()
+        return SearchIndex(chunks, postings, graph.entity_chunk_pairs(), graph.entities(), graph.aliases())
 
     @cached_property
     def facts(self) -> GraphFacts:
@@ -101,8 +95,11 @@ class Session:
     @cached_property
     def levels(self) -> Levels:
         """The graph as the modes of two levels search it."""
-        embedder, relations = self.runtime.embedder, [one for one in self.facts.relations.values() if one.keys]
-        texts = {one.id: text_hash(keyed_text(one)) for one in relations}
+        embedder, relations = (
+            self.runtime.embedder,
+            [relation for relation in self.facts.relations.values() if relation.keys],
+        )
+        texts = {relation.id: text_hash(keyed_text(relation)) for relation in relations}
         stored = self.generation.vectors.get(embedder.name, list(texts.values())) if texts else {}
         vectors = {name: stored[key] for name, key in texts.items() if key in stored}
         return Levels(self.index, self.facts, self.generation.graph.entity_chunk_pairs(), vectors)
@@ -110,8 +107,8 @@ class Session:
     @cached_property
     def reports(self) -> Tree:
         """The community reports as a tree."""
-        rooms = self.generation.communities
-        return tree_of(rooms.communities(), rooms.reports())
+        stored = self.generation.communities
+        return tree_of(stored.communities(), stored.reports())
 
     @cached_property
     def community_chunks(self) -> CommunityChunkIndex:
@@ -123,28 +120,18 @@ class Session:
         """How much there is to read in community reports; loads none of them."""
         return self.generation.communities.report_sizes()
 
-    @property
-    def sample(self) -> Sequence[Chunk]:
-        """The first chunks: their titles and sizes stand for all."""
-        return self.index.chunks[:SAMPLE]
-
     @cached_property
     def passage_tokens(self) -> float:
         """The mean tokens of a passage, roughly."""
-        return sum(rough_tokens(chunk.text) for chunk in self.sample) / max(len(self.sample), 1)
-
-    @cached_property
-    def tokens_a_sign(self) -> float:
-        """How many tokens a sign of these texts is, roughly: languages differ."""
-        signs = sum(len(chunk.text) for chunk in self.sample)
-        return self.passage_tokens * len(self.sample) / max(signs, 1)
+        sample = self.index.chunks[:SAMPLE]
+        return sum(rough_tokens(chunk.text) for chunk in sample) / max(len(sample), 1)
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:
-        found: dict[str, list[Chunk]] = {}
+        by_document: dict[str, list[Chunk]] = {}
         for chunk in self.index.chunks:
-            found.setdefault(chunk.document, []).append(chunk)
-        return {name: sorted(chunks, key=lambda chunk: chunk.start) for name, chunks in found.items()}
+            by_document.setdefault(chunk.document, []).append(chunk)
+        return {name: sorted(chunks, key=lambda chunk: chunk.start) for name, chunks in by_document.items()}
 
     def chunks_of(self, documents: Collection[str]) -> dict[str, Sequence[Chunk]]:
         """The chunks of documents, in their order."""
@@ -156,7 +143,7 @@ class Session:
         embedder, entities = self.runtime.embedder, self.index.entities
         if not self.runtime.settings.entity_vectors:
             return NameVectors([], {})
-        names = hashes_of(entities, embedder)
+        names = {text_hash(entity.name): entity.name for entity in entities if embedder.reads(entity.name)}
         stored = self.generation.vectors.get(embedder.name, list(names))
         return NameVectors(entities, {names[key]: vector for key, vector in stored.items()})
 
@@ -201,12 +188,14 @@ class Session:
             tagged("预备")
         self.dense(["warm"])
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the workspace has another current generation by now."""
+        return self.runtime.workspace.changed(self.generation)
+
     def close(self) -> None:
         """Give the generation back."""
         self.generation.close()
-
-    def __enter__(self) -> "Session":
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -228,75 +217,66 @@ class _Held:
     users: int = 0
     replaced: bool = False
 
+    def close_if_done(self) -> None:
+        if self.replaced and self.users == 0:
+            self.session.close()
+
 
 class Sessions:
     """One session for each workspace, opened at its first question; safe to use from many threads and event loops.
-
-    Beside it there may be one on the older generation that was asked for last (a held generation is never removed).
 
     A question that started on a generation ends on it: a replaced session is closed when its last question is done.
     """
 
     def __init__(self) -> None:
-        self._held: dict[tuple[Path, bool], _Held] = {}
+        self._held: dict[Path, _Held] = {}
         self._lock = threading.Lock()
 
     @asynccontextmanager
     async def use(self, workspace: str | Path | None = None, as_of: int | None = None) -> AsyncIterator[Session]:
         """The session of a workspace (None: the one that the settings name) for the length of the block.
 
-        It is on the current generation, or on number `as_of`, and has the settings in force. Raises NoGeneration,
-        UnknownGeneration, or SettingsError.
+        It is on the current generation and has the settings in force; on number `as_of` it is opened for the block
+        alone. Raises NoGeneration, UnknownGeneration, or SettingsError.
         """
         settings = load_settings({"workspace": workspace})
         # Opening reads files: in a thread, so that other questions of this loop go on.
-        held = await asyncio.to_thread(self._take, settings, as_of)
+        if as_of is not None:
+            with await asyncio.to_thread(_opened, settings, as_of) as older:
+                yield older
+            return
+        held = await asyncio.to_thread(self._take, settings)
         try:
             yield held.session
         finally:
-            self._give_back(held)
+            with self._lock:
+                held.users -= 1
+                held.close_if_done()
 
     def close(self) -> None:
         """Close what nobody uses, and the rest as soon as nobody does."""
         with self._lock:
-            for held in self._held.values():
-                self._replace(held)
-            self._held.clear()
+            for place in list(self._held):
+                self._replace(place)
 
-    def _take(self, settings: Settings, as_of: int | None) -> _Held:
-        place, pinned = settings.workspace.absolute(), as_of is not None
+    def _take(self, settings: Settings) -> _Held:
+        place = settings.workspace.absolute()
         with self._lock:
-            held = self._held.get((place, pinned))
-            if held is None or held.settings != settings or self._outdated(held.session, as_of):
-                opened = _Held(settings, _opened(settings, as_of))
-                if held is not None:
-                    self._replace(held)
-                    # With a new generation the older ones' turn to be removed comes nearer.
-                    if (place, True) in self._held and not pinned:
-                        self._replace(self._held.pop((place, True)))
-                self._held[place, pinned] = held = opened
+            held = self._held.get(place)
+            if held is None or held.settings != settings or held.session.is_outdated:
+                opened = _Held(settings, _opened(settings))
+                self._replace(place)
+                self._held[place] = held = opened
             held.users += 1
             return held
 
-    @staticmethod
-    def _outdated(session: Session, as_of: int | None) -> bool:
-        if as_of is not None:
-            return session.number != as_of or as_of in session.runtime.workspace.retired()
-        return session.runtime.workspace.changed(session.generation)
-
-    def _give_back(self, held: _Held) -> None:
-        with self._lock:
-            held.users -= 1
-            if held.replaced and held.users == 0:
-                held.session.close()
-
-    def _replace(self, held: _Held) -> None:
-        held.replaced = True
-        if held.users == 0:
-            held.session.close()
+    def _replace(self, place: Path) -> None:
+        if held := self._held.pop(place, None):
+            held.replaced = True
+            held.close_if_done()
 
 
-def _opened(settings: Settings, as_of: int | None) -> Session:
+def _opened(settings: Settings, as_of: int | None = None) -> Session:
     """A session with everything loaded; given back at once where that fails."""
     session = open_session(open_runtime(settings, reading=True), as_of)
     try:

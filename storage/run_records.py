@@ -88,11 +88,9 @@ class Forecast(Record):
 
 class KeptPrompts(Record):
     """Steps whose prompts this version of the program words otherwise than the one that made the index, which stays as
-    it was made: how much of what models made that is (`share`), and about how many calls it takes to make it anew."""
+    it was made."""
 
     steps: tuple[str, ...]
-    share: float
-    calls: int
 
 
 class IndexReport(Record):

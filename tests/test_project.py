@@ -18,9 +18,9 @@ FOLDERS = {*PACKAGES, "tests", "benchmarks", "docs", "examples"}
 TARGETS = {"setup", "demo", "check", "test", "bench", "docs", "clean"}
 # Packages that may be missing, each imported in one place.
 EXTRAS = {
-    "dask": "flows/runners/channels.py",
-    "distributed": "flows/runners/channels.py",
-    "ray": "flows/runners/channels.py",
+    "dask": "flows/runners.py",
+    "distributed": "flows/runners.py",
+    "ray": "flows/runners.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
 SLOW_TO_IMPORT = {"torch", "sentence_transformers", "transformers", "cdlib", "litellm", "sklearn", "markitdown"}

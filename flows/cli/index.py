@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from flows.cli.screen import Screen, facts_of, runtime_of, shorten_errors
 from flows.index import IndexOptions
-from flows.indexing.earlier_prompts import in_words
+from flows.indexing.changes import in_words
 from flows.operations.history import forecast, index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.runtime import with_budget

@@ -1,14 +1,24 @@
-"""Changes: what the sources say against the current generation, and what of it the next one takes over (sync)."""
+"""Changes: what the sources say against the current generation, what of it the next one takes over (sync), and what
+of it was made with prompts that a new version of the program words otherwise.
+
+The hash of a prompt is part of the hash of what was made with it, so that another prompt makes just that anew. Where
+nobody but a new version has changed it, the run keeps what there is, says so, and leaves the decision to its user
+(`--remake`).
+"""
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic import JsonValue
+
 from flows.runtime import Runtime, usage_of
+from prompts.tailoring.values import Tailoring
 from storage.errors import NoGeneration, NothingToIndex
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
-from storage.records import Chunk, DeadLetter
+from storage.provenance import MetaReader
+from storage.records import Chunk, DeadLetter, content_id
 from storage.run_records import IndexReport, KeptPrompts
 from storage.staging import Staging
 from storage.workspace import Generation
@@ -72,7 +82,7 @@ def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> 
     except NoGeneration:
         plan = plan_sync(loaded, {}, 0, allow_removals)
         if not plan.put:
-            skipped = [f"{one.path} ({one.reason})" for one in loaded.skipped]
+            skipped = [f"{skipped_file.path} ({skipped_file.reason})" for skipped_file in loaded.skipped]
             failed = [f"{letter.item} ({letter.error})" for letter in loaded.dead_letters]
             raise NothingToIndex(loaded.sources, [*skipped, *failed]) from None
         return SourceChanges(loaded, plan, full, None, "", {})
@@ -112,14 +122,9 @@ def _extractions(generation: Generation, documents: set[str]) -> dict[str, tuple
     return {inputs[e.chunk]: (chunks[e.chunk], e) for e in generation.extractions.extractions(list(chunks))}
 
 
-def unchanged(changes: SourceChanges, runtime: Runtime) -> bool:
-    """Whether the current generation already is what this run would publish."""
-    return (
-        changes.generation is not None
-        and changes.plan.nothing_to_do
-        and changes.fingerprint == runtime.fingerprint
-        and not changes.retry
-    )
+def nothing_new(changes: SourceChanges, runtime: Runtime) -> bool:
+    """Whether the current generation holds what the sources say, made as it would be made now."""
+    return changes.generation is not None and changes.plan.nothing_to_do and changes.fingerprint == runtime.fingerprint
 
 
 def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime, derived: bool = False) -> bool:
@@ -127,14 +132,9 @@ def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime
 
     Before what follows from the passages is `derived`, that is known only where nothing of it failed.
     """
-    return (
-        changes.generation is not None
-        and changes.plan.nothing_to_do
-        and changes.fingerprint == runtime.fingerprint
-        and (derived or all(letter.step in ("extract", "load") for letter in changes.letters))
-        and {(letter.item, letter.step) for letter in staging.extractions.dead_letters()}
-        == {(letter.item, letter.step) for letter in changes.letters}
-    )
+    tried, left = ({(one.item, one.step) for one in of} for of in (changes.letters, staging.extractions.dead_letters()))
+    known = derived or all(step in ("extract", "load") for _, step in tried)
+    return nothing_new(changes, runtime) and known and tried == left
 
 
 def rebind(
@@ -145,12 +145,12 @@ def rebind(
     Triples never are: their weights stand in the document, not in the text that the inputs hash.
     """
     reused, left = [], []
-    for one in todo:
-        if one.kind == "triples" or inputs[one.id] not in changes.extractions:
-            left.append(one)
+    for part in todo:
+        if part.kind == "triples" or inputs[part.id] not in changes.extractions:
+            left.append(part)
             continue
-        old, extraction = changes.extractions[inputs[one.id]]
-        reused.append(_moved(extraction, one.id, one.start - old.start))
+        old, extraction = changes.extractions[inputs[part.id]]
+        reused.append(_moved(extraction, part.id, part.start - old.start))
     return reused, left
 
 
@@ -174,8 +174,8 @@ async def chunk_documents(plan: SyncPlan, staging: Staging, runtime: Runtime) ->
     """
     chunks = await chunk(plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
     owners = {*plan.removed, *(document.id for document in plan.put)}
-    before = {(one.document, one.id, one.start) for one in staging.documents.chunks(documents=owners)}
-    after = {(one.document, one.id, one.start) for one in chunks}
+    before = {(chunk.document, chunk.id, chunk.start) for chunk in staging.documents.chunks(documents=owners)}
+    after = {(chunk.document, chunk.id, chunk.start) for chunk in chunks}
     with staging.transaction():
         staging.documents.remove_documents(list(plan.removed))
         staging.documents.put_documents(list(plan.put))
@@ -197,3 +197,68 @@ def report_of(
         skipped=changes.loaded.skipped, **{name: counts[name] for name in counted},
         usage=usage_of(runtime.models.meter, seconds), seconds=seconds, kept_prompts=kept_prompts,
     )  # fmt: skip
+
+
+# --- prompts of earlier versions --------------------------------------------------------------------------------------
+
+AUTHORS = "authors"  # key in `meta`: by step who made it, and the hash of the user's settings that had a part in it
+
+
+def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptPrompts | None]:
+    """The runtime that goes on as the current generation was made, where only a new version's prompts speak against
+    it; else the runtime itself."""
+    try:
+        generation = runtime.workspace.read()
+    except NoGeneration:
+        return runtime, None
+    with generation:
+        noted = _noted(generation.meta)
+    kept = {
+        step: author
+        for step, (author, settings) in noted.items()
+        if step in runtime.makers
+        and not runtime.makers[step].is_offline
+        and author != runtime.authors[step]
+        and settings == _settings_of(step, runtime)
+    }
+    if remake or not kept:
+        return runtime, None
+    return runtime.counted_as(kept), KeptPrompts(steps=tuple(sorted(kept)))
+
+
+def in_words(kept: KeptPrompts) -> str:
+    """What was kept, and why, in a sentence."""
+    return (
+        f"This version words the prompts of {', '.join(kept.steps)} otherwise. What models made with the earlier ones "
+        "stays as it is until you ask for it with --remake."
+    )
+
+
+def author_of(step: str, meta: MetaReader, runtime: Runtime) -> str:
+    """Who made a generation's work of this step; whoever would make it now where that was not noted."""
+    return _noted(meta).get(step, (runtime.authors[step], ""))[0]
+
+
+def note_makers(staging: Staging, runtime: Runtime) -> None:
+    """Note in a generation who made it, for the next version."""
+    made: dict[str, JsonValue] = {
+        step: [author, _settings_of(step, runtime)] for step, author in runtime.authors.items()
+    }
+    staging.meta.put_meta(AUTHORS, made)
+
+
+def _noted(meta: MetaReader) -> dict[str, tuple[str, str]]:
+    noted = meta.get_meta(AUTHORS)
+    pairs = noted.items() if isinstance(noted, dict) else ()
+    return {step: (str(pair[0]), str(pair[1])) for step, pair in pairs if isinstance(pair, list)}
+
+
+def _settings_of(step: str, runtime: Runtime) -> str:
+    """The hash of all that a user has said of how a step works."""
+    settings, models = runtime.settings, runtime.models
+    settled = [models.name(runtime.makers[step].role), models.instructions.get(step, "")]
+    if step != "resolve":
+        settled.append(settings.tailoring.digest(*Tailoring.model_fields))
+    if step == "extract":
+        settled += [str(settings.gleanings), str(settings.claims), models.instructions.get("glean", "")]
+    return content_id("set", *settled)

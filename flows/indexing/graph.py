@@ -9,20 +9,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from flows.indexing.concurrency import background_task, in_thread
-from flows.indexing.extraction import replace_letters
-from flows.indexing.vectors import near_names
+from flows.indexing.batches import near_names, replace_letters
+from flows.indexing.concurrency import in_thread
 from flows.runtime import Runtime
 from prompts.resolve import Resolve
 from storage.graph import GraphRows, Outdated
-from storage.graph_records import Community, Entity, Occurrence, Relation, Report
+from storage.graph_records import Community, Occurrence, Relation, Report
 from storage.records import Chunk
 from storage.staging import Staging
 from tasks.communities import detect_communities
 from tasks.dedupe import Before, Graph, dedupe
 from tasks.partition import Followed, follow
 from tasks.report import Evidence, Reported, of_their_own, report, still_valid_reports
-from tasks.summarize import Described, Known, summarize
+from tasks.summarize import Known, summarize
 
 
 @dataclass(frozen=True)
@@ -78,49 +77,36 @@ async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Stag
     return graph
 
 
-async def summarize_all(graph: Graph, staging: Staging, runtime: Runtime) -> Described:
-    """Descriptions of the whole graph; those that models have written of the same statements stay."""
-    known = _known_descriptions(staging)
-    return await summarize(graph, runtime.summarize, runtime.relate, known, runtime.settings.summary_context)
-
-
-async def report_all(
-    communities: Sequence[Community], graph: Graph, described: Described, chunks: Sequence[Chunk], staging: Staging,
-    runtime: Runtime,
-) -> None:  # fmt: skip
-    """Report on the whole graph, and store it with its descriptions, communities and reports."""
-    graph = graph.model_copy(update={"relations": described.relations})
-    evidence = Evidence(
-        entities=described.entities, relations=graph.relations, places=graph.relation_occurrences,
-        chunks=tuple(chunks), claims=graph.claims,
-    )  # fmt: skip
-    known = _known_reports(staging)
-    async with background_task(in_thread(staging.graph.replace_graph, _rows(graph, described.entities))):
-        reported = await _reported(communities, evidence, known, runtime)
-    staging.descriptions.replace(None, described.inputs)
-    limit = runtime.settings.failure_limit
-    replace_letters(staging, "summarize", described.dead_letters, len(described.entities), limit)
-    _store_reports(communities, reported, staging, limit)
-
-
-async def summarize_touched(graph: Graph, staging: Staging, runtime: Runtime) -> GraphChange:
-    """Describe what a change touches, and put it in place of what was there."""
-    touched, settings = graph.touched or (), runtime.settings
-    outdated = {*touched, *(one.id for one in (*staging.graph.relations_at(touched), *graph.relations))}
-    known = _known_descriptions(staging, touched, [one.id for one in graph.relations])
+async def summarize_graph(graph: Graph, staging: Staging, runtime: Runtime) -> GraphChange | None:
+    """Describe the graph, or what a change touches of it, and put it in place of what was there; None where that was
+    all. What models have written of the same statements stays."""
+    touched, settings = graph.touched, runtime.settings
+    anew = None if touched is None else [relation.id for relation in graph.relations]
+    known = _known_descriptions(staging, touched, anew)
     described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.summary_context)
     graph = graph.model_copy(update={"relations": described.relations})
     replace_letters(staging, "summarize", described.dead_letters, graph.size, settings.failure_limit, touched)
-    change = _store_change(staging, graph, described.entities)
+    rows = GraphRows(
+        described.entities, graph.aliases, graph.entity_occurrences, graph.relations, graph.relation_occurrences,
+        graph.claims, graph.strengths,
+    )  # fmt: skip
+    if touched is None:
+        await in_thread(staging.graph.replace_graph, rows)
+        staging.descriptions.replace(None, described.inputs)
+        return None
+    outdated = {*touched, *(one.id for one in (*staging.graph.relations_at(touched), *graph.relations))}
+    change = _store_change(staging, graph, rows)
     staging.descriptions.replace(outdated, described.inputs)
     return change
 
 
-def follow_communities(change: GraphChange, staging: Staging, runtime: Runtime) -> Followed | None:
+def follow_communities(change: GraphChange | None, staging: Staging, runtime: Runtime) -> Followed | None:
     """The partition after the change, in which who has lost all relations, or got the first, is placed again.
 
-    None where it has drifted too far from one that is detected.
+    None where all is anew, or it has drifted too far from one that is detected.
     """
+    if change is None:
+        return None
     so_far, max_size = staging.meta.get_meta("drift"), runtime.settings.community_size
     drift = (so_far if isinstance(so_far, float) else 0.0) + change.share
     staging.meta.put_meta("drift", drift)
@@ -129,112 +115,93 @@ def follow_communities(change: GraphChange, staging: Staging, runtime: Runtime) 
     levels = staging.communities.levels()
     if not levels:
         return None
-    ends = {end for one in change.relations for end in (one.source, one.target)} - change.gone - change.new
+    ends = (
+        {end for relation in change.relations for end in (relation.source, relation.target)} - change.gone - change.new
+    )
     tied = {end for one in staging.graph.relations_at(ends) for end in (one.source, one.target)} if ends else set()
-    alone = {one.members[0] for one in staging.communities.around(ends) if one.level == 0 and len(one.members) == 1}
+    alone = {
+        community.members[0]
+        for community in staging.communities.around(ends)
+        if community.level == 0 and len(community.members) == 1
+    }
     again = {end for end in ends if (end in alone) == (end in tied)}
     new, gone = change.new | again, change.gone | again
     near = {end for one in staging.graph.relations_at(new) for end in (one.source, one.target)} - new
     around = staging.communities.around(gone | near)
-    small = {member for one in around if len(one.members) <= max_size for member in one.members}
+    small = {member for community in around if len(community.members) <= max_size for member in community.members}
     relations = staging.graph.relations_at(new | small)
     return follow(around, gone, new, relations, levels, max_size)
 
 
 async def detect_and_report(staging: Staging, runtime: Runtime) -> None:
     """Detect the communities of the stored graph, and report what differs."""
-    evidence = _evidence_of(staging, None)
+    evidence, limit = _evidence_of(staging, None), runtime.settings.failure_limit
     communities = await detect_communities(evidence.entities, evidence.relations, runtime.settings.community_size)
-    reported = await _reported(communities, evidence, _known_reports(staging), runtime)
-    _store_reports(communities, reported, staging, runtime.settings.failure_limit)
+    reported = await _reported(communities, evidence, staging.communities.reports(), runtime)
+    staging.communities.replace_communities(communities, list(reported.reports))
+    staging.meta.put_meta("drift", 0.0)
+    replace_letters(staging, "report", reported.dead_letters, len(reported.reports), limit)
 
 
 async def report_touched(change: GraphChange, followed: Followed, staging: Staging, runtime: Runtime) -> None:
     """Write the reports that a change makes wrong, and store them with the communities that it changed."""
     settings, stored = runtime.settings, staging.communities
-    same = [
-        one for one in (*stored.around(change.dirty), *stored.named(_failed_reports(staging)))
-        if one.id not in followed.outdated
-    ]  # fmt: skip
-    same = list({one.id: one for one in same}.values())
+    failed = [letter.item for letter in staging.extractions.dead_letters() if letter.step == "report"]
+    same = [one for one in (*stored.around(change.dirty), *stored.named(failed)) if one.id not in followed.outdated]
+    same = list({community.id: community for community in same}.values())
     concerned = [*followed.communities, *_renamed(same, followed.parents)]
-    earlier = {*followed.outdated, *(one.id for one in same)}
+    earlier = {*followed.outdated, *(community.id for community in same)}
     reports = {one.community: one for one in stored.reports_of(earlier)}
     lost = change.lost | change.gone
     still_valid = still_valid_reports(concerned, reports, followed, lost, change.gained, settings.report_drift)
-    below = _below(earlier, followed, concerned, staging)
-    upheld = [*still_valid, *stored.reports_of([one.id for one in below])]
-    reported = await _written([*concerned, *below], upheld, list(reports.values()), staging, runtime)
-    ids = {one.id for one in concerned}
+    # The communities right below that are as they were: their reports may stand in for them.
+    known = {community.id for community in concerned} | set(followed.outdated)
+    below = _renamed([community for community in stored.below(earlier) if community.id not in known], followed.parents)
+    upheld = [*still_valid, *stored.reports_of([community.id for community in below])]
+    there = {report.community for report in upheld}
+    members = {end for one in of_their_own([*concerned, *below]) if one.id not in there for end in one.members}
+    evidence = _evidence_of(staging, members, upheld)
+    reported = await _reported([*concerned, *below], evidence, list(reports.values()), runtime)
+    ids = {community.id for community in concerned}
     with staging.transaction():
-        written = [one for one in reported.reports if one.community in ids]
+        written = [report for report in reported.reports if report.community in ids]
         stored.replace_communities(concerned, written, earlier)
         stored.rename_parents(followed.parents)
     total = staging.meta.counts()["reports"]
     replace_letters(staging, "report", reported.dead_letters, total, settings.failure_limit, earlier | ids)
 
 
-def _below(
-    earlier: Collection[str], followed: Followed, concerned: Sequence[Community], staging: Staging
-) -> list[Community]:
-    """The communities right below those concerned that are as they were: their reports may stand in for them."""
-    known = {one.id for one in concerned} | set(followed.outdated)
-    found = staging.communities.below(earlier)
-    return _renamed([one for one in found if one.id not in known], followed.parents)
-
-
-async def _written(
-    communities: Sequence[Community],
-    upheld: Sequence[Report],
-    earlier: Sequence[Report],
-    staging: Staging,
-    runtime: Runtime,
-) -> Reported:
-    """The reports of these communities, of which those upheld are not written again."""
-    there = {one.community for one in upheld}
-    open_ones = [one for one in of_their_own(communities) if one.id not in there]
-    evidence = _evidence_of(staging, {member for one in open_ones for member in one.members}, upheld)
-    known = {one.inputs: one for one in earlier if one.inputs}
-    return await _reported(communities, evidence, known, runtime)
-
-
 async def _reported(
-    communities: Sequence[Community], evidence: Evidence, known: Mapping[str, Report], runtime: Runtime
+    communities: Sequence[Community], evidence: Evidence, earlier: Sequence[Report], runtime: Runtime
 ) -> Reported:
-    told = partial(runtime.progress, "report")
-    return await report(communities, evidence, runtime.report, known, runtime.settings.report_context, told)
+    """The reports of these communities; earlier ones that were written from the same stay."""
+    known = {one.inputs: one for one in earlier if one.inputs}
+    progress = partial(runtime.progress, "report")
+    return await report(communities, evidence, runtime.report, known, runtime.settings.report_context, progress)
 
 
-def _store_reports(communities: Sequence[Community], reported: Reported, staging: Staging, limit: float) -> None:
-    staging.communities.replace_communities(communities, list(reported.reports))
-    staging.meta.put_meta("drift", 0.0)
-    replace_letters(staging, "report", reported.dead_letters, len(reported.reports), limit)
-
-
-def _rows(graph: Graph, entities: Sequence[Entity]) -> GraphRows:
-    """The graph as it is stored, with its entities as they are described."""
-    return GraphRows(
-        entities, graph.aliases, graph.entity_occurrences, graph.relations, graph.relation_occurrences,
-        graph.claims, graph.strengths,
-    )  # fmt: skip
-
-
-def _store_change(staging: Staging, graph: Graph, entities: Sequence[Entity]) -> GraphChange:
+def _store_change(staging: Staging, graph: Graph, rows: GraphRows) -> GraphChange:
     """Put what a change touches in place of what was there, and say what became of it."""
     stored, touched = staging.graph, graph.touched or ()
-    then, now = {one.id: one for one in stored.entities(touched)}, {one.id: one for one in entities}
+    then, now = (
+        {entity.id: entity for entity in stored.entities(touched)},
+        {entity.id: entity for entity in rows.entities},
+    )
     before = stored.relations_at(touched)
     said_then = _statements(before, stored.occurrences("relation", [one.id for one in before]))
     said_now = _statements(graph.relations, graph.relation_occurrences)
-    claims_then, claims_now = {one.id: one for one in stored.claims(touched)}, {one.id: one for one in graph.claims}
-    stored.replace_graph(_rows(graph, entities), Outdated(touched, list(said_then), list(claims_then)))
+    claims_then, claims_now = (
+        {claim.id: claim for claim in stored.claims(touched)},
+        {claim.id: claim for claim in graph.claims},
+    )
+    stored.replace_graph(rows, Outdated(touched, list(said_then), list(claims_then)))
     stored.count_degrees((_ends(before) | _ends(graph.relations)) - now.keys())
     went = [one for one in before if one.id not in said_now]
-    differ = [one for one in graph.relations if said_then.get(one.id) != said_now[one.id]]
+    differ = [relation for relation in graph.relations if said_then.get(relation.id) != said_now[relation.id]]
     ended = {claim.subject for key, claim in claims_then.items() if key not in claims_now}
     claimed = {claim.subject for key, claim in claims_now.items() if key not in claims_then}
     described = {key for key, one in now.items() if then.get(key) != one}
-    moved = len(then.keys() ^ now.keys()) + len(went) + sum(one.id not in said_then for one in differ)
+    moved = len(then.keys() ^ now.keys()) + len(went) + sum(relation.id not in said_then for relation in differ)
     return GraphChange(
         gone=frozenset(then.keys() - now.keys()),
         new=frozenset(now.keys() - then.keys()),
@@ -250,11 +217,11 @@ def _statements(relations: Sequence[Relation], places: Sequence[Occurrence]) -> 
     first: dict[str, Occurrence] = {}
     for place in places:
         first.setdefault(place.item, place)
-    return {one.id: (one.model_copy(update={"weight": 1.0}), first[one.id]) for one in relations}
+    return {relation.id: (relation.model_copy(update={"weight": 1.0}), first[relation.id]) for relation in relations}
 
 
 def _ends(relations: Sequence[Relation]) -> set[str]:
-    return {end for one in relations for end in (one.source, one.target)}
+    return {end for relation in relations for end in (relation.source, relation.target)}
 
 
 def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Sequence[Report] = ()) -> Evidence:
@@ -262,10 +229,10 @@ def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Se
     inside = None if entities is None else set(entities)
     graph = staging.graph
     relations = graph.relations() if inside is None else graph.relations_at(inside)
-    kept = tuple(one for one in relations if inside is None or {one.source, one.target} <= inside)
+    kept = tuple(relation for relation in relations if inside is None or {relation.source, relation.target} <= inside)
     places = graph.occurrences("relation", None if inside is None else [one.id for one in kept])
-    claims = [one for one in graph.claims(inside) if inside is None or one.subject in inside]
-    chunks = None if inside is None else {one.chunk for one in places} | {one.chunk for one in claims}
+    claims = [claim for claim in graph.claims(inside) if inside is None or claim.subject in inside]
+    chunks = None if inside is None else {place.chunk for place in places} | {claim.chunk for claim in claims}
     return Evidence(
         entities=tuple(graph.entities(inside)),
         relations=kept,
@@ -276,19 +243,12 @@ def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Se
     )
 
 
-def _failed_reports(staging: Staging) -> list[str]:
-    """The communities whose report is to be tried again."""
-    return [letter.item for letter in staging.extractions.dead_letters() if letter.step == "report"]
-
-
 def _renamed(communities: Sequence[Community], parents: Mapping[str, str]) -> list[Community]:
     """Communities with the ids that their parents have now."""
-    return [one.model_copy(update={"parent": parents.get(one.parent or "", one.parent)}) for one in communities]
-
-
-def _known_reports(staging: Staging) -> dict[str, Report]:
-    """The last generation's reports, by what they were written from."""
-    return {report.inputs: report for report in staging.communities.reports()}
+    return [
+        community.model_copy(update={"parent": parents.get(community.parent or "", community.parent)})
+        for community in communities
+    ]
 
 
 def _known_descriptions(
@@ -299,12 +259,12 @@ def _known_descriptions(
     if not inputs:
         return {}
     known = {
-        one.id: Known(inputs=inputs[one.id], text=one.description)
-        for one in staging.graph.entities(entities)
-        if one.id in inputs
+        entity.id: Known(inputs=inputs[entity.id], text=entity.description)
+        for entity in staging.graph.entities(entities)
+        if entity.id in inputs
     }
     return known | {
-        one.id: Known(inputs=inputs[one.id], text=one.description, keys=one.keys)
-        for one in staging.graph.relations(relations)
-        if one.id in inputs
+        relation.id: Known(inputs=inputs[relation.id], text=relation.description, keys=relation.keys)
+        for relation in staging.graph.relations(relations)
+        if relation.id in inputs
     }

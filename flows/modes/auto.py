@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from flows.modes.traversal import is_imported, walk
-from flows.question import QuestionContext
-from flows.response import Response
+from flows.question import QuestionContext, Response
+from flows.session import SAMPLE
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
@@ -61,16 +61,19 @@ async def _walk(question: QuestionContext) -> Walk | None:
 
 
 def _titles(question: QuestionContext) -> list[str]:
-    return list(dict.fromkeys(chunk.title for chunk in question.session.sample if chunk.title))
+    return list(dict.fromkeys(chunk.title for chunk in question.session.index.chunks[:SAMPLE] if chunk.title))
 
 
 def _sizes(question: QuestionContext) -> Sizes:
     session, reports = question.session, question.session.report_sizes
+    sample = session.index.chunks[:SAMPLE]
+    signs = sum(len(chunk.text) for chunk in sample) / max(len(sample), 1)
     return Sizes(
         chunks=len(session.index.chunks),
         chunk_tokens=session.passage_tokens,
         reports=reports.reports,
-        report_tokens=reports.signs * session.tokens_a_sign,
+        # Languages differ in how many tokens a sign takes.
+        report_tokens=reports.signs * session.passage_tokens / max(signs, 1),
         depth=question.depth,
         documents=len(session.index.documents),
         reported=reports.documents,

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from flows.modes.global_search import result_of
 from flows.modes.registry import mode
-from flows.modes.structured_search import structured_search
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.query import structured_search
+from flows.question import ModeResult, QuestionContext
 from prompts.decompose import Decompose
 from prompts.direct import Direct
 from prompts.hypothesize import Hypothesize
@@ -32,7 +31,12 @@ from tasks.partial import Shown, partial_answers, text_of, with_sentences
 from tasks.retrieve.search import retrieve
 
 
-@mode("naive", structure="chunk")
+async def nearest(question: QuestionContext, k: int) -> list[Passage]:
+    """The nearest passages by words and vectors."""
+    return await question.search([question.text], k, graph=False)
+
+
+@mode("naive", structure="chunk", retrieve=nearest)
 async def naive(question: QuestionContext) -> ModeResult:
     """The nearest passages as they are found: no graph, no filter. A structure that the caller asks for is made."""
     passages = await question.search(question.queries, question.depth, graph=False)
@@ -75,9 +79,9 @@ async def source_texts(question: QuestionContext) -> ModeResult:
     for place, piece in enumerate(sentences):
         by_chunk.setdefault(pool.places[piece.number].chunk, []).append(place)
     for chunk in chunks:
-        told = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
-        if told:
-            offered[chunk.id] = Offered(chunk.title, "", told)
+        statements = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
+        if statements:
+            offered[chunk.id] = Offered(chunk.title, "", statements)
     shown, gist = Shown(offered, pool), Gist(question.relevance)
     points = await partial_answers(shown, f"{question.text}\n{question.session.number}", gist, Partial(question.models))
     return result_of(question, points, shown, gist, f"{len(chunks)} passages read")

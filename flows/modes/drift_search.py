@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from flows.modes.global_search import near_to, result_of, selected_for, shown_for
 from flows.modes.registry import mode
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
 from prompts.explore import Explore
 from prompts.partial import Offered
@@ -48,8 +47,8 @@ async def drift_search(question: QuestionContext) -> ModeResult:
 
 async def _looked_up(focus: str, shown: Shown, question: QuestionContext, gist: Gist) -> Shown:
     """What was shown, with the sentences nearest to the question in the passages that a search for the focus finds."""
-    found = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
-    pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in found])
+    passages = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
+    pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in passages])
     if not new:
         return Shown(shown.offered, pool)
     helpful = sorted(new, key=lambda piece: (-gist.worth(piece), piece.number))

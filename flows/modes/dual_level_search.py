@@ -4,16 +4,15 @@ keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `h
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flows.modes.registry import mode
-from flows.modes.structured_search import structured_search
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.query import structured_search
+from flows.question import ModeResult, QuestionContext
 from prompts.filter import Filter
 from prompts.keywords import Keywords
 from prompts.text.words import fold_name
-from storage.answer_records import Mode, Passage, RouteDecision
+from storage.answer_records import Mode, Passage
+from storage.records import Chunk
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages
 from tasks.keywords import find_keys
@@ -28,46 +27,47 @@ MIXED_IN = 4
 PASSAGE_SHARE = 0.75
 
 
-@dataclass(frozen=True)
-class GraphSearch:
-    """What the levels of a mode found, and the passages that this leads to, best first."""
-
-    found: Found
-    passages: list[Passage]
+async def passages_at_levels(question: QuestionContext, k: int) -> list[Passage]:
+    """The passages that the mode's levels lead to."""
+    return (await search_levels(question, k))[1]
 
 
-@mode("low", "high", "hybrid", "mix", structure="graph")
+@mode("low", "high", "hybrid", "mix", structure="graph", retrieve=passages_at_levels)
 async def dual_level_search(question: QuestionContext) -> ModeResult:
     """A table of entities, one of relations, and passages; a structure that the caller asks for replaces the tables.
 
-    Where documents are restricted no description is shown: it
-    is made of all of them."""
-    session, models = question.session, question.models
-    searched = await search_levels(question, question.depth)
-    passages = searched.passages
+    Where documents are restricted no description is shown: it is made of all of them."""
+    session, models, only = question.session, question.models, question.options.documents
+    searched, passages = await search_levels(question, question.depth)
     if question.options.structure is not None:
         return await structured_search(question, passages)
     filtered = await filter_passages(question.filter_request(passages), passages, Filter(models))
     kept = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
     most = models.policy.limits.answer
-    entities, relations = best_rows(searched.found, session.index.entities, session.facts, Shares().of(most))
-    if question.options.documents is not None:
+    entities, relations = best_rows(searched, session.index.entities, session.facts, Shares().of(most))
+    if only is not None:
         entities = [entity.model_copy(update={"description": ""}) for entity in entities]
         relations = [relation.model_copy(update={"description": ""}) for relation in relations]
+
+    def stating(relation: str) -> list[Chunk]:
+        """The chunks that state a relation, of the documents that the question may look into."""
+        chunks = [session.index.chunk(place.chunk) for place in session.facts.places[relation]]
+        return [chunk for chunk in chunks if only is None or chunk.document in only]
+
     found = question.sources(kept, round(PASSAGE_SHARE * most))
-    sources, numbers = stating_sources(relations, session.facts, question.stating, found)
-    reason = f"the mode {question.options.mode} brings tables of entities and relations"
+    sources, numbers = stating_sources(relations, session.facts, stating, found)
     return ModeResult(
         context=AnswerContext(sources, graph_notes(entities, relations, session.facts, numbers)),
         passages=passages,
-        route=RouteDecision(type="graph", confidence=1.0, margin=1.0, reason=reason),
+        reason=f"the mode {question.options.mode} brings tables of entities and relations",
         filtered=filtered,
         structure="graph" if entities or numbers else "chunk",
     )
 
 
-async def search_levels(question: QuestionContext, k: int) -> GraphSearch:
-    """What the mode's levels find: `low` and `high` one level alone, `mix` what search finds first of all."""
+async def search_levels(question: QuestionContext, k: int) -> tuple[Found, list[Passage]]:
+    """What the mode's levels find, and the passages that this leads to, best first: `low` and `high` one level alone,
+    `mix` what search finds first of all."""
     mode, documents = question.options.mode, question.options.documents
     keys = await find_keys(question.text, Keywords(question.models))
     levels = question.session.levels
@@ -81,8 +81,8 @@ async def search_levels(question: QuestionContext, k: int) -> GraphSearch:
     if mode == "mix":
         searched = await question.search(question.queries, k)
         known = {passage.chunk for passage in searched}
-        return GraphSearch(found, [*searched, *[one for one in passages if one.chunk not in known][:MIXED_IN]])
-    return GraphSearch(found, await question.with_pages(question.queries, passages))
+        return found, [*searched, *[passage for passage in passages if passage.chunk not in known][:MIXED_IN]]
+    return found, await question.with_pages(question.queries, passages)
 
 
 def _linked_by_meaning(question: QuestionContext, keys: Sequence[str], links: Sequence[Link]) -> list[Link]:

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from flows.modes.registry import mode
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.question import ModeResult, QuestionContext
 from prompts.answer import ReduceStep
 from prompts.partial import Partial
 from prompts.rate import Rate
 from prompts.text.gist import Gist
-from storage.answer_records import Passage, ReportRead, RouteDecision, SubQuestion
+from storage.answer_records import Passage, ReportRead, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer
-from tasks.partial import Shown, joined, partial_answers, read_tokens, shown_of
+from tasks.partial import Library, Shown, joined, partial_answers, read_tokens, shown_of
 from tasks.rate import rate_reports, rated_free, rating_tokens
 from tasks.reports.near import Near, near_of, sentences_near
 from tasks.reports.pack import Point
@@ -56,13 +55,13 @@ def result_of(
     of = {number: place for place, number in enumerate(numbers, 1)}
     pieces = {piece.number: piece for piece in shown.pool.evidence}
     sources = [piece_source(pieces[number], shown.pool.places[number]) for number in numbers]
-    told = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
+    notes = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
     return ModeResult(
-        context=AnswerContext(sources, [Note("Points", "\n".join(told))] if told else []),
+        context=AnswerContext(sources, [Note("Points", "\n".join(notes))] if notes else []),
         passages=passages_of(points, shown, question),
         stated=_stated(question, points, gist, of),
         writer=ReduceStep,
-        route=RouteDecision(type="catalogue", confidence=1.0, margin=1.0, reason=reason),
+        reason=reason,
         structure="catalogue",
         subquestions=tuple(_told(point, shown) for point in points),
         reports=read_of(selected, points) if selected else (),
@@ -112,9 +111,17 @@ async def selected_for(question: QuestionContext, near: Near) -> Selected:
     return await descend(tree, free, read_tokens, reach, rate)
 
 
+def library_of(reports: Sequence[Report], question: QuestionContext) -> Library:
+    """The documents that reports rest on, of those that the question may look into, with their chunks in order."""
+    only, session = question.options.documents, question.session
+    names = {finding.document for report in reports for finding in report.findings}
+    kept = {name for name in names if only is None or name in only}
+    return Library(session.documents(sorted(kept)), session.chunks_of(kept))
+
+
 def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) -> Shown:
     """The reports as they are read, with the sentences under them that are nearest to the question."""
-    library = question.library({finding.document for report in reports for finding in report.findings})
+    library = library_of(reports, question)
     shown = shown_of(reports, library, near.chunks, quotes_only=question.options.documents is not None)
     return joined(
         shown, sentences_near(near, question.session.index, NEAR_SENTENCES), question.session.community_chunks

@@ -6,10 +6,10 @@ entities near the question ─ their relations, claims, passages and reports, ea
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flows.modes.dual_level_search import dual_level_search
+from flows.modes.dual_level_search import dual_level_search, passages_at_levels
+from flows.modes.global_search import library_of
 from flows.modes.registry import mode
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence
 from storage.answer_records import ReportRead
@@ -22,7 +22,7 @@ from tasks.sources import Source, number_of, piece_source, span_of
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
 
 
-@mode("local", structure="graph")
+@mode("local", structure="graph", retrieve=passages_at_levels)
 async def local_search(question: QuestionContext) -> ModeResult:
     """What the lower level of the graph gives, with the claims on the things named and findings of their reports.
 
@@ -41,7 +41,7 @@ async def local_search(question: QuestionContext) -> ModeResult:
     notes = [*result.context.notes]
     notes += [Note("Claims", "\n".join(claims))] if claims else []
     notes += [Note("Findings of community reports", "\n".join(findings))] if findings else []
-    read = tuple(ReportRead(community=one.community, level=one.level, title=one.title) for one in reports)
+    read = tuple(ReportRead(community=report.community, level=report.level, title=report.title) for report in reports)
     return replace(result, context=AnswerContext(sources, notes), reports=read)
 
 
@@ -49,13 +49,13 @@ def _claims(question: QuestionContext, named: Sequence[str]) -> list[tuple[str, 
     """The claims about the things named, each with the place that states it."""
     entities = question.session.facts.entities
     only = question.options.documents
-    found = []
+    claims = []
     for claim in question.session.generation.graph.claims(named):
         chunk = question.chunk(claim.chunk)
         if only is None or chunk.document in only:
             source = span_of(chunk, claim.start, claim.end)
-            found.append((_claimed(claim, entities[claim.subject].name, source.text), source))
-    return found
+            claims.append((_claimed(claim, entities[claim.subject].name, source.text), source))
+    return claims
 
 
 def _claimed(claim: Claim, subject: str, quote: str) -> str:
@@ -66,12 +66,15 @@ def _reports(question: QuestionContext, named: Sequence[str]) -> list[Report]:
     """The reports of the communities that the things named are in, the narrowest first."""
     known = question.session.reports.reports
     around = question.session.generation.communities.around(named)
-    return sorted((known[one.id] for one in around if one.id in known), key=lambda one: (-one.level, one.community))
+    return sorted(
+        (known[community.id] for community in around if community.id in known),
+        key=lambda one: (-one.level, one.community),
+    )
 
 
 def _findings(question: QuestionContext, reports: Sequence[Report]) -> list[tuple[str, Source]]:
     """The findings of reports under the titles of the reports."""
-    library = question.library({finding.document for report in reports for finding in report.findings})
+    library = library_of(reports, question)
     offered = shown_of(reports, library, {}, quotes_only=question.options.documents is not None)
     return [
         (f"{report.title}: {said}".strip(": "), piece_source(piece, offered.pool.places[piece.number]))

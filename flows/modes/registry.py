@@ -1,4 +1,5 @@
-"""The modes by name. A new mode is one new file in this folder, with a function that `@mode` marks with its name."""
+"""The modes by name. A new mode is one new file in this folder, with a function that `@mode` marks with its name; the
+search itself is told in `flows/query.py`."""
 
 import importlib
 import pkgutil
@@ -10,31 +11,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # names alone load nothing: help and typing errors come at once
-    from flows.question import QuestionContext
-    from flows.response import ModeResult
-    from storage.answer_records import StructureType
+    from flows.question import ModeResult, QuestionContext
+    from storage.answer_records import Passage, StructureType
 
     RunMode = Callable[[QuestionContext], Awaitable[ModeResult]]
+    RetrieveMode = Callable[[QuestionContext, int], Awaitable[list[Passage]]]
 
 AUTO = "auto"  # chooses among the others
 
 
 @dataclass(frozen=True)
 class RegisteredMode:
-    """What finds the evidence for an answer; `structure`: what it is brought into, None where the router chooses."""
+    """What finds the evidence for an answer; `structure`: what it is brought into, None where the router chooses;
+    `retrieve`: what finds passages alone, None where that is the search."""
 
     run: "RunMode"
     structure: "StructureType | None"
+    retrieve: "RetrieveMode | None"
 
 
 _MODES: dict[str, RegisteredMode] = {}
 
 
-def mode(*names: str, structure: "StructureType | None" = None) -> "Callable[[RunMode], RunMode]":
+def mode(
+    *names: str, structure: "StructureType | None" = None, retrieve: "RetrieveMode | None" = None
+) -> "Callable[[RunMode], RunMode]":
     """Register a function from a question to what its answer is written from, under one name or several."""
 
     def register(run: "RunMode") -> "RunMode":
-        _MODES.update(dict.fromkeys(names, RegisteredMode(run, structure)))
+        _MODES.update(dict.fromkeys(names, RegisteredMode(run, structure, retrieve)))
         return run
 
     return register
@@ -42,8 +47,9 @@ def mode(*names: str, structure: "StructureType | None" = None) -> "Callable[[Ru
 
 @cache
 def mode_names() -> tuple[str, ...]:
-    """`auto`, and every name that a file of this folder registers, read without loading it."""
-    texts = (path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
+    """`auto`, and every name that a file registers, read without loading it."""
+    folder = Path(__file__).parent
+    texts = (path.read_text(encoding="utf-8") for path in (folder.with_name("query.py"), *sorted(folder.glob("*.py"))))
     marks = (mark for text in texts for mark in re.findall(r"^@mode\((.*)\)$", text, re.MULTILINE))
     return AUTO, *(name for mark in marks for name in re.findall(r'(?<!=)"(\w+)"', mark))
 
@@ -55,6 +61,7 @@ def find_mode(name: str) -> RegisteredMode:
 
         raise SettingsError("mode", name, f"one that is there: {', '.join(mode_names())}")
     if name not in _MODES:
+        importlib.import_module("flows.query")
         for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
             importlib.import_module(f"{__package__}.{module.name}")
     return _MODES[name]

@@ -1,8 +1,7 @@
 """Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─ tell"""
 
 from flows.modes.registry import mode
-from flows.question import QuestionContext
-from flows.response import ModeResult
+from flows.question import ModeResult, QuestionContext
 from prompts.engine.models import Models
 from storage.answer_records import RouteDecision
 from tasks.answer import AnswerContext, Note
@@ -33,20 +32,20 @@ async def walk(question: QuestionContext, models: Models) -> ModeResult:
     )
     notes: list[Note] = []
     if isinstance(planned.steps, Problem):
-        told = TraversalAnswer(refused(planned.steps), ())
+        answer = TraversalAnswer(refused(planned.steps), ())
     else:
         outcomes = await traverse(planned.steps, ground)
-        told = tell(question.text, planned.asks_if, planned.steps, outcomes, stated)
+        answer = tell(question.text, planned.asks_if, planned.steps, outcomes, stated)
         end = outcomes[-1]
         if isinstance(end, Found):
-            notes = [Note("Found by the walk", told.answer.text), *in_formats(end.chains, stated)]
+            notes = [Note("Found by the walk", answer.answer.text), *in_formats(end.chains, stated)]
     pool = stated.pool()
     sources = [piece_source(piece, pool.places[piece.number]) for piece in pool.evidence]
     passages = [question.chunk(name) for name in dict.fromkeys(place.chunk for place in pool.places)]
     return ModeResult(
         context=AnswerContext(sources, notes),
         passages=[question.passage_of(one, 1 - rank / len(passages)) for rank, one in enumerate(passages)],
-        stated=told.answer,
+        stated=answer.answer,
         route=RouteDecision(
             type="graph",
             confidence=planned.confidence,
@@ -54,7 +53,7 @@ async def walk(question: QuestionContext, models: Models) -> ModeResult:
             reason=f"{planned.type}: {planned.reason}",
         ),
         question_type=planned.type,
-        subquestions=told.subquestions,
+        subquestions=answer.subquestions,
         structure="graph",
     )
 

@@ -15,11 +15,11 @@ from difflib import get_close_matches
 from rapidfuzz import process
 
 from flows.index import derive
+from flows.indexing.batches import Work, extract_all
+from flows.indexing.changes import author_of
 from flows.indexing.concurrency import relaxed_gc
-from flows.indexing.earlier_prompts import author_of
-from flows.indexing.extraction import Work, extract_all
 from flows.operations.history import remembered
-from flows.runners.runner import open_runner
+from flows.runners import open_runner
 from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedder import text_hash
 from prompts.text.segment import sentences

@@ -17,8 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from flows.index import IndexOptions, build_index
-from flows.indexing.changes import sync
-from flows.indexing.earlier_prompts import with_earlier_prompts
+from flows.indexing.changes import sync, with_earlier_prompts
 from flows.runtime import INDEXING, Runtime, usage_rows
 from prompts.engine.embedder import NoEmbedder
 from prompts.engine.embedding_api import STEP, ApiEmbedder

@@ -1,4 +1,7 @@
-"""Artifacts of a run: pages, tables and progress bars in Prefect's user interface, none of which holds up the run."""
+"""Artifacts of a run in Prefect's user interface: the page of an index run and of a question, tables, progress bars.
+
+None of them holds up the run.
+"""
 
 import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
 
@@ -17,8 +20,15 @@ from prefect.client.schemas.actions import ArtifactUpdate
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
+from flows.indexing.changes import in_words as kept_in_words
+from flows.runtime import Runtime
+from flows.usage import ledger
 from prompts.engine.redact import redacted
-from storage.records import Record
+from storage.answer_records import Answer, ModeDecision, Trace
+from storage.errors import NoGeneration
+from storage.graph_records import Report
+from storage.records import DeadLetter, Record
+from storage.run_records import IndexReport, UsageRow
 
 logger = logging.getLogger(__name__)
 
@@ -27,42 +37,20 @@ Cell = str | int | float | None
 UNREACHABLE = (httpx.HTTPError, PrefectException)
 
 
-class Page(Record):
-    """A Markdown artifact; the key has lower-case letters, digits and dashes."""
+async def put(key: str, content: str | Sequence[Mapping[str, Cell]], description: str) -> None:
+    """Put a page (Markdown) or a table on the run that is going on; `key` is of lower-case letters, digits and dashes.
 
-    key: str
-    markdown: str
-    description: str
-
-
-class Table(Record):
-    """A table artifact."""
-
-    key: str
-    rows: tuple[Mapping[str, Cell], ...]
-    description: str
-
-
-async def put(*shown: Page | Table) -> list[str | None]:
-    """Put all of them on the page of the run that is going on; the address of each, as seen from the page of another.
-
-    What cannot be put (None) is a warning in the log: the run's work is done whether it is shown or not.
+    What cannot be put is a warning in the log: the run's work is done whether it is shown or not.
     """
-    return list(await asyncio.gather(*map(_put, shown)))
-
-
-async def _put(shown: Page | Table) -> str | None:
-    description = redacted(shown.description)
     made: Artifact
-    if isinstance(shown, Page):
-        made = MarkdownArtifact(key=shown.key, markdown=redacted(shown.markdown), description=description)
+    if isinstance(content, str):
+        made = MarkdownArtifact(key=key, markdown=redacted(content), description=redacted(description))
     else:
-        made = TableArtifact(key=shown.key, table=[dict(row) for row in shown.rows], description=description)
+        made = TableArtifact(key=key, table=[dict(row) for row in content], description=redacted(description))
     try:
-        return f"../artifact/{(await made.acreate(_client())).id}"
+        await made.acreate(_client())
     except UNREACHABLE as error:
-        logger.warning("The page %s could not be stored: %s", shown.key, error)
-        return None
+        logger.warning("The page %s could not be stored: %s", key, error)
 
 
 def _client() -> PrefectClient | None:
@@ -78,14 +66,14 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, int]] = {}
+        self._latest: dict[str, tuple[int, int]] = {}
         self._sent: dict[str, tuple[int, int]] = {}
         self._bars: dict[str, UUID] = {}
         self._sending: asyncio.Task[None] | None = None
 
     def tell(self, step: str, done: int, total: int) -> None:
         """A step has done so many of so many; from any thread, as often as you like."""
-        self._told[step] = (done, total)
+        self._latest[step] = (done, total)
 
     async def __aenter__(self) -> "Progress":
         self._sending = asyncio.create_task(self._keep_sending())
@@ -102,14 +90,13 @@ class Progress:
     async def _keep_sending(self) -> None:
         while True:
             await asyncio.sleep(EVERY)
-            await self._send(list(self._told))
+            await self._send(list(self._latest))
 
     async def _send(self, steps: Sequence[str]) -> None:
-        news = [step for step in steps if self._sent.get(step) != self._told[step]]
-        await asyncio.gather(*map(self._send_one, news))
+        await asyncio.gather(*(self._send_one(step) for step in steps if self._sent.get(step) != self._latest[step]))
 
     async def _send_one(self, step: str) -> None:
-        done, total = self._sent[step] = self._told[step]
+        done, total = self._sent[step] = self._latest[step]
         percent = 100.0 * done / max(total, 1)
         description = f"{step}: {done:,} of {total:,}"
         try:
@@ -123,6 +110,13 @@ class Progress:
         except UNREACHABLE as error:
             logger.warning("The progress of %s could not be shown: %s", step, error)
 
+
+SHOWN_ROWS = 50
+SHOWN_REPORTS = 10
+SHOWN_STRUCTURES = 6
+
+
+# --- Markdown --------------------------------------------------------------------------------------------------------
 
 _MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 # Addresses become links by themselves: an invisible joiner within each keeps it text.
@@ -147,7 +141,217 @@ def label(text: str, most: int = 60) -> str:
     return "".join(sign if sign.isalnum() or sign in _HARMLESS else f"#{ord(sign)};" for sign in shown)
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown markdown_table; the cells are given as Markdown (`plain` them where they are not ours)."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> list[str]:
+    """A table of texts under a heading, cut where it is long; nothing where it has no rows."""
+    every = list(rows)
+    if not every:
+        return []
+    lines = [head, ["---"] * len(head), *([plain(short(cell, 300)) for cell in row] for row in every[:SHOWN_ROWS])]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    more = [f"and {len(every) - SHOWN_ROWS} more"] if len(every) > SHOWN_ROWS else []
+    return [f"## {title} ({len(every)})", *([note] if note else []), table, *more]
+
+
+# --- an index run ----------------------------------------------------------------------------------------------------
+
+
+class RunOutcome(Record):
+    """What an index run left to look at: what became of documents (change, id), and the largest communities' reports
+    with the number of their entities."""
+
+    report: IndexReport
+    sources: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...] = ()
+    letters: tuple[DeadLetter, ...] = ()
+    themes: tuple[tuple[Report, int], ...] = ()
+
+
+def documents_now(runtime: Runtime) -> dict[str, str]:
+    """The documents of the current generation by id, each with the hash of what it says; none where none is indexed."""
+    try:
+        with runtime.workspace.read() as generation:
+            return generation.documents.hashes()
+    except NoGeneration:
+        return {}
+
+
+def outcome_of(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> RunOutcome:
+    """Read from the generation that the run left; `before` are the documents that were there when it began."""
+    with runtime.workspace.read(report.generation) as generation:
+        letters = tuple(generation.extractions.dead_letters()) if report.dead_letters else ()
+        if not report.published:
+            return RunOutcome(report=report, sources=tuple(sources), letters=letters)
+        sizes = {community.id: len(community.members) for community in generation.communities.communities(0)}
+        reports = generation.communities.reports(0)
+        after = generation.documents.hashes()
+    themes = sorted(
+        ((report, sizes[report.community]) for report in reports),
+        key=lambda theme: (-theme[1], -theme[0].rating, theme[0].community),
+    )
+    return RunOutcome(
+        report=report, sources=tuple(sources), changes=changes(before, after), letters=letters,
+        themes=tuple(themes[:SHOWN_REPORTS]),
+    )  # fmt: skip
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What became of the documents: removed ones first, then changed, then added ones, by id."""
+    changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
+    groups = {"removed": before.keys() - after.keys(), "changed": changed, "added": after.keys() - before.keys()}
+    return tuple((change, name) for change, names in groups.items() for name in sorted(names))
+
+
+def index_in_words(report: IndexReport) -> str:
+    """The outcome as one sentence."""
+    counts = report.documents
+    if not report.published:
+        return f"Nothing has changed: generation {report.generation} stays, with {counts.unchanged} documents."
+    changed = ", ".join(f"{number} {name}" for name, number in counts.model_dump().items() if number)
+    return (
+        f"Published generation {report.generation} ({changed or 'none changed'}; {report.chunks} chunks, "
+        f"{report.entities} entities, {report.relations} relations) in {report.seconds:.1f} s."
+    )
+
+
+def index_page(outcome: RunOutcome, used: Sequence[UsageRow]) -> str:
+    """The page in Markdown."""
+    report = outcome.report
+    letters = [(letter.item, letter.step, letter.error, letter.remedy) for letter in outcome.letters]
+    retry = "These failed and are kept; `trellis dead-letter --retry` tries them again."
+    themes = [(one.title, str(members), f"{one.rating:.1f}", one.summary) for one, members in outcome.themes]
+    parts = [
+        f"# Generation {report.generation}",
+        index_in_words(report),
+        *([kept_in_words(report.kept_prompts)] if report.kept_prompts else []),
+        f"Sources: {plain(', '.join(outcome.sources))}",
+        *_section("Documents", ("change", "document"), outcome.changes),
+        *_section("Dead letters", ("item", "step", "reason", "remedy"), letters, retry),
+        *_section(
+            "Skipped", ("path", "reason"), [(skipped_file.path, skipped_file.reason) for skipped_file in report.skipped]
+        ),
+        *_section("Largest communities", ("title", "entities", "rated", "summary"), themes),
+        ledger(used),
+    ]
+    return "\n\n".join(parts)
+
+
+# --- a question ------------------------------------------------------------------------------------------------------
+
+
+def answer_in_words(answer: Answer) -> str:
+    """How the question ended, as one sentence."""
+    cited = len({citation.document for citation in answer.citations})
+    sources = "1 document" if cited == 1 else f"{cited} documents"
+    if answer.trace.answered_by == "excerpts" and answer.fallback != "abstained":
+        return f"The best excerpts, from {sources} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
+    ends = {
+        "none": f"Answered from {sources}",
+        "partial": f"Answered in part, from {sources}",
+        "ungrounded": "Answered by the model alone: no document supports it",
+        "abstained": "Not answered: the documents do not say",
+    }
+    return f"{ends[answer.fallback]} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
+
+
+def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
+    """The page in Markdown, with the picture of the way as a Mermaid block."""
+    flagged = [f"- {plain(answer.answer[row.start : row.end])}" for row in answer.grounding if row.supported is False]
+    sources = []
+    for citation in answer.citations:
+        page = f", p. {citation.page}" if citation.page else ""
+        sources += [
+            f"{plain(citation.marker)} {plain(citation.title)} ({plain(citation.document)}{page})",
+            f"> {plain(citation.quote)}",
+        ]
+    parts = [
+        f"# {plain(answer.question)}",
+        plain(answer.answer),
+        answer_in_words(answer),
+        *(["\n".join(["No source supports:", "", *flagged])] if flagged else []),
+        *(["## Sources", *sources] if sources else []),
+        "## Decisions",
+        _decisions(answer.trace),
+        *_structure(answer.trace),
+        "## The way of the question",
+        picture(answer),
+        ledger(used),
+    ]
+    return "\n\n".join(parts)
+
+
+def _structure(trace: Trace) -> list[str]:
+    """What each document gave to the structure, in its form."""
+    given = [structure for structure in trace.structures if structure.elements][:SHOWN_STRUCTURES]
+    parts = [f"## The {trace.structure}"] if given else []
+    for one in given:
+        parts += [f"{plain(one.title)} ({plain(one.document)})"]
+        parts += ["\n".join(f"    {line}" for line in one.text.splitlines())]
+    return parts
+
+
+def _chosen(decision: ModeDecision) -> list[str]:
+    """Why this mode, what gave nothing, and what each mode would take with a model."""
+    costs = ", ".join(
+        f"{forecast.mode} {forecast.tokens:,} in {forecast.calls} calls" for forecast in decision.forecasts
+    )
+    return [
+        f"chosen ({decision.confidence:.2f}): {plain(decision.reason)}",
+        *(f"{attempt.mode} was tried and gave no answer: {plain(attempt.said)}" for attempt in decision.tried),
+        *([f"estimated tokens with a model for every step: {costs}"] if costs else []),
+    ]
+
+
+def _decisions(trace: Trace) -> str:
+    route = trace.route
+    lines = [
+        f"answered by {trace.answered_by}, effort {trace.effort}",
+        *(f"no call for {one.step}: {plain(one.reason)}" for one in trace.spared),
+        *([f"markers that named no source: {', '.join(trace.removed_markers)}"] if trace.removed_markers else []),
+        f"mode {trace.mode}, question type {plain(trace.question_type)}",
+        *(_chosen(trace.decision) if trace.decision else ()),
+        *(
+            f"memory for {plain(decision.query)}: {decision.pop} sources known, {decision.threshold} needed, "
+            f"{'used' if decision.use_memory else 'not used'}"
+            for decision in trace.trigger
+        ),
+        f"searched for: {plain('; '.join(trace.queries))}",
+        *(f"{plain(reading.text)} read as {plain(reading.taken or 'nothing known')}" for reading in trace.ambiguity),
+        f"passages: {_filtered(trace)} ({trace.filter.hypothesis} hypothesis)",
+        *(f"{plain(conflict.document)}: {plain(conflict.explanation)}" for conflict in trace.filter.conflicts),
+        f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
+        f"structure used: {plain(trace.structure)}",
+        *(
+            f"report {plain(report.title)} (level {report.level}): {report.points} points"
+            for report in trace.reports
+            if report.points
+        ),
+        *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _filtered(trace: Trace) -> str:
+    counts = trace.filter
+    return f"{counts.entailment} support, {counts.neutral} neutral, {counts.contradiction} contradict"
+
+
+def picture(answer: Answer) -> str:
+    """A fenced Mermaid block: what the question went through, one node a step."""
+    trace = answer.trace
+    titles = dict.fromkeys(citation.title or citation.document for citation in answer.citations)
+    remembered = any(decision.use_memory for decision in trace.trigger)
+    parts = trace.subquestions if len(trace.subquestions) > 1 else ()
+    texts = [
+        answer.question,
+        *(f"search: {query}" for query in trace.queries if query != answer.question),
+        *(["memory answers for retrieval"] if remembered else []),
+        *([f"sources: {', '.join(titles)}"] if titles else []),
+        f"filter: {_filtered(trace)}",
+        f"route: {trace.route.type} ({trace.route.confidence:.2f})",
+        f"structure: {trace.structure}",
+        *(f"{number}. {short(part.question, 50)} {short(part.answer, 60)}" for number, part in enumerate(parts, 1)),
+        f"{short(answer.answer or 'no answer', 100)} {'' if answer.fallback == 'none' else answer.fallback}",
+    ]
+    nodes = [f'  n{number}["{label(text, 120)}"]' for number, text in enumerate(texts, 1)]
+    way = " --> ".join(f"n{number}" for number in range(1, len(texts) + 1))
+    return "\n".join(["```mermaid", "flowchart TD", *nodes, f"  {way}", "```"])

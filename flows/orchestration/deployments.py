@@ -71,10 +71,10 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
         made.insert(0, scheduled)
-    for one in made:
-        one.tags = [TAG]
-        one.version = version("trellis-rag")
-        one.paused = False  # a process that served before has paused it at its end
+    for deployment in made:
+        deployment.tags = [TAG]
+        deployment.version = version("trellis-rag")
+        deployment.paused = False  # a process that served before has paused it at its end
     return made
 
 
@@ -86,22 +86,22 @@ async def serve(made: Sequence[RunnerDeployment], ready: Callable[[], None]) -> 
     """
     async with get_client() as client:
         await _prepare(client)
-        for one in made:
-            await _not_taken(client, one)
+        for deployment in made:
+            await _not_taken(client, deployment)
         runner = Runner()
-        for one in made:
-            known = await runner.aadd_deployment(one)
+        for deployment in made:
+            known = await runner.aadd_deployment(deployment)
             steps = [{f"{end_with.__module__}.{end_with.__name__}": {"parent": os.getpid()}}]
             await client.update_deployment(known, DeploymentUpdate(pull_steps=steps))
     running = asyncio.create_task(runner.start())
     await asyncio.sleep(0)  # it takes SIGTERM for itself, in a way that leaves the runs behind: ours comes after
-    told = asyncio.Event()
+    stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     ready()
-    waiting = asyncio.create_task(told.wait())
+    waiting = asyncio.create_task(stopped.wait())
     await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    if told.is_set() and runner.started:
+    if stopped.is_set() and runner.started:
         await runner.astop()
     waiting.cancel()
     await running
@@ -121,22 +121,17 @@ async def register(made: Sequence[RunnerDeployment], pool: str) -> None:
                 f"The Prefect server has no work pool {pool!r}.",
                 f"Make it: `prefect work-pool create --type process {pool}`, or name another with --pool.",
             ) from error
-    for one in made:
-        one.work_pool_name = pool
-        one.job_variables = {"env": {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT)}}
-        await one.aapply()
-
-
-def server_address() -> str | None:
-    """The address of the API of the server that the environment or Prefect's profile names."""
-    return get_current_settings().api.url
+    for deployment in made:
+        deployment.work_pool_name = pool
+        deployment.job_variables = {"env": {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT)}}
+        await deployment.aapply()
 
 
 async def _prepare(client: PrefectClient) -> None:
     problem = await client.api_healthcheck()
     if problem is not None:
         raise StorageError(
-            server_address() or "Prefect",
+            get_current_settings().api.url or "Prefect",
             f"the server cannot be reached ({str(problem) or type(problem).__name__})",
             "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` starts its own.",
         )
@@ -146,16 +141,16 @@ async def _prepare(client: PrefectClient) -> None:
 async def _not_taken(client: PrefectClient, made: RunnerDeployment) -> None:
     """A second one of that name would take the runs of the first."""
     try:
-        found = await client.read_deployment_by_name(made.full_name)
+        other = await client.read_deployment_by_name(made.full_name)
     except ObjectNotFound:
         return
-    if found.work_pool_name:
+    if other.work_pool_name:
         raise UsageError(
-            f"The deployment {made.full_name} belongs to the workers of pool {found.work_pool_name}.",
+            f"The deployment {made.full_name} belongs to the workers of pool {other.work_pool_name}.",
             f"Let them run it, or delete it first: `prefect deployment delete {made.full_name}`.",
         )
-    workspace = found.parameters.get("workspace")
-    if found.status == DeploymentStatus.READY and not found.paused and workspace != made.parameters.get("workspace"):
+    workspace = other.parameters.get("workspace")
+    if other.status == DeploymentStatus.READY and not other.paused and workspace != made.parameters.get("workspace"):
         raise UsageError(
             f"The deployment {made.full_name} is served for the workspace {workspace} now.",
             "End that one first, or unset PREFECT_API_URL and give a --port and a PREFECT_HOME of its own.",

@@ -20,6 +20,18 @@ HEARTBEAT = 30  # seconds between two signs of life of a run; the most often tha
 START_WITHIN = 600.0
 END_WITHIN = 10.0  # seconds
 LOG = "trellis-server.log"
+# The server ends when its standard input closes, which the system does whatever its owner dies of; after some seconds
+# whatever connections browsers keep open.
+WATCHED = """
+import os, runpy, signal, sys, threading, time
+def end_with_input():
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
+    os._exit(1)
+threading.Thread(target=end_with_input, daemon=True).start()
+runpy.run_module("prefect", run_name="__main__", alter_sys=True)
+"""
 # Batches halve the server's work and end its refusals under load; the rest keeps it, and its pages, on this machine.
 SETTINGS = {
     "DO_NOT_TRACK": "1",
@@ -48,7 +60,7 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
     command = ["server", "start", "--host", HOST, "--port", str(chosen)]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
-            [sys.executable, "-P", str(Path(__file__).with_name("watched_server.py")), *command],
+            [sys.executable, "-P", "-c", WATCHED, *command],
             env={**SETTINGS, **os.environ, "PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address},
             stdin=subprocess.PIPE,
             stdout=output,

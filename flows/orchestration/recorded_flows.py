@@ -11,23 +11,24 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.index import IndexOptions
+from flows.indexing.changes import in_words as kept_in_words
 from flows.indexing.concurrency import relaxed_gc
-from flows.indexing.earlier_prompts import in_words as kept_in_words
 from flows.modes.registry import mode_names
 from flows.operations.history import index_run
-from flows.orchestration.artifacts import Page, Progress, Table, plain, put, short
-from flows.orchestration.pages import (
+from flows.orchestration.artifacts import (
+    Progress,
     answer_in_words,
     answer_page,
     documents_now,
     index_in_words,
     index_page,
     outcome_of,
-    reports_page,
-    walked,
+    plain,
+    put,
+    short,
 )
 from flows.orchestration.recording import begin, done, failed, flow, flow_run
-from flows.orchestration.state_hooks import announce, end_hooks, ended_by_signals
+from flows.orchestration.state_hooks import announce, clean_up, ended_by_signals
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime, usage_rows, with_budget
@@ -38,7 +39,7 @@ from prompts.engine.errors import EngineError
 from prompts.engine.redact import redact
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.errors import BudgetReached, TrellisError
-from storage.run_records import NO_BUDGET, Budget, IndexReport, UsageRow
+from storage.run_records import NO_BUDGET, Budget, IndexReport
 from tasks.retrieve.pages import FolderRetriever
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,14 @@ def _sources_in_short() -> str:
     return f"index {', '.join(sources[:3])}{more}{into}"
 
 
-@flow(name="index", flow_run_name=_sources_in_short, persist_result=False, **end_hooks("index"))
+def _question_in_short() -> str:
+    return short(str(flow_run.parameters.get("question", "")), 70)
+
+
+@flow(
+    name="index", flow_run_name=_sources_in_short,
+    on_failure=[clean_up], on_crashed=[clean_up], on_cancellation=[clean_up],
+)  # fmt: skip
 async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Prefect's page
     source: Annotated[list[str], Field(min_length=1)] | Annotated[str, Field(min_length=1)],
     workspace: str | None = None,
@@ -73,7 +81,7 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
         workspace: The folder of state; without it the one of the settings (./.trellis).
         full: Extract everything again instead of what has changed.
         allow_removals: Go on where more than 30% of the documents would be removed.
-        remake: Also make anew what the prompts of a new version would word otherwise, where that is much.
+        remake: Also make anew what the prompts of a new version would word otherwise.
         minutes: Give up after so long; without it a run may take the time that it needs.
         budget: Stop, with nothing published, before models take more tokens or cost more US dollars than this.
     """
@@ -112,45 +120,30 @@ async def _within_minutes(
 
 
 async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> None:
-    """The pages of the run in the user interface, and word of what was published."""
+    """The page and tables of the run in the user interface, and word of what was published."""
     used = usage_rows(runtime.models.meter)
-    outcome, _ = await asyncio.gather(
-        asyncio.to_thread(outcome_of, report, sources, before, runtime), put(*_tables(report, used))
-    )
+    outcome = await asyncio.to_thread(outcome_of, report, sources, before, runtime)
     if report.published:
-        announce(outcome, runtime.settings.workspace)
-    said = index_in_words(report)
-    logger.info(said)
+        announce(report, runtime.settings.workspace)
+    message = index_in_words(report)
+    logger.info(message)
     if report.kept_prompts:
         logger.warning(kept_in_words(report.kept_prompts))
-    about = f"The reports of the largest communities of generation {report.generation}"
-    pages = (
-        [Page(key="index-reports", markdown=reports_page(outcome.themes), description=about)] if outcome.themes else []
+    counted = report.model_dump(exclude={"documents", "skipped", "usage", "published", "kept_prompts"})
+    counted = {f"documents {name}": number for name, number in report.documents.model_dump().items()} | counted
+    figures = [{"what": name.replace("_", " "), "count": number} for name, number in counted.items()]
+    await asyncio.gather(
+        put("index-figures", figures, "What the run found and made"),
+        put("index-summary", index_page(outcome, used), message),
+        *([put("index-cost", cost_rows(used), "What the models cost, by step")] if used else []),
     )
-    addresses = await put(*pages)
-    reports_at = addresses[0] if pages else None
-    await put(Page(key="index-summary", markdown=index_page(outcome, used, reports_at), description=said))
-
-
-def _tables(report: IndexReport, used: Sequence[UsageRow]) -> list[Table]:
-    figures = report.model_dump(exclude={"documents", "skipped", "usage", "published", "kept_prompts"})
-    rows = [{"what": f"documents {name}", "count": number} for name, number in report.documents.model_dump().items()]
-    rows += [{"what": name.replace("_", " "), "count": value} for name, value in figures.items()]
-    tables = [Table(key="index-figures", rows=tuple(rows), description="What the run found and made")]
-    if used:
-        tables.append(Table(key="index-cost", rows=tuple(cost_rows(used)), description="What the models cost, by step"))
-    return tables
 
 
 # What the form offers.
 OfferedMode = Annotated[Mode, Field(json_schema_extra={"enum": list(mode_names())})]
 
 
-def _question_in_short() -> str:
-    return short(str(flow_run.parameters.get("question", "")), 70)
-
-
-@flow(name="query", flow_run_name=_question_in_short, persist_result=False)
+@flow(name="query", flow_run_name=_question_in_short)
 async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     question: Annotated[str, Field(min_length=1)],
     workspace: str | None = None,
@@ -179,28 +172,25 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
         effort: How much is given to models: low, medium or high; without it what the settings say.
         response: The form that the answer shall have, in words: a list, one paragraph, in German.
     """
-    only = None if documents is None else tuple(documents)
     try:
         settings = load_settings({"workspace": workspace})
         begin(settings)
+        options = AskOptions(
+            mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
+            where=() if where is None else (where,), retriever=FolderRetriever(pages) if pages else None,
+            effort=effort, response=response,
+        )  # fmt: skip
         async with SESSIONS.use(workspace, as_of) as session:
-            retriever = FolderRetriever(pages) if pages else None
-            options = AskOptions(
-                mode=mode, structure=structure, k=k, documents=only, retriever=retriever,
-                where=() if where is None else (where,), effort=effort, response=response,
-            )  # fmt: skip
             answer = await answer_question(question, options, session)
-            way = walked(answer, session)
     except (TrellisError, EngineError) as error:
         return failed(error, Answer)
     except Exception as error:
         redact(error)  # Prefect tells the server its words
         raise
-    said = answer_in_words(answer)
-    logger.info(said)
+    message = answer_in_words(answer)
+    logger.info(message)
     if answer.trace.decision is not None:
         logger.info("Mode %s: %s.", answer.trace.mode, answer.trace.decision.reason)
     models: dict[str, str] = {role: choice.name for role, choice in settings.model_choices().items() if choice}
-    shown = answer_page(answer, way, rows_of(answer.usage, models))
-    await put(Page(key="answer", markdown=shown, description=plain(question)))
-    return done(said, answer)
+    await put("answer", answer_page(answer, rows_of(answer.usage, models)), plain(question))
+    return done(message, answer)

@@ -8,10 +8,12 @@ is reached over plain HTTP and none is ever looked at. There it reads one that h
 takes half the time.
 """
 
+import asyncio
 import logging
 import os
+from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
 # Not ours to decide where the person has decided.
@@ -20,7 +22,7 @@ os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 # The server that Prefect starts where none is configured takes longer than its 20 s on a busy machine.
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
-from prefect import flow
+from prefect import Flow
 from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
@@ -29,9 +31,11 @@ from prefect.states import Completed, Failed
 
 from flows.settings import Settings
 from prompts.engine.redact import LogMask, redact, redacted
+from storage.records import Record
 
 __all__ = ["begin", "done", "failed", "flow", "flow_run"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 _CERTIFICATES = "PREFECT_API_SSL_CERT_FILE"
@@ -56,6 +60,53 @@ def spare_certificates() -> None:
 spare_certificates()
 
 
+# --- flows -----------------------------------------------------------------------------------------------------------
+
+
+class _Finished(Coroutine[Any, Any, Any]):
+    """Mixed into a result that is there already: `asyncio.run` and `await` take it too, and give it back."""
+
+    __slots__ = ()
+
+    def send(self, _value: Any) -> Any:
+        raise StopIteration(self)
+
+    def throw(self, kind: Any, value: Any = None, _trace: Any = None) -> Any:
+        raise value or kind
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        yield from ()
+        return self
+
+
+def _finished(result: Any) -> Any:
+    if not isinstance(result, Record):
+        return result
+    kind: Any = type(result)
+    own = {"__slots__": (), "__module__": kind.__module__}
+    return type(kind)(kind.__name__, (_Finished, kind), own).model_construct(**dict(result))
+
+
+class _Flow(Flow[P, R]):
+    """A coroutine function where an event loop runs; anywhere else a function that waits for the end of its run.
+
+    What it then gives may be given to `asyncio.run` as well: `asyncio.run(index("docs/"))` does what it says.
+    """
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        run: Any = super().__call__(*args, **options)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return _finished(asyncio.run(run))
+        return run
+
+
+def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
+    """Prefect's decorator for an async function, with Prefect's options; it may also be called without a loop."""
+    return lambda function: _Flow(function, persist_result=False, **options)
+
+
 def begin(settings: Settings) -> None:
     """To be called as soon as a run knows its settings: their keys are hidden, and our loggers reach its page."""
     settings.keep_secrets()
@@ -76,6 +127,8 @@ def failed(error: Exception, kind: type[R]) -> R:
     redact(error)
     return cast(R, Failed(message=str(error), data=error))  # `kind` only says what the flow promised
 
+
+# --- logs ------------------------------------------------------------------------------------------------------------
 
 LAYERS = ("flows", "tasks", "prompts", "storage")
 # Those of Prefect that hold what a run says, and what it fails with.

@@ -12,22 +12,22 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from prefect import Flow, State
 from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
 from prefect.exceptions import TerminationSignal
-from prefect.flows import FlowStateHook
 from prefect.logging.loggers import flow_run_logger
 
-from flows.orchestration.pages import RunOutcome
 from flows.settings import load_settings
 from prompts.engine.redact import redacted
 from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
+from storage.run_records import IndexReport
 from storage.workspace import Workspace
 
 EVENT = "trellis.index.published"
+GOES_ON = "the next run goes on from what models have answered."
 
 
 def resource_of(workspace: Path) -> dict[str, str]:
@@ -37,56 +37,30 @@ def resource_of(workspace: Path) -> dict[str, str]:
     return {"prefect.resource.id": f"trellis.workspace.{slug}", "prefect.resource.name": path}
 
 
-def announce(outcome: RunOutcome, workspace: Path) -> None:
+def announce(report: IndexReport, workspace: Path) -> None:
     """Say that the generation of a run was published, with its counts. Not for runs that found nothing to do."""
-    report = outcome.report
+    named = {"generation", "documents", "chunks", "entities", "relations", "reports", "dead_letters", "seconds"}
+    emit_event(event=EVENT, resource=resource_of(workspace), payload=report.model_dump(include=named))
+
+
+def clean_up(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """The state hook of a run that failed, crashed or was cancelled: say how it ended, emit `trellis.FLOW.failed`,
+    `.crashed` or `.cancelled`, and discard what it was building; the current generation is as it was."""
+    end = "failed" if state.is_failed() else "crashed" if state.is_crashed() else "cancelled"
+    logger = flow_run_logger(flow_run, flow)
+    try:
+        settings = load_settings({"workspace": flow_run.parameters.get("workspace")})
+    except TrellisError as error:
+        logger.warning("Nothing was looked after: %s", error)
+        return
+    left, generation = _left(Workspace(settings.workspace, settings.keep_generations))
+    logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, left)
     emit_event(
-        event=EVENT,
-        resource=resource_of(workspace),
-        payload={
-            "generation": report.generation,
-            "documents": report.documents.model_dump(),
-            "chunks": report.chunks,
-            "entities": report.entities,
-            "relations": report.relations,
-            "reports": report.reports,
-            "dead_letters": report.dead_letters,
-            "seconds": round(report.seconds, 2),
-        },
+        event=f"trellis.{flow.name}.{end}",
+        resource=resource_of(settings.workspace),
+        related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
+        payload={"reason": redacted(state.message or ""), "generation": generation},
     )
-
-
-class Hooks(TypedDict):
-    """The hooks of a flow for the ends that nobody wants."""
-
-    on_failure: list[FlowStateHook[..., Any]]
-    on_crashed: list[FlowStateHook[..., Any]]
-    on_cancellation: list[FlowStateHook[..., Any]]
-
-
-def end_hooks(name: str) -> Hooks:
-    """The hooks of the flow `name`, which emits `trellis.NAME.failed`, `.crashed` or `.cancelled`."""
-
-    def early_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-        """Say how the run ended and discard what it was building; the current generation is as it was."""
-        end = "failed" if state.is_failed() else "crashed" if state.is_crashed() else "cancelled"
-        logger = flow_run_logger(flow_run, flow)
-        try:
-            settings = load_settings({"workspace": flow_run.parameters.get("workspace")})
-        except TrellisError as error:
-            logger.warning("Nothing was looked after: %s", error)
-            return
-        workspace = Workspace(settings.workspace, settings.keep_generations)
-        left, generation = _left(workspace)
-        logger.info("The run %s. %s", "was cancelled" if end == "cancelled" else end, left)
-        emit_event(
-            event=f"trellis.{name}.{end}",
-            resource=resource_of(settings.workspace),
-            related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
-            payload={"reason": redacted(state.message or ""), "generation": generation},
-        )
-
-    return Hooks(on_failure=[early_end], on_crashed=[early_end], on_cancellation=[early_end])
 
 
 @asynccontextmanager
@@ -129,13 +103,9 @@ def _left(workspace: Workspace) -> tuple[str, int | None]:
     try:
         workspace.clean()
     except NoGeneration:
-        told = f"Nothing is published in {workspace.root} yet; the next run goes on from what models have answered."
-        return told, None
+        return f"Nothing is published in {workspace.root} yet; {GOES_ON}", None
     except WorkspaceLocked:
         return f"Another run writes {workspace.root}: nothing of it was touched.", workspace.current()
     except StorageError as error:
         return str(error), None
-    return (
-        f"Generation {workspace.current()} of {workspace.root} stays as it was; the next run goes on from what models "
-        "have answered."
-    ), workspace.current()
+    return f"Generation {workspace.current()} of {workspace.root} stays as it was; {GOES_ON}", workspace.current()

@@ -13,7 +13,6 @@ import signal
 import threading
 import time
 from datetime import timedelta
-from typing import Literal
 
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import StateType
@@ -23,10 +22,8 @@ SILENT_AFTER = 75  # seconds: two heartbeats are missing
 TAG = "trellis"  # of our deployments' runs: other runs of a server may say less often that they are alive
 NAME = "Trellis: end runs that fell silent"
 
-Outcome = Literal["made", "changed", "there"]
 
-
-def wanted() -> AutomationCore:
+def automation() -> AutomationCore:
     """The automation as it must be."""
     return AutomationCore(
         name=NAME,
@@ -55,26 +52,14 @@ def wanted() -> AutomationCore:
     )
 
 
-async def end_silent_runs(client: PrefectClient) -> Outcome:
+async def end_silent_runs(client: PrefectClient) -> None:
     """Make the automation on a server, or bring it up to date; as often as one likes."""
-    found = await client.read_automations_by_name(NAME)
-    if not found:
-        await client.create_automation(wanted())
-        return "made"
-    if all(_same(one, wanted()) for one in found):
-        return "there"
-    for one in found:
+    known = await client.read_automations_by_name(NAME)
+    for one in known:
         # What a person has switched off stays off.
-        await client.update_automation(one.id, wanted().model_copy(update={"enabled": one.enabled}))
-    return "changed"
-
-
-def _same(found: AutomationCore, other: AutomationCore) -> bool:
-    fields = {"description", "trigger", "actions"}
-    left, right = (one.model_dump(mode="json", include=fields) for one in (found, other))
-    for one in (left, right):
-        one["trigger"].pop("id", None)  # the server gives one
-    return left == right
+        await client.update_automation(one.id, automation().model_copy(update={"enabled": one.enabled}))
+    if not known:
+        await client.create_automation(automation())
 
 
 LOOKS_EVERY = 1.0  # seconds

@@ -6,11 +6,13 @@ variables (DSPy's trace and settings) hold inside.
 
 import asyncio
 import contextvars
+import functools
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _lock = threading.Lock()
@@ -27,6 +29,16 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         work.close()
         raise RuntimeError("A step was called like a function inside an event loop: use `await step.acall(…)`.")
     return run_anywhere(work)
+
+
+def waiting(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same function, waiting for its result. Works from any thread, also where an event loop is running."""
+
+    @functools.wraps(function)
+    def wait(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_anywhere(function(*args, **kwargs))
+
+    return wait
 
 
 def run_anywhere(work: Coroutine[Any, Any, T]) -> T:

@@ -97,11 +97,7 @@ def flip_inside(path: Path) -> None:
 ASK, SHOW, EXPORT, STATUS = ("ask", QUESTION), ("show", "bridge"), ("export", "TARGET/export"), ("status",)
 
 
-@pytest.mark.parametrize(
-    ("damage", "command"),
-    [*((damage, command) for damage in (garble, truncate) for command in (ASK, SHOW, EXPORT)),
-     (flip_inside, ASK), (flip_inside, EXPORT)],  # the others do not read what is damaged
-)  # fmt: skip
+@pytest.mark.parametrize(("damage", "command"), [(garble, ASK), (garble, SHOW), (truncate, EXPORT), (flip_inside, ASK)])
 def test_a_damaged_generation_is_told(
     opened: Command, tmp_path: Path, damage: Callable[[Path], None], command: tuple[str, ...]
 ) -> None:
@@ -111,20 +107,16 @@ def test_a_damaged_generation_is_told(
     assert all(word in ended.json["error"]["remedy"] for word in ("Index again", "trellis rollback N"))
 
 
-@pytest.mark.parametrize("damage", [garble, truncate])
-def test_a_damaged_generation_is_among_the_problems_of_the_workspace(
-    opened: Command, damage: Callable[[Path], None]
-) -> None:
-    damage(opened.workspace / "generations" / "000001" / "generation.duckdb")
+def test_a_damaged_generation_is_among_the_problems_of_the_workspace(opened: Command) -> None:
+    truncate(opened.workspace / "generations" / "000001" / "generation.duckdb")
     ended = opened(*STATUS, "--json")
     assert (ended.code, ended.json["generation"]) == (0, 1), ended.err
     assert ["Generation 1 is damaged" in problem["message"] for problem in ended.json["problems"]] == [True]
     assert all(word in ended.json["problems"][0]["remedy"] for word in ("trellis index", "trellis rollback N"))
 
 
-@pytest.mark.parametrize("damage", [garble, truncate])
-@pytest.mark.parametrize("command", [ASK, STATUS])
-def test_a_damaged_workspace_database_is_told_with_what_is_lost(
+@pytest.mark.parametrize(("damage", "command"), [(garble, ASK), (truncate, ASK), (truncate, STATUS)])
+def test_a_damaged_side_store_is_told_with_what_is_lost(
     opened: Command, damage: Callable[[Path], None], command: tuple[str, ...]
 ) -> None:
     with closing(sqlite3.connect(opened.workspace / "side.sqlite")) as connection:
@@ -135,7 +127,7 @@ def test_a_damaged_workspace_database_is_told_with_what_is_lost(
     assert all(word in ended.json["error"]["remedy"] for word in ("move the file away", "memory", "paid again"))
 
 
-@pytest.mark.parametrize("damage", [garble, truncate, lambda path: flip(path, 40_960), lambda path: flip(path, -1)])
+@pytest.mark.parametrize("damage", [truncate, lambda path: flip(path, 40_960)])
 def test_a_damaged_vector_index_is_searched_around(
     opened: Command, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
 ) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.indexing.vectors import embed_graph
+from flows.indexing.batches import embed_graph
 from flows.query import ask, retrieve_passages
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
@@ -29,9 +29,14 @@ def test_a_mode_answers_from_tables_with_sources(mode: Mode, indexed: Path) -> N
     assert answer.trace.trigger == (), "a mode that is asked for searches; memory has no part in it"
 
 
-def test_the_caller_may_ask_for_another_structure(indexed: Path) -> None:
+def test_the_caller_may_ask_for_a_structure_and_restrict_documents(indexed: Path) -> None:
     answer = ask("Who designed Orla Bridge?", workspace=indexed, mode="hybrid", structure="chunk")
     assert (answer.trace.structure, answer.trace.route.reason) == ("chunk", "asked for by the caller")
+    answer = ask(QUESTION, workspace=indexed, mode="hybrid", documents=["bridge"])
+    assert {passage.document for passage in answer.passages} == {"bridge"}
+    assert {citation.document for citation in answer.citations} <= {"bridge"}
+    answer = ask("Did Zorblax Quimby design Orla Bridge?", workspace=indexed)
+    assert answer.trace.unlinked == ("Zorblax Quimby",)
 
 
 @pytest.mark.parametrize(
@@ -48,17 +53,6 @@ def test_a_level_finds_nothing_where_it_has_nothing_to_go_by(trellis: Command) -
     assert trellis("retrieve", asked, "--mode", "low", "--json").json["passages"] == []
     answer = trellis("ask", asked, "--mode", "low", "--json").json
     assert (answer["fallback"], answer["citations"]) == ("abstained", [])
-
-
-def test_documents_restrict_a_mode(indexed: Path) -> None:
-    answer = ask(QUESTION, workspace=indexed, mode="hybrid", documents=["bridge"])
-    assert {passage.document for passage in answer.passages} == {"bridge"}
-    assert {citation.document for citation in answer.citations} <= {"bridge"}
-
-
-def test_what_the_graph_does_not_know_is_told(indexed: Path) -> None:
-    answer = ask("Did Zorblax Quimby design Orla Bridge?", workspace=indexed)
-    assert answer.trace.unlinked == ("Zorblax Quimby",)
 
 
 async def retrieved(workspace: Path, server: Server, mode: Mode, *history: str, question: str = QUESTION) -> Retrieval:

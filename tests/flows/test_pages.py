@@ -9,7 +9,7 @@ import pytest
 from flows.query import aask, ask
 from storage.errors import SourceNotFound
 from storage.workspace import Workspace
-from tasks.retrieve.pages import FolderRetriever, Page, best_parts, joined, read_pages
+from tasks.retrieve.pages import FolderRetriever, Page, best_parts, read_pages
 from tests.flows.conftest import Command, write_rows
 
 OTTER = "# Otter Lock\n\nThe Otter Lock was built in 1888 by Magda Plisk.\n\n## Today\n\nIt is closed on Mondays.\n"
@@ -45,17 +45,12 @@ def page(path: str, text: str, title: str = "") -> Page:
     return Page(path=path, title=title, text=text)
 
 
-async def test_a_folder_gives_the_best_pages_first(folder: Path) -> None:
+async def test_a_folder_gives_the_best_pages_first_and_reads_changed_ones_again(folder: Path) -> None:
     retriever = FolderRetriever(folder)
     assert [Path(one.path).name for one in await retriever.pages(BUILT, 5)] == ["otter.md"]
     assert len(await retriever.pages("rocker bearings, rain, seals", 2)) == 2
     assert (await retriever.pages("seals", 5))[0].path.endswith("rows.jsonl:1")
     assert await retriever.pages("zebra", 5) == []
-
-
-async def test_a_changed_page_is_read_again(folder: Path) -> None:
-    retriever = FolderRetriever(folder)
-    await retriever.pages(BUILT, 5)
     (folder / "otter.md").write_text(OTTER.replace("Magda Plisk", "Jonas Ardel, as we know now"), encoding="utf-8")
     assert "Ardel" in (await retriever.pages(BUILT, 5))[0].text
     (folder / "otter.md").unlink()
@@ -81,16 +76,10 @@ async def test_a_long_page_is_read_in_parts() -> None:
     assert len(best_parts(chunks, ["stone", "wall"])) == 5
 
 
-async def test_one_page_for_two_queries_is_read_once() -> None:
-    documents, _ = await read_pages(Told(page("a", "Alpha beta."), page("a", "Alpha beta.")), ["alpha", "beta"])
-    assert [one.id for one in documents] == ["a"]
-
-
 def test_neither_side_pushes_the_other_out(indexed: Path) -> None:
     answer = ask("Orla Bridge", workspace=indexed, retriever=Told(page("p", "Orla Bridge was painted green.")))
     documents = [one.document for one in answer.passages]
-    assert documents.index("p") == 1
-    assert joined([], []) == []
+    assert (documents.index("p"), documents[0]) == (1, "bridge")
 
 
 def test_an_answer_from_a_page_cites_its_place(indexed: Path, folder: Path) -> None:
@@ -107,12 +96,6 @@ def test_a_printed_page_has_its_number(trellis: Command, folder: Path) -> None:
     answer = trellis("ask", "How often are the rocker bearings inspected?", "--pages", str(folder), "--json").json
     assert answer["citations"][0]["document"].endswith("manual.pdf")
     assert answer["citations"][0]["page"] in (1, 2)
-
-
-def test_the_index_is_still_read(indexed: Path, folder: Path) -> None:
-    answer = ask("Who designed Orla Bridge?", workspace=indexed, retriever=FolderRetriever(folder))
-    assert "Reyd" in answer.answer
-    assert answer.citations[0].document == "bridge"
 
 
 def test_the_command_and_the_setting_name_a_folder(

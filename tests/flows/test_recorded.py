@@ -1,7 +1,9 @@
 """The flows run on Prefect as steps that a person can follow, fail in words, and leave nothing outside this machine."""
 
+import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,21 +36,42 @@ async def test_an_index_run_is_its_steps_and_ends_in_words(source: Path, tmp_pat
     assert "documents added" in await artifact("index-figures")
 
 
-async def test_a_list_of_sources_gives_the_report_itself(source: Path, tmp_path: Path) -> None:
-    report = await index([str(source)], workspace=str(tmp_path / "ws"))
+async def test_a_list_of_sources_gives_the_report_itself_and_minutes_are_kept(source: Path, tmp_path: Path) -> None:
+    workspace = str(tmp_path / "ws")
+    with pytest.raises(BudgetReached, match="minutes"):
+        await index([str(source)], workspace=workspace, minutes=0.00001)
+    assert list((tmp_path / "ws").glob("staging/*")) == []
+    report = await index([str(source)], workspace=workspace, minutes=5)
     assert (report.generation, report.published) == (1, True)
-    again = await index([str(source)], workspace=str(tmp_path / "ws"), return_state=True)
+    again = await index([str(source)], workspace=workspace, return_state=True)
     assert again.message == "Nothing has changed: generation 1 stays, with 3 documents."
 
 
-async def test_a_failing_step_fails_the_run_in_words(tmp_path: Path) -> None:
+def test_without_an_event_loop_the_flows_are_plain_functions(source: Path, tmp_path: Path) -> None:
+    workspace = str(tmp_path / "ws")
+    run: Any = index
+    report = run(str(source), workspace=workspace)
+    assert isinstance(report, IndexReport)
+    assert (report.generation, report.published) == (1, True)
+    assert asyncio.run(run(str(source), workspace=workspace)).generation == 1
+    answer: Any = query("Who designed Orla Bridge?", workspace=workspace)
+    assert "Reyd" in answer.answer
+    with pytest.raises(SourceNotFound):
+        run(str(tmp_path / "nowhere"), workspace=workspace)
+
+
+async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> None:
     missing = str(tmp_path / "nowhere")
     state = await index(missing, workspace=str(tmp_path / "ws"), return_state=True)
     assert state.is_failed()
-    assert state.message is not None
-    assert state.message.startswith(f"Source not found: {missing}.")
+    assert str(state.message).startswith(f"Source not found: {missing}.")
+    (told,) = await events("trellis.index.failed", 1, of=str(tmp_path))
+    assert told["payload"]["reason"].startswith(f"Source not found: {missing}.")
+    assert "The run failed. Nothing is published" in "\n".join(await logs(await run_of(f"index {missing}")))
     with pytest.raises(SourceNotFound):
         await index(missing, workspace=str(tmp_path / "ws"))
+    with pytest.raises(NoGeneration):
+        await query("Who?", workspace=str(tmp_path / "ws"))
 
 
 async def test_a_question_is_recorded_with_its_answer_and_decisions(
@@ -65,11 +88,6 @@ async def test_a_question_is_recorded_with_its_answer_and_decisions(
     assert wanted <= set(await task_runs("Who designed Orla Bridge?", wanted))
 
 
-async def test_a_question_to_nothing_fails_in_words(tmp_path: Path) -> None:
-    with pytest.raises(NoGeneration):
-        await query("Who?", workspace=str(tmp_path / "ws"))
-
-
 async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(source: Path, tmp_path: Path) -> None:
     workspace = tmp_path / "My ws"
     for _ in range(2):
@@ -82,22 +100,6 @@ async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(s
     assert mine["payload"]["generation"] == 1
     assert mine["payload"]["documents"]["added"] == 3
     assert any(related["prefect.resource.role"] == "flow-run" for related in mine["related"])
-
-
-async def test_a_failed_run_is_an_event_with_its_reason(tmp_path: Path) -> None:
-    missing = str(tmp_path / "nowhere")
-    await index(missing, workspace=str(tmp_path / "ws"), return_state=True)
-    (told,) = await events("trellis.index.failed", 1, of=str(tmp_path))
-    assert told["payload"]["reason"].startswith(f"Source not found: {missing}.")
-    assert "The run failed. Nothing is published" in "\n".join(await logs(await run_of(f"index {missing}")))
-
-
-async def test_a_run_that_takes_too_long_gives_up_and_leaves_nothing(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(BudgetReached, match="minutes"):
-        await index(str(source), workspace=str(tmp_path / "ws"), minutes=0.00001)
-    assert list((tmp_path / "ws").glob("staging/*")) == []
-    report = await index(str(source), workspace=str(tmp_path / "ws"), minutes=5)
-    assert report.published
 
 
 def test_the_forms_explain_their_parameters() -> None:

@@ -2,19 +2,16 @@
 
 import json
 import logging
-from pathlib import Path
 
 import pytest
 
-from flows.index import index
-from flows.orchestration.artifacts import Page, Progress, put
+from flows.orchestration.artifacts import Progress, put
 from flows.orchestration.recording import begin, flow
 from flows.settings import load_settings
 from prompts.engine.errors import BadKey, ModelUnavailable
-from prompts.engine.redact import MASK, keep_secret, redact, redacted
+from prompts.engine.redact import MASK
 from tasks.step import step
 from tests.flows.recorder import artifact, logs, run_of
-from tests.server.client import Server
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -55,7 +52,7 @@ async def leaky_flow() -> None:
     begin(load_settings())
     for layer in ("flows", "prompts", "storage"):
         logging.getLogger(f"{layer}.leaky").info("%s says %s", layer, SECRET)
-    await put(Page(key="leaky", markdown=f"the key is {SECRET}", description=SECRET))
+    await put("leaky", f"the key is {SECRET}", SECRET)
     try:
         await leaky()
     except RuntimeError:
@@ -83,27 +80,6 @@ async def run_name(state: object) -> str:
 
     async with get_client() as client:
         return (await client.read_flow_run(state.state_details.flow_run_id)).name  # type: ignore[attr-defined]
-
-
-async def test_a_run_with_a_key_that_the_server_refuses_shows_no_key(
-    model_server: Server, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_LM_API_KEY", SECRET)
-    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-    model_server.misbehave({"kind": "unauthorized"})
-    state = await index(str(source), workspace=str(tmp_path / "ws"), return_state=True)
-    assert state.is_failed()
-    await logs(await run_of(f"index {source} into {tmp_path}"))
-    assert SECRET not in await everything()
-
-
-def test_short_words_are_no_keys_and_causes_are_cleaned_too() -> None:
-    keep_secret(["none", "", SECRET])
-    assert redacted("none of it") == "none of it"
-    error = RuntimeError("outer")
-    error.__cause__ = BadKey(f"key {SECRET} is bad", "Use another.")
-    redact(error)
-    assert str(error.__cause__) == f"key {MASK} is bad Use another."
 
 
 async def test_a_step_waits_for_a_model_that_cannot_be_reached_and_for_nothing_else() -> None:

@@ -34,17 +34,6 @@ def test_a_question_asked_over_rest_is_answered_by_a_worker(worker: Api, workspa
     assert "Tomas Reyd" in shown
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [({"question": "Who?", "k": "many"}, "k"), ({"question": "Who?", "mode": "guess"}, "mode"), ({}, "question")],
-)
-def test_a_bad_parameter_is_refused_with_the_reason(deployed: Api, given: dict[str, object], reason: str) -> None:
-    answer = deployed.start("query/on-demand", **given)
-    assert 400 <= answer.status_code < 500
-    assert "Validation failed" in answer.text or "Error creating" in answer.text, answer.text
-    assert reason in answer.text
-
-
 def test_the_example_automation_asks_after_a_publication(worker: Api, source: Path, tmp_path: Path) -> None:
     example = (ROOT / "examples/deploy/on-published.yaml").read_text()
     mine = tmp_path / "mine.yaml"

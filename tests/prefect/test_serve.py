@@ -15,17 +15,11 @@ from typing import Any
 import pytest
 
 from flows.__main__ import main
-from flows.orchestration.zombie_automation import NAME, end_silent_runs
+from flows.orchestration.zombie_automation import NAME, automation, end_silent_runs
 from tests.prefect.conftest import BIN, ROOT, Api, free_port, process, wait_for
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
 KEY = "made-up-key-4711"
-
-
-def refused(captured: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What the command says when it ends with the code for usage."""
-    assert main(["serve", *arguments]) == 2
-    return captured.readouterr().err
 
 
 @pytest.fixture
@@ -48,51 +42,40 @@ def no_server() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restored", "no_server")
 def test_what_cannot_be_served_is_refused_in_words(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    api: Api, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there, workspace = str(source), ("--workspace", str(tmp_path / "ws"))
-    assert "nowhere" in refused(capsys, str(tmp_path / "nowhere"), *workspace)
-    assert "no SOURCE is named" in refused(capsys, "--cron", "0 3 * * *", *workspace)
-    assert "'every night' is no cron expression" in refused(capsys, there, "--cron", "every night", *workspace)
-    assert "'Mars'" in refused(capsys, there, "--cron", "0 3 * * *", "--timezone", "Mars", *workspace)
-    assert "'docs' means nothing there" in refused(capsys, "docs", "--pool", "trellis")
+    nightly = ("--cron", "0 3 * * *")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        port = str(other.getsockname()[1])
-        assert f"Port {port} is taken by another program" in refused(capsys, there, "--port", port, *workspace)
+        taken, used = str(other.getsockname()[1]), api.ui.rpartition(":")[2]
+        for words, arguments in {
+            "nowhere": (str(tmp_path / "nowhere"),),
+            "no SOURCE is named": nightly,
+            "'every night' is no cron expression": (str(source), "--cron", "every night"),
+            "'Mars'": (str(source), *nightly, "--timezone", "Mars"),
+            "'docs' means nothing there": ("docs", "--pool", "trellis"),
+            f"Port {taken} is taken by another program": (str(source), "--port", taken),
+            f"PREFECT_API_URL={api.url}": (str(source), "--port", used),
+        }.items():
+            workspace = () if "--pool" in arguments else ("--workspace", str(tmp_path / "ws"))
+            assert main(["serve", *arguments, *workspace]) == 2
+            assert words in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("no_server")
-def test_a_server_that_is_there_is_named(
-    api: Api, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    port = api.ui.rpartition(":")[2]
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-    said = refused(capsys, str(source), "--port", port, "--workspace", str(tmp_path / "ws"))
-    assert f"PREFECT_API_URL={api.url}" in said
-
-
-def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`trellis serve` that is expected to end by itself."""
-    return subprocess.run(
-        [str(BIN / "trellis"), "serve", *arguments], env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-
-
-def test_a_configured_server_that_is_silent_is_named(tmp_path: Path) -> None:
+def test_servers_and_pools_that_are_not_there_are_named(api: Api, tmp_path: Path) -> None:
     silent = f"http://127.0.0.1:{free_port()}/api"
-    done = command("--workspace", str(tmp_path / "ws"), PREFECT_API_URL=silent)
-    assert done.returncode == 1
-    assert silent in done.stderr
-    assert "correct PREFECT_API_URL" in done.stderr
-
-
-def test_a_pool_that_is_not_there_is_named(api: Api) -> None:
-    done = command("--pool", "nowhere", PREFECT_API_URL=api.url)
-    assert done.returncode == 2
-    assert "prefect work-pool create --type process nowhere" in done.stderr
+    workspace = ("--workspace", str(tmp_path / "ws"))
+    for url, arguments, code, told in (
+        (silent, workspace, 1, (silent, "correct PREFECT_API_URL")),
+        (api.url, ("--pool", "nowhere"), 2, ("prefect work-pool create --type process nowhere",)),
+    ):
+        done = subprocess.run(
+            [str(BIN / "trellis"), "serve", *arguments], capture_output=True, text=True, check=False, timeout=240,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_API_URL": url},
+        )  # fmt: skip
+        assert done.returncode == code
+        assert all(words in done.stderr for words in told), done.stderr
 
 
 def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None:
@@ -127,17 +110,20 @@ def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None
     assert "All deployments have been paused" in (tmp_path / "log").read_text()
 
 
-def test_the_automation_is_made_once(api: Api) -> None:
+def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off(api: Api) -> None:
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
-    async def twice() -> list[str]:
+    async def made() -> list[bool]:
         async with get_client() as client:
-            return [await end_silent_runs(client) for _ in range(2)]
+            await end_silent_runs(client)
+            for one in await client.read_automations_by_name(NAME):
+                await client.update_automation(one.id, automation().model_copy(update={"enabled": False}))
+            await end_silent_runs(client)
+            return [one.enabled for one in await client.read_automations_by_name(NAME)]
 
     with temporary_settings({PREFECT_API_URL: api.url}):
-        assert asyncio.run(twice())[1] == "there"
-    assert [one["name"] for one in api.post("automations/filter", {}).json()].count(NAME) == 1
+        assert asyncio.run(made()) == [False]
 
 
 def test_a_run_ends_with_the_process_that_served_it() -> None:

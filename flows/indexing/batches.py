@@ -1,0 +1,211 @@
+"""Extraction and embedding, batch by batch: what came stays, what failed becomes a dead letter, and too many failures
+end the run. Chunks get the terms and vectors by which they are found; so do the names of entities where the settings
+ask for it, and relations that a model gave keys.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from flows.indexing.changes import SourceChanges, rebind
+from flows.indexing.concurrency import in_thread, side_by_side
+from flows.runners import Runner
+from flows.runtime import Runtime
+from prompts.engine.embedder import Embedder, text_hash
+from storage.errors import FailureGate
+from storage.records import Chunk, DeadLetter
+from storage.staging import Staging
+from tasks.embed import embed, plan_windows
+from tasks.extract import Extracts, extraction_inputs
+from tasks.resolve.near import near_pairs
+from tasks.retrieve.levels import keyed_text
+from tasks.retrieve.lexical import chunk_terms
+
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Work:
+    """Chunks to extract, the hash of what each is made from, and the weights of triples (by document and line).
+
+    `earlier` are those that failed in an earlier run too: one that goes on failing must not keep out what is new.
+    """
+
+    todo: Sequence[Chunk]
+    inputs: Mapping[str, str]
+    weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    earlier: Collection[str] = ()
+
+
+async def extract_chunks(
+    chunks: Sequence[Chunk], changes: SourceChanges, staging: Staging, runtime: Runtime, runner: Runner
+) -> set[str]:
+    """Extract the chunks that no earlier run has, batch by batch; the documents of those that have extractions now."""
+    author = runtime.authors["extract"]
+    inputs = {part.id: extraction_inputs(part, author) for part in chunks}
+    stored = {} if changes.full else staging.extractions.inputs()
+    anew = {document.id for document in changes.plan.put}
+    todo = [
+        part
+        for part in chunks
+        if stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew)
+    ]
+    documents = {part.document for part in todo}
+    reused, todo = rebind(todo, inputs, changes)
+    staging.extractions.save_extractions(reused, {extraction.chunk: inputs[extraction.chunk] for extraction in reused})
+    earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
+    failed = await extract_all(Work(todo, inputs, changes.weights, earlier), staging, runtime, runner)
+    staging.extractions.remove_dead_letters(step="extract")
+    staging.extractions.remove_dead_letters(changes.outdated_letters, step="load")
+    staging.extractions.put_dead_letters([*failed, *changes.loaded.dead_letters])
+    limit = runtime.settings.failure_limit
+    if failed and limit < 1 and not staging.extractions.inputs():
+        raise _gated("extract", failed, len(failed), limit)  # nothing at all was extracted: there is nothing to publish
+    return documents
+
+
+async def extract_all(work: Work, staging: Staging, runtime: Runtime, runner: Runner) -> list[DeadLetter]:
+    """Extract and store; what failed. FailureGate where more of the new failed than the settings allow."""
+    todo, limit = work.todo, runtime.settings.failure_limit
+    new = sum(chunk.id not in work.earlier for chunk in todo)
+    failed: list[DeadLetter] = []
+    done = 0
+    batches = [todo[start : start + BATCH] for start in range(0, len(todo), BATCH)]
+    works = (partial(runner.extract, batch, work.weights) for batch in batches)
+    # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
+    here = 1 if runtime.models.is_offline("extract") else 2 + runtime.settings.concurrency // BATCH
+    async with aclosing(side_by_side(works, await runner.at_once(here) if todo else 1)) as results:
+        async for extracts in results:
+            await in_thread(_store, extracts, work.inputs, staging)
+            failed += extracts.dead_letters
+            done += len(extracts.extractions) + len(extracts.dead_letters)
+            runtime.progress("extract", done, len(todo))
+            gate("extract", [letter for letter in failed if letter.item not in work.earlier], new, limit)
+    return failed
+
+
+def _store(extracts: Extracts, inputs: Mapping[str, str], staging: Staging) -> None:
+    staging.extractions.save_extractions(
+        list(extracts.extractions), {one.chunk: inputs[one.chunk] for one in extracts.extractions}
+    )
+
+
+def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> None:
+    """Raise FailureGate, with the most frequent reason, where more failed than the limit: nothing of the run stays.
+
+    One alone never ends a run, unless the limit is 0.
+    """
+    if len(failed) > max(1 if limit else 0, limit * total):
+        raise _gated(step, failed, total, limit)
+
+
+def _gated(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> FailureGate:
+    (reason, remedy), times = Counter((letter.error, letter.remedy) for letter in failed).most_common(1)[0]
+    error = FailureGate(step, len(failed), total, limit)
+    error.message += f" {times} of them: {reason}"
+    error.remedy = remedy or error.remedy
+    error.args = (error.message, error.remedy)
+    return error
+
+
+def replace_letters(
+    staging: Staging, step: str, failed: Sequence[DeadLetter], total: int, limit: float,
+    items: Collection[str] | None = None,
+) -> None:  # fmt: skip
+    """The dead letters of a derived step (of some items, None: of all) in place of its earlier ones; FailureGate where
+    there are too many."""
+    gate(step, failed, total, limit)
+    staging.extractions.remove_dead_letters(items, step)
+    staging.extractions.put_dead_letters(failed)
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 256, 256, 512
+# Names of one thing in other words lie there (0.8 to 0.9), as do many names of two: somebody has to decide.
+LEAST_COSINE = 0.8
+
+
+async def near_names(staging: Staging, runtime: Runtime) -> list[tuple[str, str]]:
+    """The pairs of names whose vectors are alike; none without the setting `entity_vectors`.
+
+    Stores the vector of each name, once per model and name.
+    """
+    if not runtime.settings.entity_vectors:
+        return []
+    names = _readable(staging.extractions.names(), runtime.embedder)
+    await _embed(names, staging, runtime)
+    vectors = staging.vectors.get(runtime.embedder.name, list(names))
+    if not vectors:
+        return []
+    return await in_thread(near_pairs, list(names.values()), np.stack([vectors[key] for key in names]), LEAST_COSINE)
+
+
+async def embed_graph(staging: Staging, runtime: Runtime) -> None:
+    """Store a vector of each entity's name, with the setting `entity_vectors`, and one of keys and description for each
+    relation that a model gave keys to; once per model and text.
+
+    Call it when the generation's entities and relations are stored.
+    """
+    if runtime.settings.entity_vectors:
+        names = [entity.name for entity in staging.graph.entities()]
+        await _embed(_readable(names, runtime.embedder), staging, runtime)
+    relations = [keyed_text(relation) for relation in staging.graph.relations() if relation.keys]
+    await _embed(_readable(relations, runtime.embedder), staging, runtime)
+
+
+async def _embed(names: dict[str, str], staging: Staging, runtime: Runtime) -> None:
+    embedder = runtime.embedder
+    known = staging.vectors.have(embedder.name, list(names))
+    todo = [key for key in names if key not in known]
+    for at in range(0, len(todo), NAMES_BATCH):
+        batch = {key: names[key] for key in todo[at : at + NAMES_BATCH]}
+        staging.vectors.put(embedder.name, await embed(batch, embedder))
+        runtime.progress("embed names", min(at + NAMES_BATCH, len(todo)), len(todo))
+
+
+def _readable(names: list[str], embedder: Embedder) -> dict[str, str]:
+    """What the embedder can read, by the hash under which its vector is stored."""
+    return {text_hash(name): name for name in names if embedder.reads(name)}
+
+
+async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner) -> None:
+    """Store the terms and vectors of the chunks that have none yet, and the windows of all."""
+    await asyncio.sleep(0)  # the calls to models go out first
+    await _store_terms(chunks, staging)
+    vectors, embedder = staging.vectors, runtime.embedder
+    have = {window.chunk for window in vectors.windows()} if vectors.model() == embedder.name else set()
+    new = [part for part in chunks if part.id not in have]
+    planned = await in_thread(plan_windows, new, embedder, have=())
+    known = vectors.have(embedder.name, list(planned.missing))
+    texts = {key: text for key, text in planned.missing.items() if key not in known}
+    keys = sorted(texts, key=lambda key: len(texts[key]))
+    batches = [{key: texts[key] for key in keys[at : at + EMBED_BATCH]} for at in range(0, len(keys), EMBED_BATCH)]
+    done = 0
+    works = (partial(runner.embed, batch) for batch in batches)
+    async with aclosing(side_by_side(works, await runner.at_once(1) if batches else 1)) as results:
+        async for embedded in results:
+            vectors.put(embedder.name, dict(embedded))
+            done += len(embedded)
+            runtime.progress("embed", done, len(keys))
+    if vectors.model() not in (None, embedder.name):
+        vectors.remove_windows()
+    vectors.put_windows(embedder.name, list(planned.windows))
+    await in_thread(staging.build_index)
+
+
+async def _store_terms(chunks: Sequence[Chunk], staging: Staging) -> None:
+    """The terms of the chunks that have none yet, batch by batch: what waits for a model gets its turn in between."""
+    done = staging.postings.chunks_with_postings()
+    todo = [chunk for chunk in chunks if chunk.id not in done]
+    for start in range(0, len(todo), TERMS_BATCH):
+        counts = {}
+        for chunk in todo[start : start + TERMS_BATCH]:
+            counts[chunk.id] = dict(chunk_terms(chunk))
+            await asyncio.sleep(0)
+        await in_thread(staging.postings.put_postings, counts)

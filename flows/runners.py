@@ -1,0 +1,440 @@
+"""Runners: where the batches of an index run go (this process, processes beside it, Dask or Ray).
+
+Whatever the runner, the same records come back: ids are content hashes, and batches are independent of each other.
+"""
+
+import asyncio
+import atexit
+import logging
+import multiprocessing
+import os
+import socket
+import tempfile
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any, Protocol
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it ships no types
+
+from flows.runtime import Runtime, open_embedding, shared_budgets
+from flows.settings import Settings
+from prompts.engine.bridge import run_sync
+from prompts.engine.embedder import Embedder, Floats
+from prompts.engine.errors import EngineError
+from prompts.engine.meter import Meter, Spent
+from prompts.engine.models import Models
+from prompts.extract import extractor
+from storage.errors import SettingsError, StorageError, TrellisError
+from storage.records import Chunk
+from storage.workspace_db import WorkspaceDatabase
+from tasks.embed import embed
+from tasks.extract import Extracts, extract
+from tasks.step import step
+
+RETRIES = 2  # how often a job is begun again after the worker that had it has died
+_ASKED_EVERY = 0.5  # seconds
+Weights = Mapping[tuple[str, str], float]  # of triples, by document and line
+
+
+class RunnerFailed(TrellisError):
+    """The workers did not do a job: they died, cannot be reached, or run another version."""
+
+    def __init__(self, runner: str, problem: str) -> None:
+        super().__init__(
+            f"The runner {runner} failed: {problem}.",
+            "Run again: what was answered is cached. If workers die, look at their memory; TRELLIS_RUNNER=local needs "
+            "none.",
+        )
+
+
+def missing(runner: str, error: ImportError) -> SettingsError:
+    """The error for a runner whose package is not installed."""
+    return SettingsError("runner", runner, f"`pip install 'trellis-rag[{runner}]'` first ({error}), or runner local")
+
+
+# --- in the run's process -------------------------------------------------------------------------------------------
+
+
+class Channel(Protocol):
+    """Workers that were started or joined, on so many machines. `aclose` ends what still runs."""
+
+    workers: int
+    machines: int
+
+    async def run(self, job: "Job") -> "Outcome":
+        """What the job gave; RunnerFailed where no worker could do it."""
+
+    async def aclose(self) -> None: ...
+
+
+@asynccontextmanager
+async def open_runner(runtime: Runtime) -> AsyncIterator["Runner"]:
+    """The runner that the settings name. Workers are started at the first batch and end with the block."""
+    runner = Runner(runtime)
+    try:
+        yield runner
+    finally:
+        await runner.aclose()
+
+
+class Runner:
+    """Does the batches of a run, here or on the workers of a channel. What they cost is entered in the run's meter."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._opening = asyncio.Lock()
+        self._channel: Channel | None = None
+        self._job = Job(runtime.settings, Place.of(runtime.settings))
+        self._is_local = runtime.settings.runner == "local"
+
+    async def at_once(self, local: int) -> int:
+        """How many batches to begin before the first is done; `local` where they run in this process, else twice as
+        many as there are workers: none waits for its next batch."""
+        return local if self._is_local else 2 * (await self._open()).workers
+
+    async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
+        """As `tasks.extract.extract`."""
+        if self._is_local:
+            return await extract(chunks, self._runtime.extract, weights)
+        documents = {chunk.document for chunk in chunks if chunk.kind == "triples"}
+        needed = {key: weight for key, weight in weights.items() if key[0] in documents} if documents else {}
+        done = await step("extract")(self._elsewhere)(chunks=tuple(chunks), weights=needed)
+        assert done.extracts is not None  # noqa: S101 -- what a job with chunks gives
+        return done.extracts
+
+    async def embed(self, texts: dict[str, str]) -> dict[str, Floats]:
+        """As `tasks.embed.embed`."""
+        if self._is_local:
+            return await embed(texts, self._runtime.embedder)
+        return dict((await step("embed")(self._elsewhere)(texts=texts)).vectors)
+
+    async def aclose(self) -> None:
+        if self._channel is not None:
+            await self._channel.aclose()
+
+    async def _elsewhere(
+        self, chunks: tuple[Chunk, ...] = (), weights: Weights | None = None, texts: Mapping[str, str] | None = None
+    ) -> "Outcome":
+        channel = await self._open()
+        outcome = await channel.run(replace(self._job, chunks=chunks, weights=weights or {}, texts=texts or {}))
+        for name, model, spent in outcome.usage:
+            self._runtime.models.meter.record(name, model, spent)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome
+
+    async def _open(self) -> Channel:
+        async with self._opening:
+            if self._channel is None:
+                self._channel = await asyncio.to_thread(_channel, self._runtime.settings)
+                shared = shared_out(self._job.settings, self._channel.workers, self._channel.machines)
+                self._job = replace(self._job, settings=shared)
+            return self._channel
+
+
+def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
+    """What each worker may do, so that all together keep the limits.
+
+    Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of which they are counted
+    together (by workers where each process counts alone).
+    """
+    counters = machines if settings.limits == "machine" else workers
+    share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // workers)}
+    for name, limit in (("rpm", settings.rpm), ("tpm", settings.tpm)):
+        share[name] = None if limit is None else max(1, limit // counters)
+    return settings.model_copy(update=share)
+
+
+def _channel(settings: Settings) -> Channel:
+    workers = settings.runner_workers or os.cpu_count() or 1
+    if settings.runner == "dask":
+        return DaskChannel.open(settings.runner_address, workers)
+    if settings.runner == "ray":
+        return RayChannel.open(settings.runner_address, workers)
+    return ProcessChannel(workers)
+
+
+# --- in a worker ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """The run's machine, and on it the file of its caches and the folder of its limits."""
+
+    machine: str
+    caches: Path
+    limits: Path
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Place":
+        """The place of a run with these settings."""
+        folder = (settings.cache_dir or settings.workspace).absolute()
+        return cls(socket.gethostname(), folder / ("caches.sqlite" if settings.cache_dir else "side.sqlite"), folder)
+
+    def here(self) -> "Place":
+        """The same on the run's machine. Elsewhere a folder of the worker's own: SQLite is not for network drives."""
+        if socket.gethostname() == self.machine:
+            return self
+        folder = Path(tempfile.gettempdir()) / f"trellis-worker-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise StorageError(folder, "it belongs to another user", "Set TMPDIR for the workers.")
+        return Place(self.machine, folder / "caches.sqlite", folder)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One batch: chunks to extract with the weights of their triples, or texts to embed by hash."""
+
+    settings: Settings
+    place: Place
+    chunks: tuple[Chunk, ...] = ()
+    weights: Weights = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job gave (or the error that ended it), and what its calls cost: (step, model, totals)."""
+
+    extracts: Extracts | None = None
+    vectors: Mapping[str, Floats] = field(default_factory=dict)
+    error: TrellisError | EngineError | None = None
+    usage: tuple[tuple[str, str, Spent], ...] = ()
+
+
+def run_job(job: Job, wanted: Callable[[], bool]) -> Outcome:
+    """Do the job in this process; where it is no longer `wanted`, its calls end and CancelledError is raised."""
+    return run_sync(_while_wanted(job, wanted))
+
+
+async def _while_wanted(job: Job, wanted: Callable[[], bool]) -> Outcome:
+    work = asyncio.ensure_future(_job_done(job))
+    while not (await asyncio.wait((work,), timeout=_ASKED_EVERY))[0]:
+        if not await asyncio.to_thread(wanted):
+            work.cancel()
+    return await work
+
+
+async def _job_done(job: Job) -> Outcome:
+    meter, settings = Meter(), job.settings
+    outcome = Outcome()
+    try:
+        models, embedder = _opened(settings, job.place)
+        if job.texts:
+            outcome = Outcome(vectors=await embed(dict(job.texts), embedder.metered(meter)))
+        else:
+            reader = extractor(models.metered(meter), settings.gleanings, settings.tailoring, settings.claims)
+            outcome = Outcome(extracts=await extract(job.chunks, reader, job.weights))
+    except (TrellisError, EngineError) as error:
+        outcome = Outcome(error=error)
+    return replace(outcome, usage=tuple(meter.rows()))
+
+
+_LOCK = threading.Lock()
+_LAST: list[tuple[Settings, Place, tuple[Models, Embedder]]] = []
+
+
+def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
+    """The models and the embedder of the run that this process works for, opened once."""
+    with _LOCK:
+        if not _LAST or _LAST[0][:2] != (settings, place):
+            settings.keep_secrets()
+            here = place.here()
+            caches = WorkspaceDatabase(here.caches)
+            models = Models(
+                settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers,
+                budget_of=shared_budgets(settings, here.limits),
+            ).instructed(settings.instructions)  # fmt: skip
+            _LAST[:] = [(settings, place, (models, open_embedding(settings, caches.embeddings)))]
+        return _LAST[0][2]
+
+
+# --- channels ---------------------------------------------------------------------------------------------------------
+
+_STOP: list[Event] = []
+
+
+class ProcessChannel:
+    """A pool of processes that ends with the run, also with one that is killed."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.machines = 1
+        # Forked, they would inherit threads and locks in any state.
+        self._context = multiprocessing.get_context("spawn")
+        self._stop = self._context.Event()
+        self._pool = self._start()
+
+    async def run(self, job: Job) -> Outcome:
+        for _ in range(1 + RETRIES):
+            pool = self._pool
+            try:
+                return await asyncio.wrap_future(pool.submit(_work_in_process, job))
+            except BrokenProcessPool:
+                if self._pool is pool:  # the first of those who wait on it makes the next
+                    self._pool = self._start()
+        raise RunnerFailed("processes", f"a worker process died {1 + RETRIES} times over one batch")
+
+    async def aclose(self) -> None:
+        self._stop.set()
+        await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+
+    def _start(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.workers, self._context, _begin, (self._stop,))
+
+
+def _begin(stop: Event) -> None:
+    _STOP[:] = [stop]
+    threadpool_limits(1)  # each process is one share of the cores
+    atexit.register(os._exit, 0)  # else DuckDB counts what it has left behind, on the person's terminal
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work_in_process(job: Job) -> Outcome:
+    return run_job(job, lambda: not _STOP[0].is_set())
+
+
+PATIENCE = 30.0  # seconds for a cluster to answer
+
+
+class DaskChannel:
+    """A client of a cluster. What it started ends with it; of a cluster that was joined, only its own jobs end."""
+
+    def __init__(self, client: Any, cluster: Any) -> None:
+        from distributed import Event
+
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        self.workers = len(workers)
+        self.machines = len({worker["host"] for worker in workers})
+        self._client = client  # neither is typed by its package
+        self._cluster = cluster
+        self._stop = Event(f"trellis-stop-{uuid.uuid4().hex}", client=client)
+
+    @classmethod
+    def open(cls, address: str | None, workers: int) -> "DaskChannel":
+        """Join the cluster at the address, or start so many workers on this machine. Blocks for some seconds."""
+        try:
+            import dask
+            from distributed import Client, LocalCluster
+        except ImportError as error:
+            raise missing("dask", error) from error
+        cluster = None
+        if address is None:
+            # Dask has workers return memory at once, which makes embedding cost half as much processor time again.
+            threads = {f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS")}
+            with dask.config.set({"distributed.nanny.pre-spawn-environ": threads}):
+                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        try:
+            client = Client(cluster or address, timeout=PATIENCE, set_as_default=False)
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except (OSError, TimeoutError) as error:
+            if cluster is not None:
+                cluster.close()
+            raise RunnerFailed("dask", f"no worker answers at {address or 'this machine'} ({error})") from error
+        if cluster is not None:
+            client.run(atexit.register, os._exit, 0)  # else DuckDB counts what it has left behind, on the terminal
+        return cls(client, cluster)
+
+    async def run(self, job: Job) -> Outcome:
+        from distributed import KilledWorker
+
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        future = self._client.submit(_work_on_dask, job, self._stop.name, pure=False, retries=RETRIES)
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+        try:
+            await ended.wait()
+            outcome: Outcome = await asyncio.to_thread(future.result)
+        except KilledWorker as error:
+            raise RunnerFailed("dask", "workers died again and again over one batch") from error
+        finally:
+            future.release()
+        return outcome
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._stop.set()
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def _work_on_dask(job: Job, stop: str) -> Outcome:
+    from distributed import Event
+
+    event = Event(stop)
+    return run_job(job, lambda: not event.is_set())
+
+
+class RayChannel:
+    """This process as a driver of Ray; the connection, and what was started for it, ends with the channel."""
+
+    def __init__(self, ray: Any) -> None:
+        self.workers = int(ray.cluster_resources().get("CPU", 1))
+        self.machines = len([node for node in ray.nodes() if node["Alive"]])
+        self._ray = ray  # the module: its decorators have no usable types
+        self._work = ray.remote(num_cpus=1, max_retries=RETRIES)(_work_on_ray)
+        self._running: set[Any] = set()
+
+    @classmethod
+    def open(cls, address: str | None, workers: int) -> "RayChannel":
+        """Join the cluster at the address, or start one on this machine. Blocks for some seconds."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report its use to its makers
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of its future
+        try:
+            import ray
+        except ImportError as error:
+            raise missing("ray", error) from error
+        try:
+            if address is None:
+                ray.init(
+                    num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+                    _node_ip_address="127.0.0.1",
+                )  # fmt: skip
+            else:
+                ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise RunnerFailed("ray", f"no cluster at {address or 'this machine'} ({error})") from error
+        return cls(ray)
+
+    async def run(self, job: Job) -> Outcome:
+        from ray.exceptions import RayError
+
+        reference = self._work.remote(job)
+        self._running.add(reference)
+        try:
+            outcome: Outcome = await asyncio.wrap_future(reference.future())
+        except RayError as error:
+            raise RunnerFailed("ray", str(error).strip().splitlines()[0]) from error
+        else:
+            self._running.discard(reference)
+        return outcome
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        for reference in self._running:
+            self._ray.cancel(reference, force=True)
+        self._ray.shutdown()
+
+
+def _work_on_ray(job: Job) -> Outcome:
+    return run_job(job, lambda: True)  # Ray ends the process of a job that is cancelled
