@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.filter import area
-from prompts.engine.cross_encoder import CrossEncoderScorer
+from prompts.engine.torch_models import CrossEncoderScorer
 from prompts.text.words import terms
 from storage.records import Record
 from tasks.grounding import Scorer, ground, ground_scored, sentences_of, weighed, word_coverage

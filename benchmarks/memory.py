@@ -33,7 +33,7 @@ from flows.question import AskOptions, QuestionContext
 from flows.response import Response
 from flows.runtime import Runtime
 from flows.session import Session, open_session
-from prompts.engine.meter import Meter
+from prompts.engine.spending import Meter
 from prompts.rewrite import Rewrite
 from tasks.choose import SEARCH
 from tasks.rewrite import rewrite

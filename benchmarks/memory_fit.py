@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prompts.engine.embedder import open_embedder
+from prompts.engine.embedders import open_embedder
 from tasks.calibration import UNRELATED
 from tasks.question_similarity import alike, taken_apart
 

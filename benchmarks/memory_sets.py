@@ -19,7 +19,7 @@ from flows.question import AskOptions, QuestionContext
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
-from prompts.engine.meter import Meter
+from prompts.engine.spending import Meter
 from prompts.rewrite import Rewrite
 from storage.memory import MemoryEntry
 from tasks.question_similarity import keys

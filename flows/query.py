@@ -22,7 +22,7 @@ from flows.response import ModeResult, Response, answer_of
 from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
 from prompts.engine.bridge import run_anywhere
-from prompts.engine.meter import Meter
+from prompts.engine.spending import Meter
 from prompts.rewrite import Ambiguous, Rewrite
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from tasks.answer import Answered, answer

@@ -8,9 +8,9 @@ from functools import cached_property
 from flows.modes.registry import AUTO, find_mode
 from flows.session import Session
 from prompts.answer import AnswerStep, NumberedText
-from prompts.engine.drafts import Show, Withdrawn
-from prompts.engine.embedder import Embedder
+from prompts.engine.embedders import Embedder
 from prompts.engine.models import Models
+from prompts.engine.streaming import Show, Withdrawn
 from prompts.filter import FilterRequest, Hypothesis
 from prompts.text.asked import Ask
 from prompts.text.concepts import concept_terms, members

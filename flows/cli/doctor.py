@@ -12,10 +12,10 @@ from flows.operations.doctor import EmbeddingCheck, Examination, PrefectCheck, W
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from prompts.engine.doctor import Examined
+from prompts.engine.key_masking import MASK, mask_keys
 from prompts.engine.models import OFFLINE
-from prompts.engine.redact import MASK, redacted
+from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
-from prompts.engine.wire import unwrapped
 from prompts.registry import build, steps
 from storage.errors import UsageError
 from storage.records import Record
@@ -36,7 +36,7 @@ def doctor(options: Namespace, screen: Screen) -> int:
 
 def without_keys(found: Examination) -> Examination:
     """The same with every key masked, and what any address holds before its host: Prefect's client repeats it."""
-    return Examination.model_validate_json(_CREDENTIALS.sub(f"{MASK}@", redacted(found.model_dump_json())))
+    return Examination.model_validate_json(_CREDENTIALS.sub(f"{MASK}@", mask_keys(found.model_dump_json())))
 
 
 def show(found: Examination, screen: Screen) -> None:

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
-from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.errors import EngineError
-from prompts.engine.redact import redacted
+from prompts.engine.key_masking import mask_keys
+from prompts.engine.streaming import Show, Withdrawn
 from storage.errors import TrellisError
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def error_of(error: Exception) -> dict[str, str]:
     """An error as programs read it, with the keys masked: {type, message, remedy}."""
     message = getattr(error, "message", None) or str(error) or type(error).__name__
     return {
-        "type": type(error).__name__, "message": redacted(message), "remedy": redacted(getattr(error, "remedy", "")),
+        "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from flows.operations.export import MANIFEST, export_to
 from flows.runtime import Runtime, open_caches
 from flows.settings import Settings
 from flows.usage import in_short
-from prompts.engine.roles import ROLES
+from prompts.engine.models import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.generations import (

@@ -11,7 +11,7 @@ import numpy as np
 from flows.indexing.concurrency import in_thread, side_by_side
 from flows.runners.runner import Runner
 from flows.runtime import Runtime
-from prompts.engine.embedder import Embedder, text_hash
+from prompts.engine.embedders import Embedder, text_hash
 from storage.graph_records import Entity
 from storage.records import Chunk
 from storage.staging import Staging

@@ -16,9 +16,9 @@ from flows.indexing.changes import sync
 from flows.indexing.earlier_prompts import with_earlier_prompts
 from flows.operations.history import written_before
 from flows.runtime import INDEXING, Runtime
-from prompts.engine.embedder import NoEmbedder
+from prompts.engine.embedders import NoEmbedder
 from prompts.engine.embedding_api import STEP, ApiEmbedder
-from prompts.engine.meter import Meter
+from prompts.engine.spending import Meter
 from prompts.forecast import answer, extraction_tokens
 from storage.errors import NoGeneration
 from storage.generations import Workspace, rehearsal

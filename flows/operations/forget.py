@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from flows.index import derive
 from flows.indexing.concurrency import relaxed_gc
 from flows.runtime import Runtime, open_caches, usage_of
-from prompts.engine.embedder import text_hash
+from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.generations import Generation

@@ -12,8 +12,8 @@ from flows.operations.forget import ForgetReport, forget
 from flows.operations.retry import RetryReport, retry
 from flows.runtime import Runtime, usage_rows
 from prompts.engine.errors import BudgetSpent, EngineError
-from prompts.engine.redact import redacted
-from prompts.engine.roles import Role
+from prompts.engine.key_masking import mask_keys
+from prompts.engine.models import Role
 from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
 from storage.run_records import IndexReport
 from storage.side import RunRow
@@ -90,7 +90,7 @@ async def _remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, ob
     except UsageError:
         raise
     except (TrellisError, EngineError) as error:
-        _remember_failure(runtime, kind, started, "failed", {"error": redacted(error.message)})
+        _remember_failure(runtime, kind, started, "failed", {"error": mask_keys(error.message)})
         raise
     except BaseException:  # cancelled, interrupted, or a fault of ours
         _remember_failure(runtime, kind, started, "stopped", {})

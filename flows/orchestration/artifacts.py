@@ -17,7 +17,7 @@ from prefect.client.schemas.actions import ArtifactUpdate
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
-from prompts.engine.redact import redacted
+from prompts.engine.key_masking import mask_keys
 from storage.records import Record
 
 logger = logging.getLogger(__name__)
@@ -52,10 +52,10 @@ async def put(*shown: Page | Table) -> list[str | None]:
 
 
 async def _put(shown: Page | Table) -> str | None:
-    description = redacted(shown.description)
+    description = mask_keys(shown.description)
     made: Artifact
     if isinstance(shown, Page):
-        made = MarkdownArtifact(key=shown.key, markdown=redacted(shown.markdown), description=description)
+        made = MarkdownArtifact(key=shown.key, markdown=mask_keys(shown.markdown), description=description)
     else:
         made = TableArtifact(key=shown.key, table=[dict(row) for row in shown.rows], description=description)
     try:

@@ -23,7 +23,7 @@ from prefect.logging.loggers import flow_run_logger
 
 from flows.orchestration.pages import RunOutcome
 from flows.settings import load_settings
-from prompts.engine.redact import redacted
+from prompts.engine.key_masking import mask_keys
 from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
 from storage.generations import Workspace
 
@@ -83,7 +83,7 @@ def end_hooks(name: str) -> Hooks:
             event=f"trellis.{name}.{end}",
             resource=resource_of(settings.workspace),
             related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
-            payload={"reason": redacted(state.message or ""), "generation": generation},
+            payload={"reason": mask_keys(state.message or ""), "generation": generation},
         )
 
     return Hooks(on_failure=[early_end], on_crashed=[early_end], on_cancellation=[early_end])

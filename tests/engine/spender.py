@@ -12,8 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from prompts.engine.models import CallSettings, ModelChoice, Models
-from prompts.engine.roles import Role
+from prompts.engine.models import CallSettings, ModelChoice, Models, Role
 from prompts.extract import Extract
 from storage.budget import SCHEMA, CallBudget
 from storage.sqlite import SideDatabase
@@ -29,7 +28,7 @@ async def spend(base_url: str, folder: Path, rpm: int, window: float, seconds: f
     models = Models(
         choices,
         calls=CallSettings(concurrency=8, rpm=rpm),
-        budget_of=lambda server: CallBudget(database, server, rpm, None, window=window),
+        rate_limiter_of=lambda server: CallBudget(database, server, rpm, None, window=window),
     )
     extract = Extract(models)
     until, numbers, answered = time.monotonic() + seconds, itertools.count(), 0

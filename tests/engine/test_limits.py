@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from prompts.engine.budget import WINDOW, LocalBudget
-from prompts.engine.limits import Limits
+from prompts.engine.limits import WINDOW, Limits, LocalRateLimiter
 from tests.engine.fakes import ManualTime
 
 
@@ -33,7 +32,7 @@ async def test_no_more_calls_are_in_flight_than_allowed() -> None:
 
 async def test_requests_a_minute_are_exact() -> None:
     time = ManualTime()
-    limits = Limits(100, LocalBudget(5, None, time.clock), time.clock)
+    limits = Limits(100, LocalRateLimiter(5, None, time.clock), time.clock)
     seen: list[tuple[float, str]] = []
     await time.run(*(_one(limits, time, seen, str(number)) for number in range(13)))
     starts = [at for at, _ in seen]
@@ -43,20 +42,20 @@ async def test_requests_a_minute_are_exact() -> None:
 
 async def test_tokens_a_minute_count_what_was_used() -> None:
     time = ManualTime()
-    limits = Limits(100, LocalBudget(None, 100, time.clock), time.clock)
+    limits = Limits(100, LocalRateLimiter(None, 100, time.clock), time.clock)
     seen: list[tuple[float, str]] = []
     await time.run(*(_one(limits, time, seen, str(number), tokens=40) for number in range(4)))
     assert [at for at, _ in seen] == [0, 0, 60, 60]
     # Estimated at 90, used 10: the next ones need not wait.
     time, seen = ManualTime(), []
-    limits = Limits(1, LocalBudget(None, 100, time.clock), time.clock)
+    limits = Limits(1, LocalRateLimiter(None, 100, time.clock), time.clock)
     await time.run(*(_one(limits, time, seen, str(number), tokens=90, actual=3) for number in range(3)))
     assert [at for at, _ in seen] == [0, 1, 2]
 
 
 async def test_a_call_larger_than_the_limit_goes_alone() -> None:
     time = ManualTime()
-    limits = Limits(10, LocalBudget(None, 100, time.clock), time.clock)
+    limits = Limits(10, LocalRateLimiter(None, 100, time.clock), time.clock)
     seen: list[tuple[float, str]] = []
     work = (_one(limits, time, seen, "small", tokens=10), _one(limits, time, seen, "huge", tokens=5000))
     await time.run(*work, _one(limits, time, seen, "after", tokens=10))
@@ -65,7 +64,7 @@ async def test_a_call_larger_than_the_limit_goes_alone() -> None:
 
 async def test_a_question_goes_before_indexing_that_came_earlier() -> None:
     time = ManualTime()
-    limits = Limits(1, LocalBudget(2, None, time.clock), time.clock)
+    limits = Limits(1, LocalRateLimiter(2, None, time.clock), time.clock)
     seen: list[tuple[float, str]] = []
     work = [_one(limits, time, seen, f"index{number}", priority=1) for number in range(3)]
     await time.run(*work, *(_one(limits, time, seen, f"ask{number}") for number in range(2)))
@@ -83,7 +82,7 @@ async def test_a_pause_holds_everybody() -> None:
 
 async def test_who_leaves_the_queue_or_the_call_leaves_no_trace() -> None:
     time = ManualTime()
-    limits = Limits(1, LocalBudget(2, None, time.clock), time.clock)
+    limits = Limits(1, LocalRateLimiter(2, None, time.clock), time.clock)
     inside, waiting = asyncio.Event(), asyncio.Event()
 
     async def hold(entered: asyncio.Event) -> None:

@@ -7,7 +7,7 @@ import pytest
 from flows.cli import doctor
 from flows.operations.doctor import Examination
 from flows.settings import load_settings
-from prompts.engine.redact import MASK
+from prompts.engine.key_masking import MASK
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server

@@ -11,7 +11,7 @@ from flows.orchestration.artifacts import Page, Progress, put
 from flows.orchestration.recording import begin, flow
 from flows.settings import load_settings
 from prompts.engine.errors import BadKey, ModelUnavailable
-from prompts.engine.redact import MASK, keep_secret, redact, redacted
+from prompts.engine.key_masking import MASK, keep_secret, mask_error, mask_keys
 from tasks.step import step
 from tests.flows.recorder import artifact, logs, run_of
 from tests.server.client import Server
@@ -99,10 +99,10 @@ async def test_a_run_with_a_key_that_the_server_refuses_shows_no_key(
 
 def test_short_words_are_no_keys_and_causes_are_cleaned_too() -> None:
     keep_secret(["none", "", SECRET])
-    assert redacted("none of it") == "none of it"
+    assert mask_keys("none of it") == "none of it"
     error = RuntimeError("outer")
     error.__cause__ = BadKey(f"key {SECRET} is bad", "Use another.")
-    redact(error)
+    mask_error(error)
     assert str(error.__cause__) == f"key {MASK} is bad Use another."
 
 

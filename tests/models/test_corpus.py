@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prompts.engine.roles import ROLES
+from prompts.engine.models import ROLES
 from storage.answer_records import Answer
 from tests.models.running import Place, write_rows
 from tests.server.client import Server
@@ -62,7 +62,7 @@ async def test_the_sample_corpus_and_its_questions_on_models_alone(place: Place)
     assert set(place.server.stats()["kinds"]) == {"answered"}
 
 
-@pytest.mark.parametrize("name", ["openai/m", "ollama_chat/m", "ollama/m", "hosted_vllm/m", "lm_studio/m", "own-model"])
+@pytest.mark.parametrize("name", ["ollama/m", "hosted_vllm/m", "own-model"])
 async def test_every_way_to_name_a_model_gives_the_same(
     name: str, place: Place, source: Path, tmp_path: Path, model_server: Server
 ) -> None:

@@ -1,4 +1,4 @@
-"""What does one document more cost on a model? Its own passages, and little else."""
+"""One document more costs its own passages on a model, and little else."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Are as many calls in flight as allowed while an index is built, and does what needs no model cost none?"""
+"""As many calls as allowed are in flight while an index is built, and what needs no model costs none."""
 
 from tests.models.running import Place, write_rows
 

@@ -1,17 +1,4 @@
-"""How does a test or a benchmark start the scripted model server, steer it and read its counters?
-
-```python
-@pytest.fixture(scope="session")
-def server_process() -> Iterator[Server]:
-    with serving() as server:
-        yield server
-
-@pytest.fixture
-def model_server(server_process: Server) -> Server:
-    server_process.reset()
-    return server_process
-```
-"""
+"""Starts the scripted model server for a test or a benchmark, steers it and reads its counters."""
 
 import json
 import subprocess

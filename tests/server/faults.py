@@ -1,4 +1,4 @@
-"""How does the scripted server misbehave, on which request, and in whose words?
+"""The misbehaviour of the scripted server: on which request, and in whose words.
 
 A script is a list of rules. Each rule counts the requests that it is about: all, or those of a `step` (`embeddings`
 is one), those that hold `text`, whose body has `key`, or of more than `over` tokens. It fires on the `nth` of them and
@@ -58,7 +58,6 @@ class Rule(BaseModel):
     key: str | None = None
     over: int | None = Field(default=None, ge=1)
     nth: int | None = Field(default=None, ge=1)
-    every: int | None = Field(default=None, ge=1)
     times: int | None = Field(default=None, ge=1)
     status: int = Field(default=500, ge=400, le=599)
     retry_after: str | None = None
@@ -87,9 +86,7 @@ class _Counted:
         times = rule.times or (1 if rule.nth else None)
         if times is not None and self.fired >= times:
             return False
-        if rule.nth is not None:
-            return self.seen >= rule.nth
-        return rule.every is None or self.seen % rule.every == 0
+        return rule.nth is None or self.seen >= rule.nth
 
 
 @dataclass(slots=True)

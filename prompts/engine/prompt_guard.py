@@ -1,4 +1,4 @@
-"""How is text that we did not write made harmless in a prompt, without losing what it says?
+"""Text that we did not write, made harmless in a prompt without losing what it says.
 
 What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private character; what cannot be
 sent or seen (controls, lone surrogates, invisible tags) stands as a private character. `restore` gives the original

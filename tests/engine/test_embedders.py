@@ -1,4 +1,4 @@
-"""Are the vectors the published model's, is each text embedded once, and does every failure say what to do?"""
+"""Embedders: the published model's vectors, each text embedded once, failures that say what to do."""
 
 import hashlib
 import json
@@ -13,22 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prompts.engine.embedder import (
-    BundledMiniLM,
-    Embedder,
-    Floats,
-    NoEmbedder,
-    SentenceTransformerEmbedder,
-    open_embedder,
-    text_hash,
-)
+from prompts.engine.embedders import BundledMiniLM, Embedder, Floats, NoEmbedder, open_embedder, text_hash
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import BadKey, ModelMisconfigured, ModelRefused, ModelUnavailable, QuotaExhausted
-from prompts.engine.meter import Meter
 from prompts.engine.minilm import MiniLM, bundled_folder
 from prompts.engine.providers import Endpoint, ModelChoice, embedding_endpoint
+from prompts.engine.spending import Meter
+from prompts.engine.torch_models import SentenceTransformerEmbedder
 from tests.server.client import Server as ModelServer
-from tests.server.client import serving
 
 LONG = " ".join(f"In {1900 + n}, the river Aire rose over bridge no. {n}; nobody knew why (yet)." for n in range(90))
 TEXTS = [
@@ -98,28 +90,8 @@ def test_vectors_do_not_depend_on_order_or_company(bundled: BundledMiniLM) -> No
     assert np.allclose(together, reverse, atol=1e-5)
     assert np.allclose(together, alone, atol=1e-5)
     assert np.abs(together[0] - together[2]).max() > 0.05
-
-
-def test_vectors_have_unit_length_and_duplicates_are_equal(bundled: BundledMiniLM) -> None:
-    vectors = bundled.embed([*TEXTS, TEXTS[0]])
-    assert vectors.shape == (len(TEXTS) + 1, 384)
-    assert vectors.dtype == np.float32
-    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert (vectors[0] == vectors[-1]).all()
-
-
-def test_no_text_gives_no_row_and_loads_nothing() -> None:
-    def refuse() -> MiniLM:
-        raise AssertionError
-
-    assert BundledMiniLM(load=refuse).embed([]).shape == (0, 384)
-
-
-def test_a_changed_answer_does_not_change_the_next_one(bundled: BundledMiniLM) -> None:
-    first = bundled.embed(["a query"])
-    kept = first.copy()
-    first[:] = 0
-    assert (bundled.embed(["a query"]) == kept).all()
+    assert (together.shape, together.dtype) == ((len(TEXTS), 384), np.float32)
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
 
 
 def test_threads_load_the_model_once_and_agree(model: MiniLM) -> None:
@@ -139,7 +111,7 @@ def test_windows_cover_the_text_and_each_fits(bundled: BundledMiniLM, model: Min
     windows = bundled.windows(text, limit)
     assert "".join(text[start:end] for start, end in windows) == text
     assert [end for _, end in windows[:-1]] == [start for start, _ in windows[1:]]
-    tokens = [len(model.pieces(text[start:end].encode("utf-8", "replace").decode())) + 2 for start, end in windows]
+    tokens = [len(model.tokens(text[start:end].encode("utf-8", "replace").decode())) + 2 for start, end in windows]
     assert max(tokens) <= limit
 
 
@@ -190,10 +162,6 @@ def test_the_cache_is_asked_once_a_text_and_filled(model: MiniLM) -> None:
 
     again = BundledMiniLM(cache, load=refuse)
     assert (again.embed(["one", "two", "one"]) == first).all()
-    asked = len(cache.asked)
-    again.embed(["one"])
-    again.embed(["one"])
-    assert len(cache.asked) == asked + 1  # the second time it was at hand in the process
 
 
 def test_a_cached_vector_of_another_dimension_is_an_error(model: MiniLM) -> None:
@@ -248,12 +216,6 @@ class Server:
         self._http.server_close()
 
 
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[ModelServer]:
-    with serving() as served:
-        yield served
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     made = Server()
@@ -271,7 +233,8 @@ def test_the_api_retries_when_told_to_wait_and_keeps_the_order(server: Server) -
     embedder = served(server.url, "secret", waits.append)
     texts = ["x" * n for n in range(1, 101)]
     vectors = embedder.embed(texts)
-    assert waits == [7.0, 1.0]
+    assert 7.0 <= waits[0] <= 7.7
+    assert 0.5 <= waits[1] <= 1.0
     expected = np.array([[n, 2.0, 2.0] for n in range(1, 101)], np.float32)
     assert np.allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True))
     assert [len(sent) for _, _, sent in server.requests] == [64, 64, 64, 36]
@@ -313,8 +276,10 @@ def test_the_api_does_not_retry_a_refusal_and_hides_the_key(
 
 def test_the_api_notices_another_dimension(server: Server) -> None:
     server.script = [(200, {}, 3), (200, {}, 4)]
-    embedder = served(server.url)
+    embedder = served(server.url).metered(Meter())
     assert embedder.embed(["x"]).shape == (1, 3)
+    assert embedder.metered(Meter()).dimension == 3, "views share what was learnt"
+    assert len(server.requests) == 1
     with pytest.raises(ModelRefused, match="4"):
         embedder.embed(["y"])
 
@@ -337,12 +302,6 @@ def test_calls_tokens_and_cost_are_entered_and_a_cached_text_costs_nothing(serve
     assert spent.cost_usd == pytest.approx(tokens * 0.02 / 1e6)
     assert served(server.url).metered(meter).embed(["y"]).shape == (1, 3)
     assert [row[2].cost_usd for row in meter.rows() if row[1].startswith("m@")] == [None], "an own server has no price"
-
-
-def test_views_with_ledgers_of_their_own_share_what_was_learnt(server: Server) -> None:
-    embedder, one, two = served(server.url), Meter(), Meter()
-    assert embedder.metered(one).dimension == embedder.metered(two).dimension == 3
-    assert (len(one.rows()), len(two.rows())) == (1, 0)
 
 
 def test_an_exhausted_quota_is_not_tried_again(model_server: ModelServer) -> None:
@@ -382,18 +341,6 @@ def test_a_missing_key_is_told_before_anything_is_sent(monkeypatch: pytest.Monke
     embedder = open_embedder("openai/text-embedding-3-small")
     with pytest.raises(BadKey, match="OPENAI_API_KEY"):
         embedder.embed(["x"])
-
-
-def test_the_key_of_the_environment_is_sent(server: Server) -> None:
-    where = embedding_endpoint(ModelChoice("hosted_vllm/e", server.url), {"HOSTED_VLLM_API_KEY": "of-vllm"})
-    assert where is not None
-    ApiEmbedder(where).embed(["x"])
-    assert {key for _, key, _ in server.requests} == {"Bearer of-vllm"}
-
-
-def test_the_api_says_when_nothing_listens() -> None:
-    with pytest.raises(ModelUnavailable, match=r"m@127\.0\.0\.1:1"):
-        served("http://user:pass@127.0.0.1:1/v1", sleep=lambda _: None).embed(["x"])
 
 
 def test_open_by_name(tmp_path: Path, server: Server) -> None:
