@@ -19,15 +19,15 @@ _FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "withheld"
 _STATUS = {"LMAuthError": 401, "LMBillingError": 402, "LMRateLimitError": 429, "LMServerError": 500}
 
 
-def connect(choice: ModelChoice, timeout: float = 120.0, max_tokens: int = 4096) -> "dspy.LM":
-    """A plain DSPy model without DSPy's cache and retries: for other providers, teachers and optimisers."""
+def _connect(choice: ModelChoice, timeout: float) -> "dspy.LM":
+    """A DSPy model without DSPy's cache and retries."""
     # Without this LiteLLM tries to download a price list on its first call.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import dspy
 
     own = {"api_base": choice.base_url, "api_key": choice.api_key}
     options = {name: value for name, value in own.items() if value}
-    return dspy.LM(choice.name, cache=False, num_retries=0, max_tokens=max_tokens, timeout=timeout, **options)
+    return dspy.LM(choice.name, cache=False, num_retries=0, timeout=timeout, **options)
 
 
 class DspyTransport:
@@ -52,7 +52,7 @@ class DspyTransport:
         from dspy.utils.exceptions import LMError, LMUnsupportedFeatureError
 
         if self._lm is None:
-            self._lm = connect(self._choice, self._timeout)
+            self._lm = _connect(self._choice, self._timeout)
             self._takes_schema = bool(self._lm.supports_response_schema)
         asked = call.schema is not None and self._takes_schema
         try:

@@ -34,23 +34,18 @@ _BATCH_TOKENS = 512  # more no longer speeds up the products, and pushes activat
 _GELU_ROWS = 64  # 64 x 1,536 floats stay in that cache through the dozen passes of `_gelu`
 
 
-class _Norm(NamedTuple):
-    weight: Floats
-    bias: Floats
-
-
-class _Linear(NamedTuple):
-    weight: Floats  # in x out
+class _Weights(NamedTuple):
+    weight: Floats  # of a linear layer: in x out
     bias: Floats
 
 
 class _Layer(NamedTuple):
-    qkv: _Linear
-    attended: _Linear
-    attended_norm: _Norm
-    widened: _Linear
-    narrowed: _Linear
-    narrowed_norm: _Norm
+    qkv: _Weights
+    attended: _Weights
+    attended_norm: _Weights
+    widened: _Weights
+    narrowed: _Weights
+    narrowed_norm: _Weights
 
 
 class MiniLM:
@@ -175,19 +170,19 @@ def _tensor(file: safe_open, name: str) -> Floats:
     return np.asarray(file.get_tensor(name), np.float32)  # type: ignore[no-untyped-call]  # no types in the stub
 
 
-def _norm(file: safe_open, name: str) -> _Norm:
-    return _Norm(_tensor(file, f"{name}.weight"), _tensor(file, f"{name}.bias"))
+def _norm(file: safe_open, name: str) -> _Weights:
+    return _Weights(_tensor(file, f"{name}.weight"), _tensor(file, f"{name}.bias"))
 
 
-def _dense(file: safe_open, name: str) -> _Linear:
-    return _Linear(_tensor(file, f"{name}.weight").T, _tensor(file, f"{name}.bias"))
+def _dense(file: safe_open, name: str) -> _Weights:
+    return _Weights(_tensor(file, f"{name}.weight").T, _tensor(file, f"{name}.bias"))
 
 
 def _layer(file: safe_open, name: str) -> _Layer:
     query, key, value = (_dense(file, f"{name}.attention.self.{part}") for part in ("query", "key", "value"))
     scale = np.float32((DIMENSION // _HEADS) ** -0.5)  # of the scores; folded into the queries
     return _Layer(
-        qkv=_Linear(
+        qkv=_Weights(
             np.concatenate([query.weight * scale, key.weight, value.weight], axis=1),
             np.concatenate([query.bias * scale, key.bias, value.bias]),
         ),
@@ -212,13 +207,13 @@ def _batches(lengths: list[int]) -> list[list[int]]:
     return batches
 
 
-def _linear(x: Floats, layer: _Linear) -> Floats:
+def _linear(x: Floats, layer: _Weights) -> Floats:
     y: Floats = x @ layer.weight
     y += layer.bias
     return y
 
 
-def _normalize(x: Floats, norm: _Norm) -> Floats:
+def _normalize(x: Floats, norm: _Weights) -> Floats:
     """Layer normalisation of the rows of `x`, in place."""
     x -= x.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1])

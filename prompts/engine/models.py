@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from prompts.engine.calls import Call, Reply, Transport
 from prompts.engine.client import AnswerCache, Client
@@ -20,9 +20,6 @@ from prompts.engine.limits import Clock, Limits, LocalRateLimiter, RateLimiter
 from prompts.engine.providers import OFFLINE, ModelChoice, check, endpoint
 from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
 from prompts.text.tokens import count_tokens
-
-if TYPE_CHECKING:
-    import dspy
 
 __all__ = ["OFFLINE", "CallSettings", "ModelChoice", "Models"]
 
@@ -162,14 +159,6 @@ class Models:
             if choice not in self._clients:
                 self._clients[choice] = self._connect(choice)
             return self._clients[choice]
-
-    def lm(self, role: Role) -> "dspy.LM | None":
-        """A plain DSPy model for a role, as teacher or for an optimiser; None where the role is offline."""
-        from prompts.engine.dspy_api import connect
-
-        _check_role(role)
-        choice = self.choices.get(role)
-        return connect(choice, self.calls.timeout, self.calls.max_tokens) if choice else None
 
     def record(self, step: str, role: Role, spent: Spent) -> None:
         """Enter into the ledger what a step's call cost."""

@@ -13,12 +13,11 @@ from dspy.utils import DummyLM
 from prompts.answer import AnswerStep, AnswerWritten
 from prompts.engine.errors import AnswerMalformed, ModelMisconfigured
 from prompts.engine.limits import Clock
-from prompts.engine.models import ROLES, CallSettings, ModelChoice, Models
+from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.engine.spending import Meter
 from prompts.extract import Extract, Extracted
 from prompts.summarize import Summarize
 from storage.side import SideStore
-from tests.engine.fakes import MemoryCache
 from tests.server.client import Server
 from tests.server.inputs import INPUTS, PASSAGE
 
@@ -90,15 +89,6 @@ async def test_a_killed_run_repeats_no_answered_call(model_server: Server, tmp_p
     assert (row[2].calls, row[2].cached_calls, row[2].input_tokens, row[2].cost_usd) == (0, 1, 0, 0.0)
 
 
-async def test_the_same_model_name_on_another_server_is_another_model(model_server: Server) -> None:
-    cache = MemoryCache()
-    for url in (model_server.base_url, model_server.base_url.replace("127.0.0.1", "localhost")):
-        models = Models({"extract": ModelChoice("openai/scripted", url, "k")}, cache=cache)
-        await Extract(models).run("T", PASSAGE)
-        await models.aclose()
-    assert model_server.stats()["calls"] == 2
-
-
 async def test_a_question_has_a_ledger_of_its_own_and_shares_the_limits(models: Models) -> None:
     own = models.metered(Meter())
     await Summarize(own).run("Ada", ("Ada is here.",))
@@ -107,18 +97,6 @@ async def test_a_question_has_a_ledger_of_its_own_and_shares_the_limits(models: 
     client, other = own.client("answer"), models.client("extract")
     assert client is not None
     assert client is other
-
-
-async def test_concurrency_holds_over_all_steps(model_server: Server) -> None:
-    model_server.settle(latency_ms=30)
-    models = made(model_server, calls=CallSettings(concurrency=4))
-    extract, summarize = Extract(models), Summarize(models)
-    await asyncio.gather(
-        *(extract.run("T", f"{PASSAGE} {number}") for number in range(12)),
-        *(summarize.run(f"n{number}", ("s",)) for number in range(12)),
-    )
-    assert model_server.stats()["most_in_flight"] == 4
-    await models.aclose()
 
 
 def test_connections_close_with_the_loop(model_server: Server, recwarn: pytest.WarningsRecorder) -> None:
