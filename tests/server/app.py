@@ -76,7 +76,7 @@ class ModelServer:
                 return _error(400, f"the request's body is no JSON object: {error}")
             step = "embeddings" if request.path.endswith("/embeddings") else step_of(body) or "unknown"
             call = Call(request, body, step, self.script.next(step, text, body), _now() + self.settings.latency)
-            self.ledger.arrive(request.path, step, text, body)
+            self.ledger.arrive(request.path, step, text, body, request.headers.get("Authorization"))
             try:
                 return await _refusal(call) or await answer(call)
             except NoRuleError as error:

@@ -45,7 +45,7 @@ class Server:
         return found
 
     def requests(self) -> list[dict[str, object]]:
-        """The last requests as `{"path", "step", "body"}`, oldest first."""
+        """The last requests as `{"path", "step", "body", "authorization"}`, oldest first."""
         found: list[dict[str, object]] = self._ask("GET", "/requests")
         return found
 
