@@ -98,51 +98,44 @@ class ApiEmbedder(CachingEmbedder):
         return httpx.Client(headers=headers, timeout=60.0)
 
     def _encode(self, texts: list[str]) -> Floats:
-        rows = self._batch(self._client.get(), texts)
-        widths = {len(row) for row in rows}
-        if not self._widths and len(widths) == 1:
-            self._widths.extend(widths)
-        if widths != set(self._widths):
-            raise ModelRefused(
-                f"{self.name!r} answered vectors of {sorted(widths)} numbers; the first ones had {self._widths}.",
-                "Its server now serves another model: name that one, and index again with --full.",
-            )
-        return np.array(rows, np.float32)
-
-    def _batch(self, client: httpx.Client, texts: list[str]) -> list[list[float]]:
         started = time.monotonic()
         most = most_tokens(texts) if self.spend_budget.limited else 0
         with self.spend_budget.reserved_in_thread(most, self._price) as bill:
-            response = self._posted(client, texts)
+            response = self._posted(self._client.get(), texts)
             bill.used = bill.most
-            try:
-                answer = _Answer.model_validate_json(response.content)
-            except ValidationError as error:
-                raise ModelRefused(
-                    f"{without_user(self._url)} did not answer in the form of /v1/embeddings: "
-                    f"{mask_keys(error.errors()[0]['msg'])}.",
-                    "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly "
-                    "`/v1`.",
-                ) from mask_error(error)
-            bill.used = self._enter(texts, answer.usage, time.monotonic() - started), 0
+            answer = self._read(response)
+            counted = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
+            tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
+            cost, seconds = self._price.cost(tokens, 0) if self._price else None, time.monotonic() - started
+            self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
+            bill.used = tokens, 0
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise ModelRefused(f"{self.name!r} answered {len(texts)} texts with {len(rows)} vectors.", "Try again.")
-        return [row.embedding for row in rows]
+        widths = sorted({len(row.embedding) for row in rows})
+        if not self._widths and len(widths) == 1:
+            self._widths.extend(widths)
+        if widths != self._widths:
+            raise ModelRefused(
+                f"{self.name!r} answered vectors of {widths} numbers; the first ones had {self._widths}.",
+                "Its server now serves another model: name that one, and index again with --full.",
+            )
+        return np.array([row.embedding for row in rows], np.float32)
+
+    def _read(self, response: httpx.Response) -> _Answer:
+        try:
+            return _Answer.model_validate_json(response.content)
+        except ValidationError as error:
+            raise ModelRefused(
+                f"{without_user(self._url)} did not answer in the form of /v1/embeddings: "
+                f"{mask_keys(error.errors()[0]['msg'])}.",
+                "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly `/v1`.",
+            ) from mask_error(error)
 
     def _count(self, texts: int, missing: int) -> None:
         """What the cache spared are the calls that would have been made without it."""
-        spared = -(-texts // _BATCH) - -(-missing // _BATCH)
-        if spared:
+        if spared := -(-texts // _BATCH) - -(-missing // _BATCH):
             self.meter.record(STEP, self.name, Spent(cached_calls=spared))
-
-    def _enter(self, texts: list[str], usage: object, seconds: float) -> int:
-        """How many tokens were paid for."""
-        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-        tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
-        cost = self._price.cost(tokens, 0) if self._price else None
-        self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
-        return tokens
 
     def _posted(self, client: httpx.Client, texts: list[str]) -> httpx.Response:
         for failed in range(1, _ATTEMPTS + 1):

@@ -1,6 +1,6 @@
 """The addresses of the scripted model server.
 
-Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/models` (OpenAI, vLLM, Ollama's `/v1`). Control: `GET /stats`,
+Models: `/v1/chat/completions`, `/v1/embeddings`. Control: `GET /stats`,
 `GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of those in force), `POST /settings`
 (`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under `others`.
 """
@@ -55,7 +55,6 @@ class ModelServer:
         app.add_routes([
             web.post("/v1/chat/completions", self._counted(self._chat)),
             web.post("/v1/embeddings", self._counted(self._embeddings)),
-            web.get("/v1/models", self._models),
             web.get("/stats", self._stats),
             web.get("/requests", self._requests),
             web.post("/reset", self._reset),
@@ -117,10 +116,6 @@ class ModelServer:
         data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
         whole = encoded({"object": "list", "model": call.model, "data": data, "usage": usage})
         return await _whole(call, whole)
-
-    async def _models(self, request: web.Request) -> web.Response:
-        one = {"id": "scripted", "object": "model", "created": CREATED, "owned_by": "tests"}
-        return web.json_response({"object": "list", "data": [one]})
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.ledger.stats())

@@ -7,7 +7,7 @@ The protocol, which rests on no wording of a prompt:
 - the answer's form is
   - *records* where the system message states a layout, lines such as `E<TAB>name<TAB>kind`: a line for each item of
     the answer that has these parts, several values apart by a semicolon, `END` after the last;
-  - else one *JSON object* with the keys of the schema in `response_format` (Ollama: `format`), or of the object that
+  - else one *JSON object* with the keys of the schema in `response_format`, or of the object that
     the system message shows, one space deep.
 
 This file alone knows the wire: it changes with it, the rules do not. It is as gullible as a model: a passage with
@@ -93,8 +93,8 @@ def _is_asked(name: str, part: object, asked: Asked) -> bool:
 
 
 def _records(parts: Json, asked: Asked) -> str:
-    lists = [list(part) for part in parts.values() if isinstance(part, tuple | list) and part]
-    if not any(isinstance(part, tuple | list) for part in parts.values()):
+    lists = [list(part) for part in parts.values() if isinstance(part, list) and part]
+    if not any(isinstance(part, list) for part in parts.values()):
         lists = [[parts]]  # an answer without a list is the one record
     lines = []
     for kind, columns in asked.layout.items():
@@ -109,7 +109,7 @@ def _records(parts: Json, asked: Asked) -> str:
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, tuple | list):
+    if isinstance(value, list):
         return "; ".join(map(_cell, value))
     return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
 
@@ -117,7 +117,7 @@ def _cell(value: object) -> str:
 def _outputs(body: Json, system: str) -> tuple[str, ...]:
     asked = body.get("response_format")
     inner = asked.get("json_schema") if isinstance(asked, dict) else None
-    schema = inner.get("schema") if isinstance(inner, dict) else body.get("format")
+    schema = inner.get("schema") if isinstance(inner, dict) else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return tuple(properties) if isinstance(properties, dict) else tuple(_SHOWN_KEY.findall(system))
 
@@ -137,7 +137,7 @@ def cut(body: Json, fraction: float) -> Json:
     given = body.get("messages")
     if not isinstance(given, list) or not given or not isinstance(given[-1], dict):
         return body
-    text = _text_of(given[-1].get("content"))
+    text = str(given[-1].get("content"))
     return {**body, "messages": [*given[:-1], {**given[-1], "content": text[: int(len(text) * fraction)]}]}
 
 
@@ -149,15 +149,8 @@ def texts_of(body: Json) -> list[str]:
 def _messages(body: Json) -> Sequence[tuple[str, str]]:
     given = body.get("messages")
     turns = [turn for turn in given if isinstance(turn, dict)] if isinstance(given, list) else []
-    return [(str(turn.get("role")), _text_of(turn.get("content"))) for turn in turns]
+    return [(str(turn.get("role")), str(turn.get("content") or "")) for turn in turns]
 
 
 def _system(body: Json) -> str:
     return "\n".join(text for role, text in _messages(body) if role in {"system", "developer"})
-
-
-def _text_of(content: object) -> str:
-    """A message's text, also of one in parts; parts that are no text count as none."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
