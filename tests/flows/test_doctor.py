@@ -108,7 +108,7 @@ def test_the_embedding_server_is_asked_in_earnest(
     model_server.misbehave({"kind": "unauthorized", "step": "embeddings"})
     code, refused = examined(fresh)
     assert (code, refused.embedding.ok, refused.models[0].ok) == (1, False, True)
-    assert "Set its key" in refused.embedding.advice
+    assert "TRELLIS_EMBEDDING_API_KEY" in refused.embedding.advice
 
 
 def test_a_folder_that_takes_no_file_fails(fresh: Command, tmp_path: Path) -> None:
