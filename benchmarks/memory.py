@@ -20,8 +20,8 @@ from flows.question import AskOptions, QuestionContext, Response
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
-from prompts.engine.embedder import open_embedder
-from prompts.engine.meter import Meter
+from prompts.engine.embedders import open_embedder
+from prompts.engine.spending import Meter
 from prompts.rewrite import Rewrite
 from storage.memory import MemoryEntry
 from tasks.calibration import UNRELATED

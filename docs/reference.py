@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from flows.cli.parser import build_parser
 from flows.settings import DEFAULT_CONFIG, PREFIX, RoleSettings, Settings
-from prompts.engine.roles import ROLES
+from prompts.engine.models import ROLES
 from prompts.tailoring.values import Tailoring
 
 HERE = Path(__file__).resolve().parent

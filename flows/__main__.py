@@ -70,7 +70,7 @@ def _run(options: Namespace) -> int:
     """The command, with the errors that are raised on purpose told in words."""
     from flows.cli.screen import Screen
     from prompts.engine.errors import EngineError
-    from prompts.engine.redact import mask_logs, redacted
+    from prompts.engine.key_masking import mask_keys, mask_logs
     from storage.errors import TrellisError
     from storage.faults import DATABASE_ERRORS, fault_of
 
@@ -94,7 +94,7 @@ def _run(options: Namespace) -> int:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
     except Exception:  # noqa: BLE001 -- a fault, told in full as Python tells it, but for the keys
-        sys.stderr.write(redacted(traceback.format_exc()))
+        sys.stderr.write(mask_keys(traceback.format_exc()))
         return 1
     return code
 

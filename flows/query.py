@@ -19,7 +19,7 @@ from flows.question import AskOptions, ModeResult, QuestionContext, Response, an
 from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
 from prompts.engine.bridge import waiting
-from prompts.engine.meter import Meter
+from prompts.engine.spending import Meter
 from prompts.filter import Filter
 from prompts.rewrite import Ambiguous, Rewrite
 from prompts.route import Route

@@ -9,9 +9,9 @@ from flows.modes.registry import AUTO, find_mode
 from flows.runtime import usage_of
 from flows.session import Session
 from prompts.answer import AnswerStep, NumberedText
-from prompts.engine.drafts import Show, Withdrawn
-from prompts.engine.embedder import Embedder
+from prompts.engine.embedders import Embedder
 from prompts.engine.models import Models
+from prompts.engine.streaming import Show, Withdrawn
 from prompts.filter import FilterRequest, Hypothesis
 from prompts.rewrite import Ambiguous
 from prompts.text.asked import Ask

@@ -26,10 +26,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # i
 from flows.runtime import Runtime, open_embedding, shared_budgets
 from flows.settings import Settings
 from prompts.engine.bridge import run_sync
-from prompts.engine.embedder import Embedder, Floats
+from prompts.engine.embedders import Embedder, Floats
 from prompts.engine.errors import EngineError
-from prompts.engine.meter import Meter, Spent
 from prompts.engine.models import Models
+from prompts.engine.spending import Meter, Spent
 from prompts.extract import extractor
 from storage.errors import SettingsError, StorageError, TrellisError
 from storage.records import Chunk
@@ -251,7 +251,7 @@ def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
             caches = WorkspaceDatabase(here.caches)
             models = Models(
                 settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers,
-                budget_of=shared_budgets(settings, here.limits),
+                rate_limiter_of=shared_budgets(settings, here.limits),
             ).instructed(settings.instructions)  # fmt: skip
             _LAST[:] = [(settings, place, (models, open_embedding(settings, caches.embeddings)))]
         return _LAST[0][2]

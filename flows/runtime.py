@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.settings import Settings
-from prompts.engine.budget import Budget as RateLimiter
-from prompts.engine.embedder import Embedder, VectorCache, open_embedder
+from prompts.engine.embedders import Embedder, VectorCache, open_embedder
 from prompts.engine.embedding_api import ApiEmbedder
-from prompts.engine.meter import Meter, Spent
-from prompts.engine.models import Models
-from prompts.engine.purse import Purse
-from prompts.engine.roles import Role
+from prompts.engine.limits import RateLimiter
+from prompts.engine.models import Models, Role
+from prompts.engine.spending import Meter, SpendBudget, Spent
 from prompts.engine.step import Step
 from prompts.extract import Extract, extractor
 from prompts.report import WriteReports
@@ -66,7 +64,7 @@ class Runtime:
         """What judges whether evidence supports a sentence: words and figures, or the model that the settings name."""
         if not self.settings.grounding:
             return word_coverage
-        from prompts.engine.cross_encoder import CrossEncoderScorer
+        from prompts.engine.torch_models import CrossEncoderScorer
 
         return CrossEncoderScorer(self.settings.grounding, allow_download=True)
 
@@ -145,7 +143,9 @@ def open_runtime(settings: Settings, progress: Progress = silent, reading: bool 
     embedder = open_embedding(settings, caches.embeddings)
     shared = shared_budgets(settings, settings.cache_dir or settings.workspace, reading)
     choices, calls = settings.model_choices(), settings.call_settings()
-    models = Models(choices, Meter(), calls, caches.model_answers, budget_of=shared).instructed(settings.instructions)
+    models = Models(choices, Meter(), calls, caches.model_answers, rate_limiter_of=shared).instructed(
+        settings.instructions
+    )
     return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
 
 
@@ -220,7 +220,7 @@ def with_budget(runtime: Runtime, budget: Budget) -> Runtime:
                 f"A budget in US dollars cannot be kept: nobody has told the price of {', '.join(unpriced)}.",
                 "Give a budget in tokens (--budget-tokens), or use models with a list price.",
             )
-    purse = Purse(budget.tokens, budget.usd)
+    spend_budget = SpendBudget(budget.tokens, budget.usd)
     if isinstance(embedder, ApiEmbedder):
-        embedder = embedder.within(purse)
-    return replace(runtime, models=runtime.models.within(purse), embedder=embedder)
+        embedder = embedder.within(spend_budget)
+    return replace(runtime, models=runtime.models.within(spend_budget), embedder=embedder)

@@ -14,7 +14,7 @@ from flows.memory import QuestionFeatures
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
-from prompts.engine.embedder import Embedder, text_hash
+from prompts.engine.embedders import Embedder, text_hash
 from prompts.text.names_zh import tagged
 from prompts.text.words import is_han
 from storage.graph import ReportSizes

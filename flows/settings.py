@@ -10,9 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
-from prompts.engine.models import OFFLINE, CallSettings, ModelChoice
-from prompts.engine.redact import keep_secret, secrets_of_address, secrets_of_environment
-from prompts.engine.roles import ROLES, Role
+from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
+from prompts.engine.models import OFFLINE, ROLES, CallSettings, ModelChoice, Role
 from prompts.tailoring.toml import from_toml
 from prompts.tailoring.values import (
     UNTAILORED,

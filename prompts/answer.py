@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.models import Models
-from prompts.engine.step import Step, told
+from prompts.engine.step import Step, with_instruction
+from prompts.engine.streaming import Show, Withdrawn
 from prompts.offline.answer import OfferedPassage, best_excerpts, shown
 from prompts.tailoring.step import instructed
 
@@ -181,7 +181,7 @@ class AnswerStep(Step):
 
     def __init__(self, models: Models, on_text: Show | None = None, language: str = "") -> None:
         super().__init__(models)
-        task: type[dspy.Signature] = told(self.task, models.instructions.get(self.step, ""))
+        task: type[dspy.Signature] = with_instruction(self.task, models.instructions.get(self.step, ""))
         self.signature = instructed(task, "the language of the question", "", language)
         self.on_text = on_text
 

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import dspy
 
-from prompts.engine.guard import neutralised
-from prompts.engine.messages import Doubtful
+from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
-from prompts.engine.records_wire import RecordsWire
+from prompts.engine.output_formats import RecordsFormat
+from prompts.engine.prompt_guard import neutralised
 from prompts.offline.found import (
     ALIAS_PREDICATE,
     ClaimFound,
@@ -192,7 +192,7 @@ class Glean(TailoredStep):
     step = "glean"
     role = "extract"
     task = GleanGraph
-    wire = RecordsWire(E="entities", R="relations")
+    output_format = RecordsFormat(E="entities", R="relations")
     own_language = "the passage's language"
     examples = EXAMPLES
 
@@ -214,7 +214,7 @@ class GleanWithClaims(Glean):
     """The same with what was missed of claims."""
 
     task = GleanClaims
-    wire = RecordsWire(E="entities", R="relations", C="claims")
+    output_format = RecordsFormat(E="entities", R="relations", C="claims")
 
 
 class Extract(TailoredStep):
@@ -223,7 +223,7 @@ class Extract(TailoredStep):
     step = "extract"
     role = "extract"
     task = ExtractGraph
-    wire = RecordsWire(E="entities", R="relations")
+    output_format = RecordsFormat(E="entities", R="relations")
     own_language = "the passage's language"
     examples = EXAMPLES
     further: ClassVar[type[Glean]] = Glean
@@ -294,7 +294,7 @@ class ExtractWithClaims(Extract):
     """The same with the passage's claims, for which a model is asked in the same call."""
 
     task = ExtractClaims
-    wire = RecordsWire(E="entities", R="relations", C="claims")
+    output_format = RecordsFormat(E="entities", R="relations", C="claims")
     further = GleanWithClaims
 
 

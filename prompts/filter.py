@@ -12,7 +12,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.answer import NumberedText, evidence_text
-from prompts.engine.messages import NotAsAsked
+from prompts.engine.calls import NotAsAsked
 from prompts.engine.step import Step
 from prompts.offline.filter import Label, Verdict, judge
 

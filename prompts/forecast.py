@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 
 from prompts.engine.calls import Call
-from prompts.engine.guard import restore
+from prompts.engine.prompt_guard import restore
 from prompts.extract import (
     ClaimFound,
     EntityFound,
@@ -64,7 +64,7 @@ def answer(call: Call, rates: Mapping[str, float], each: Mapping[str, float]) ->
 
 def extraction_tokens(title: str, passage: str) -> int:
     """Tokens of the stand-in's extraction of a passage."""
-    return count_tokens([Extract.wire.write(ExtractGraph, {"found": _found(title, passage)})])[0]
+    return count_tokens([Extract.output_format.write(ExtractGraph, {"found": _found(title, passage)})])[0]
 
 
 def _fields(call: Call) -> dict[str, str]:
@@ -80,7 +80,7 @@ def _extraction(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     if "\nC<TAB>" in call.messages[0].content:
         step = ExtractWithClaims
         found = found.model_copy(update={"claims": list(map(_claim, found.relations[::CLAIMED]))})
-    text = step.wire.write(step.task, {"found": found})
+    text = step.output_format.write(step.task, {"found": found})
     return text, text
 
 
@@ -96,7 +96,7 @@ def _gleaning(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     known = set(json.loads(fields["known"]))
     every = extract_offline(fields["title"], fields["passage"])
     missed = [one for one in every.entities if one.name not in known and one.name[:1].isupper()]
-    text = Extract.wire.write(ExtractGraph, {"found": Extracted(entities=missed)})
+    text = Extract.output_format.write(ExtractGraph, {"found": Extracted(entities=missed)})
     return text, text
 
 
@@ -122,13 +122,13 @@ def _decisions(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     """None, which leaves them to the rule; as long as one for each pair."""
     pairs = range(len(json.loads(fields["pairs"])))
     every = Verdicts(verdicts=[Verdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs])
-    write = Resolve.wire.write
+    write = Resolve.output_format.write
     return write(ResolveNames, {"decided": Verdicts()}), write(ResolveNames, {"decided": every})
 
 
 def _description(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     statements: list[str] = json.loads(fields["statements"])
-    text = Summarize.wire.write(SummarizeEntity, {"description": statements[0]})
+    text = Summarize.output_format.write(SummarizeEntity, {"description": statements[0]})
     return text, text
 
 
@@ -141,7 +141,7 @@ def _relations(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
             for number, said in enumerate(asked)
         ]
     )
-    text = DescribeRelations.wire.write(SummarizeRelations, {"described": described})
+    text = DescribeRelations.output_format.write(SummarizeRelations, {"described": described})
     return text, text
 
 
@@ -156,7 +156,7 @@ def _report(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
             for number, said in enumerate(statements[:MOST_FINDINGS], 1)
         ],
     )  # fmt: skip
-    text = WriteReports.wire.write(WriteReport, {"report": report})
+    text = WriteReports.output_format.write(WriteReport, {"report": report})
     return text, text
 
 

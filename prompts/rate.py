@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.messages import NotAsAsked
+from prompts.engine.calls import NotAsAsked
 from prompts.engine.step import Step
 from prompts.offline.rate import rate_offline
 from prompts.text.evidence import Evidence

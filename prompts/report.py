@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.messages import Doubtful
+from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
 from prompts.tailoring.step import TailoredStep
 from prompts.tailoring.values import UNTAILORED, Tailoring

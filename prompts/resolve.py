@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.messages import Doubtful
+from prompts.engine.calls import Doubtful
 from prompts.engine.step import Step
 from prompts.text.defined import contradict, defined_as
 from prompts.text.likeness import Numbers, alike, numbers_said, opposed, unmatched, words_of

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import rough_tokens
-from prompts.engine.messages import NotAsAsked
+from prompts.engine.calls import NotAsAsked, rough_tokens
 from prompts.engine.step import Step
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 from prompts.text.words import is_han

@@ -13,7 +13,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import Step, told
+from prompts.engine.step import Step, with_instruction
 from prompts.structures.checks import StructureName, numbered, unverified
 from prompts.structures.offline import elements_of
 from prompts.text.evidence import Evidence
@@ -191,7 +191,7 @@ class Structurize(Step):
 
     def __init__(self, models: Models, structure: StructureName = "table") -> None:
         super().__init__(models)
-        self.signature = told(self.forms.get(structure, BuildTable), models.instructions.get(self.step, ""))
+        self.signature = with_instruction(self.forms.get(structure, BuildTable), models.instructions.get(self.step, ""))
         self.structure = structure
 
     async def run(self, evidence: Sequence[Evidence], wanted: str) -> list[Built]:

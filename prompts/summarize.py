@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import rough_tokens
-from prompts.engine.messages import Doubtful
+from prompts.engine.calls import Doubtful, rough_tokens
 from prompts.engine.models import Models
 from prompts.tailoring.step import TailoredStep
 from prompts.tailoring.values import UNTAILORED, Tailoring

@@ -9,8 +9,7 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.calls import fitting
-from prompts.engine.messages import NotAsAsked
+from prompts.engine.calls import NotAsAsked, fitting
 from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.offline.classify import SURE, QuestionType, RuleType, classify_offline

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Sequence
 
-from prompts.engine.embedder import Embedder, Floats, text_hash
+from prompts.engine.embedders import Embedder, Floats, text_hash
 from storage.records import Chunk, Record
 from storage.vectors import Window
 from tasks.step import PATIENT, step

@@ -86,7 +86,7 @@ def _as_task(name: str, waits: Sequence[float], function: Callable[P, Awaitable[
     from prefect.client.schemas.objects import State
 
     from prompts.engine.errors import ModelUnavailable
-    from prompts.engine.redact import redact
+    from prompts.engine.key_masking import mask_error
 
     def may_pass(_task: object, _run: object, state: State[R]) -> bool:
         return isinstance(state.data, ModelUnavailable)
@@ -97,7 +97,7 @@ def _as_task(name: str, waits: Sequence[float], function: Callable[P, Awaitable[
             try:
                 return _Boxed(await function(*args, **kwargs))
             except Exception as error:
-                redact(error)  # Prefect tells the server its words
+                mask_error(error)  # Prefect tells the server its words
                 raise
 
         made = task(

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.server.client import Server, serving
+
 # No verdict depends on how busy the machine is.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
@@ -99,3 +101,18 @@ def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
     network_attempts.clear()
     if reached:
         pytest.fail(f"reached for the network: {', '.join(reached)}")
+
+
+@pytest.fixture(scope="session")
+def server_process() -> Iterator[Server]:
+    """The scripted model server: one process for all tests of this one."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def model_server(server_process: Server) -> Server:
+    """That server with counters and rules of this test's own."""
+    server_process.reset()
+    server_process.settle(latency_ms=0, dimension=384)
+    return server_process

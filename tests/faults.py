@@ -1,4 +1,4 @@
-"""How is a disk made to refuse, for root and for everybody else, with and without the right to mount?"""
+"""Makes a disk refuse, for root and for everybody else, with and without the right to mount."""
 
 import logging
 import os

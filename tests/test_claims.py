@@ -14,12 +14,10 @@ from flows.cli.browse import look_up
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
-from prompts.engine.budget import LocalBudget
+from prompts.engine.calls import NotAsAsked
 from prompts.engine.client import Client
-from prompts.engine.limits import Limits
-from prompts.engine.messages import NotAsAsked
-from prompts.engine.models import ModelChoice, Models
-from prompts.engine.roles import ROLES
+from prompts.engine.limits import Limits, LocalRateLimiter
+from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.engine.step import Step
 from prompts.extract import (
     ALIAS_PREDICATE,
@@ -107,7 +105,7 @@ PASSAGE = "Ada Lovelace met Charles Babbage. The firm of Korb was accused of fra
 
 
 def read(answer: str) -> Extracted:
-    found = ExtractWithClaims.wire.read(ExtractClaims, answer)["found"]
+    found = ExtractWithClaims.output_format.read(ExtractClaims, answer)["found"]
     assert isinstance(found, Extracted)
     return found
 
@@ -136,7 +134,7 @@ def test_a_malformed_claim_is_refused(answer: str, problem: str) -> None:
 async def test_a_malformed_claim_is_asked_for_again_once() -> None:
     time, sheet = ManualTime(), Sheet()
     transport = Scripted([CLAIM.format(status="maybe"), CLAIM.format(status="false")])
-    client = Client(transport, Limits(1, LocalBudget(None, None, time.clock), time.clock), clock=time.clock)
+    client = Client(transport, Limits(1, LocalRateLimiter(None, None, time.clock), time.clock), clock=time.clock)
     (outputs,) = await time.run(client.ask(call_of(), ExtractWithClaims(Models.offline()).read, 0, sheet))
     assert isinstance(outputs, dict)
     assert [claim.status for claim in outputs["found"].claims] == ["false"]

@@ -15,7 +15,7 @@ from benchmarks import tour
 from benchmarks.runner import measure_names
 from flows.session import open_session
 from flows.settings import Settings
-from prompts.engine.roles import ROLES
+from prompts.engine.models import ROLES
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))

@@ -1,6 +1,5 @@
 """A step on a model: typed outputs, refusals, accounting, and what DSPy does to modules."""
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,9 @@ import pytest
 from dspy.adapters.chat_adapter import ChatAdapter, FieldInfoWithName
 from dspy.utils import DummyLM
 
-from prompts.engine.errors import ModelMisconfigured, ModelRefused
-from prompts.engine.meter import Meter, Spent
-from prompts.engine.models import ModelChoice, Models
+from prompts.engine.errors import ModelRefused
+from prompts.engine.models import Models
+from prompts.engine.spending import Meter, Spent
 from prompts.engine.step import Step
 from prompts.extract import Extract, Extracted, ExtractGraph, Glean, GleanGraph
 from prompts.report import ReportWritten, StatementGiven, WriteReport, WriteReports
@@ -36,7 +35,7 @@ EXTRACTED = {
     "entities": [{"name": "Tomas Reyd", "kind": "person", "description": "A designer."}],
     "relations": [{"source": "a", "target": "b", "predicate": "designed by", "strength": 7, "keys": ["bridges"]}],
 }
-RECORDS = Extract.wire.write(ExtractGraph, {"found": Extracted.model_validate(EXTRACTED)})
+RECORDS = Extract.output_format.write(ExtractGraph, {"found": Extracted.model_validate(EXTRACTED)})
 
 
 class AsWritten(ChatAdapter):
@@ -53,14 +52,6 @@ def recorder(*answers: str) -> DummyLM:
 
 def model(*answers: dict[str, Any]) -> DummyLM:
     return DummyLM(list(answers), adapter=dspy.JSONAdapter())
-
-
-async def test_extract_returns_typed_records() -> None:
-    extract = Extract(Models.offline())
-    extract.lm = recorder(RECORDS)
-    found = await extract.run("T", "passage")
-    assert found.entities[0].kind == "person"
-    assert (found.relations[0].strength, found.relations[0].keys) == (7.0, ("bridges",))
 
 
 async def test_summarize_and_reports_return_typed_records() -> None:
@@ -85,19 +76,6 @@ async def test_a_malformed_answer_is_refused_with_a_remedy(answer: str) -> None:
     assert caught.value.remedy
 
 
-async def test_offline_no_model_is_asked_and_nothing_is_metered() -> None:
-    models = Models.offline()
-    assert (await Extract(models).run("T", "Ada Korb met Zoë Reyd.")).entities
-    assert models.meter.rows() == []
-
-
-def test_a_misspelt_role_is_an_error_where_it_is_set_and_where_it_is_used() -> None:
-    with pytest.raises(ModelMisconfigured, match="extrakt"):
-        Models({"extrakt": ModelChoice("openai/m")})  # type: ignore[dict-item]
-    with pytest.raises(ModelMisconfigured, match="extrakt"):
-        Models.offline().lm("extrakt")  # type: ignore[arg-type]
-
-
 async def test_a_step_without_an_offline_version_says_so() -> None:
     class Silent(Step):
         step = "silent"
@@ -106,22 +84,6 @@ async def test_a_step_without_an_offline_version_says_so() -> None:
 
     with pytest.raises(TypeError, match="judge"):
         await Silent(Models.offline()).acall(name="a", statements=[])
-
-
-async def test_copies_and_saved_programs_stay_the_same_step(tmp_path: Path) -> None:
-    extract = Extract(Models.offline())
-    extract.demos = [dspy.Example(title="T", passage="p", kinds=["person"], found=EXTRACTED).with_inputs("title")]
-    extract.lm = recorder(RECORDS, RECORDS)
-    copied = copy.deepcopy(extract)
-    assert isinstance(copied, Extract)
-    assert (copied.models, copied.lm, len(copied.demos)) == (extract.models, extract.lm, 1)
-    assert (await copied.run("T", "p")).entities
-    fresh = Extract(Models.offline())
-    extract.lm = None
-    extract.save(tmp_path / "extract.json")
-    fresh.load(tmp_path / "extract.json")
-    assert (fresh.step, fresh.role, len(fresh.demos), fresh.is_offline) == ("extract", "extract", 1, True)
-    assert "api_key" not in (tmp_path / "extract.json").read_text(encoding="utf-8")
 
 
 def test_an_unknown_price_makes_the_sum_unknown() -> None:

@@ -42,7 +42,7 @@ SAID = Extracted.model_validate(
 
 async def test_an_extraction_in_other_words_is_kept_whole() -> None:
     extract = Extract(Models.offline())
-    extract.lm = DummyLM([{"found": Extract.wire.write(ExtractGraph, {"found": SAID})}], adapter=AsWritten())
+    extract.lm = DummyLM([{"found": Extract.output_format.write(ExtractGraph, {"found": SAID})}], adapter=AsWritten())
     found = await extract.run("Harrow Mill", TEXT)
     assert found == SAID
     bound = to_extraction(CHUNK, found)

@@ -15,8 +15,8 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.engine.embedder import Floats
-from prompts.engine.meter import Meter
+from prompts.engine.embedders import Floats
+from prompts.engine.spending import Meter
 from storage.answer_records import Answer
 from storage.memory import MemoryEntry
 from tasks.question_similarity import Question, keys, taken_apart

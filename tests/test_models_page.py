@@ -1,11 +1,11 @@
-"""Does docs/models.md say what the code does? Prices, roles and providers are held together here."""
+"""What docs/models.md says of prices, roles and providers is what the code does."""
 
 import re
 from pathlib import Path
 
-from prompts.engine.prices import LISTED, price_of
+from prompts.engine.models import ROLES
 from prompts.engine.providers import ModelChoice, check
-from prompts.engine.roles import ROLES
+from prompts.engine.spending import LISTED, price_of
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "models.md").read_text(encoding="utf-8")
 PRICES = re.findall(r"^\| `([\w./-]+)` \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.M)

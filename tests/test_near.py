@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from prompts.engine.embedder import open_embedder
+from prompts.engine.embedders import open_embedder
 from tasks.resolve.near import EXACT, near_pairs
 
 Floats = NDArray[np.float32]

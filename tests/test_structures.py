@@ -9,7 +9,7 @@ from dspy.utils.dummies import DummyLM
 
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
-from prompts.engine.wire import conversation
+from prompts.engine.output_formats import conversation
 from prompts.structures.checks import StructureName, has_figures, numbered, unverified
 from prompts.structures.offline import steps_of
 from prompts.structures.render import rendered
@@ -251,6 +251,6 @@ def test_each_prompt_reads_like_the_golden_one(structure: StructureType) -> None
     task = Structurize.forms[structure]
     sentences = "[0] Orla Bridge was designed by Tomas Reyd."
     given = {"question": "Who designed it?", "structure": structure, "title": "Orla Bridge", "sentences": sentences}
-    messages = conversation(Structurize.step, task, Structurize.wire, (), given)
+    messages = conversation(Structurize.step, task, Structurize.output_format, (), given)
     shown = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert shown == (Path(__file__).parent / "golden" / f"prompt_{task.__name__}.txt").read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ from flows.settings import load_settings
 from prompts.engine.doctor import Examined, examine
 from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE
+from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
-from prompts.engine.wire import unwrapped
 from prompts.registry import build, steps
 from storage.database import SCHEMA_VERSION
 from storage.errors import TrellisError, UsageError

@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
 from flows.usage import in_short
-from prompts.engine.drafts import Show, Withdrawn
 from prompts.engine.errors import EngineError
-from prompts.engine.redact import MASK, redacted
+from prompts.engine.key_masking import MASK, mask_keys
+from prompts.engine.streaming import Show, Withdrawn
 from storage.errors import TrellisError
 from storage.run_records import StepUsage
 
@@ -158,7 +158,7 @@ class Screen:
 
 def masked(text: str) -> str:
     """The text with every key masked, and what any address holds before its host."""
-    return _CREDENTIALS.sub(f"{MASK}@", redacted(text))
+    return _CREDENTIALS.sub(f"{MASK}@", mask_keys(text))
 
 
 def rounded(value: object, name: str = "") -> object:
@@ -196,7 +196,7 @@ def error_of(error: Exception) -> dict[str, str]:
     """An error as programs read it, with the keys masked: {type, message, remedy}."""
     message = getattr(error, "message", None) or str(error) or type(error).__name__
     return {
-        "type": type(error).__name__, "message": redacted(message), "remedy": redacted(getattr(error, "remedy", "")),
+        "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
     }  # fmt: skip
 
 

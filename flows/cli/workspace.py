@@ -10,7 +10,7 @@ from pathlib import Path
 from flows.cli.screen import Screen, masked, runtime_of, size_in_words
 from flows.runtime import Runtime, open_caches
 from flows.usage import in_short
-from prompts.engine.roles import ROLES
+from prompts.engine.models import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.export import export as export_rows

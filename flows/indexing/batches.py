@@ -16,7 +16,7 @@ from flows.indexing.changes import SourceChanges, rebind
 from flows.indexing.concurrency import in_thread, side_by_side
 from flows.runners import Runner
 from flows.runtime import Runtime
-from prompts.engine.embedder import Embedder, text_hash
+from prompts.engine.embedders import Embedder, text_hash
 from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging

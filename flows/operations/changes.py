@@ -21,7 +21,7 @@ from flows.indexing.concurrency import relaxed_gc
 from flows.operations.history import remembered
 from flows.runners import open_runner
 from flows.runtime import Runtime, open_caches, usage_of
-from prompts.engine.embedder import text_hash
+from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
 from prompts.text.words import fold_name
 from storage.errors import StorageError, UnknownDocument, UsageError

@@ -19,12 +19,12 @@ from pathlib import Path
 from flows.index import IndexOptions, build_index
 from flows.indexing.changes import sync, with_earlier_prompts
 from flows.runtime import INDEXING, Runtime, usage_rows
-from prompts.engine.embedder import NoEmbedder
+from prompts.engine.embedders import NoEmbedder
 from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.engine.errors import BudgetSpent, EngineError
-from prompts.engine.meter import Meter
-from prompts.engine.redact import redacted
-from prompts.engine.roles import Role
+from prompts.engine.key_masking import mask_keys
+from prompts.engine.models import Role
+from prompts.engine.spending import Meter
 from prompts.forecast import answer, extraction_tokens
 from storage.errors import BudgetReached, NoGeneration, StorageError, TrellisError, UsageError
 from storage.records import Skipped
@@ -80,7 +80,7 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
     except UsageError:
         raise
     except (TrellisError, EngineError) as error:
-        _remember_failure(runtime, kind, started, "failed", {"error": redacted(error.message)})
+        _remember_failure(runtime, kind, started, "failed", {"error": mask_keys(error.message)})
         raise
     except BaseException:  # cancelled, interrupted, or a fault of ours
         _remember_failure(runtime, kind, started, "stopped", {})

@@ -23,7 +23,7 @@ from prefect.exceptions import PrefectException
 from flows.indexing.changes import in_words as kept_in_words
 from flows.runtime import Runtime
 from flows.usage import ledger
-from prompts.engine.redact import redacted
+from prompts.engine.key_masking import mask_keys
 from storage.answer_records import Answer, ModeDecision, Trace
 from storage.errors import NoGeneration
 from storage.graph_records import Report
@@ -44,9 +44,9 @@ async def put(key: str, content: str | Sequence[Mapping[str, Cell]], description
     """
     made: Artifact
     if isinstance(content, str):
-        made = MarkdownArtifact(key=key, markdown=redacted(content), description=redacted(description))
+        made = MarkdownArtifact(key=key, markdown=mask_keys(content), description=mask_keys(description))
     else:
-        made = TableArtifact(key=key, table=[dict(row) for row in content], description=redacted(description))
+        made = TableArtifact(key=key, table=[dict(row) for row in content], description=mask_keys(description))
     try:
         await made.acreate(_client())
     except UNREACHABLE as error:

@@ -36,7 +36,7 @@ from flows.session import SESSIONS
 from flows.settings import load_settings
 from flows.usage import cost_rows, rows_of
 from prompts.engine.errors import EngineError
-from prompts.engine.redact import redact
+from prompts.engine.key_masking import mask_error
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.errors import BudgetReached, TrellisError
 from storage.run_records import NO_BUDGET, Budget, IndexReport
@@ -99,7 +99,7 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     except (TrellisError, EngineError) as error:
         return failed(error, IndexReport)
     except Exception as error:
-        redact(error)  # Prefect tells the server its words
+        mask_error(error)  # Prefect tells the server its words
         raise
     with relaxed_gc():
         await _show(report, sources, before, runtime)
@@ -185,7 +185,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     except (TrellisError, EngineError) as error:
         return failed(error, Answer)
     except Exception as error:
-        redact(error)  # Prefect tells the server its words
+        mask_error(error)  # Prefect tells the server its words
         raise
     message = answer_in_words(answer)
     logger.info(message)

@@ -30,7 +30,7 @@ from prefect.settings import get_current_settings
 from prefect.states import Completed, Failed
 
 from flows.settings import Settings
-from prompts.engine.redact import LogMask, redact, redacted
+from prompts.engine.key_masking import LogMask, mask_error, mask_keys
 from storage.records import Record
 
 __all__ = ["begin", "done", "failed", "flow", "flow_run"]
@@ -116,7 +116,7 @@ def begin(settings: Settings) -> None:
 def done(message: str, result: R) -> R:
     """What a flow returns so that its run ends with a message for people; whoever called the flow gets `result`."""
     # Prefect takes a state in place of a result, and gives the result out of it to the caller.
-    return cast(R, Completed(message=redacted(message), data=result))
+    return cast(R, Completed(message=mask_keys(message), data=result))
 
 
 def failed(error: Exception, kind: type[R]) -> R:
@@ -124,7 +124,7 @@ def failed(error: Exception, kind: type[R]) -> R:
 
     For errors raised on purpose: Prefect's own way would put a traceback between a person and the message.
     """
-    redact(error)
+    mask_error(error)
     return cast(R, Failed(message=str(error), data=error))  # `kind` only says what the flow promised
 
 

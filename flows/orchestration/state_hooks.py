@@ -21,7 +21,7 @@ from prefect.exceptions import TerminationSignal
 from prefect.logging.loggers import flow_run_logger
 
 from flows.settings import load_settings
-from prompts.engine.redact import redacted
+from prompts.engine.key_masking import mask_keys
 from storage.errors import NoGeneration, StorageError, TrellisError, WorkspaceLocked
 from storage.run_records import IndexReport
 from storage.workspace import Workspace
@@ -59,7 +59,7 @@ def clean_up(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
         event=f"trellis.{flow.name}.{end}",
         resource=resource_of(settings.workspace),
         related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
-        payload={"reason": redacted(state.message or ""), "generation": generation},
+        payload={"reason": mask_keys(state.message or ""), "generation": generation},
     )
 
 

@@ -5,11 +5,10 @@ variables (DSPy's trace and settings) hold inside.
 """
 
 import asyncio
-import contextvars
+import concurrent.futures
 import functools
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -24,11 +23,9 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass
-    else:
-        work.close()
-        raise RuntimeError("A step was called like a function inside an event loop: use `await step.acall(…)`.")
-    return run_anywhere(work)
+        return run_anywhere(work)
+    work.close()
+    raise RuntimeError("A step was called like a function inside an event loop: use `await step.acall(…)`.")
 
 
 def waiting(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -46,28 +43,13 @@ def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
 
     Where the caller is interrupted, the work is cancelled.
     """
-    outcome: Future[T] = Future()
-    context = contextvars.copy_context()
-    loop = _loop()
-    tasks: list[asyncio.Task[T]] = []
-
-    def begin() -> None:
-        task = loop.create_task(work, context=context)
-        tasks.append(task)
-        task.add_done_callback(finish)
-
-    def finish(task: asyncio.Task[T]) -> None:
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(task.result())
-
-    loop.call_soon_threadsafe(begin)
+    outcome = asyncio.run_coroutine_threadsafe(work, _loop())  # in a copy of the caller's context
     try:
         return outcome.result()
+    except concurrent.futures.CancelledError as error:
+        raise asyncio.CancelledError from error
     except BaseException:
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        outcome.cancel()
         raise
 
 

@@ -1,17 +1,21 @@
-"""What is sent to a model, and what comes back?"""
+"""Calls to a model and their replies: messages, cache keys, token estimates, the text without its thinking."""
 
 import hashlib
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from functools import lru_cache
+from typing import Literal, ParamSpec, Protocol, TypeVar, cast
 
-from prompts.engine.memo import memo
-from prompts.engine.messages import Message, Schema
+from prompts.engine.prompt_guard import neutralise
 from prompts.text.tokens import count_tokens
 
+P = ParamSpec("P")
+T = TypeVar("T")
+Schema = dict[str, object]
 Finish = Literal["stop", "length", "withheld"]
+MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token.
 _WIDE = re.compile(r"[⺀-鿿가-힯]")
 # Tokenizers keep letters and what follows them apart, but for some with "don't".
@@ -20,7 +24,36 @@ _MARKED = re.compile(r"\w(?=[^\w\s'’])")
 _THOUGHT = "think|thinking|thought|reasoning|reflection|seed:think"
 _THINKING = re.compile(rf"\s*<({_THOUGHT})>.*?(?:</\1>|\Z)", re.S)
 _THOUGHT_END = re.compile(rf"</(?:{_THOUGHT})>")
+_LONGEST_TAG = 16
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
+
+
+def memo(function: Callable[P, T]) -> Callable[P, T]:
+    """The function with its last results kept; its arguments are hashable, its results are never changed."""
+    return cast("Callable[P, T]", lru_cache(maxsize=256)(function))
+
+
+class NotAsAsked(ValueError):
+    """An answer is not of the asked form; the text says what is wrong, in words that the model can act on."""
+
+
+class Doubtful(NotAsAsked):
+    """An answer is in form, but looks like an oversight: the model is asked once more, and what it says then stands.
+
+    `outputs` are the answer as it was read.
+    """
+
+    def __init__(self, problem: str, outputs: dict[str, object]) -> None:
+        super().__init__(problem)
+        self.outputs = outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation with a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +70,26 @@ class Call:
 
     def key(self, address: str, model: str) -> str:
         """The cache key: all that the answer depends on."""
-        said = [(message.role, message.content) for message in self.messages]
-        parts = [address, model, said, self.schema, self.max_tokens, self.temperature, self.variant, dict(self.extra)]
+        messages = [(message.role, message.content) for message in self.messages]
+        parts = [
+            address, model, messages, self.schema, self.max_tokens, self.temperature, self.variant, dict(self.extra)
+        ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
-    def doubled(self) -> "Call":
-        """The same with twice the room for the answer."""
-        return replace(self, max_tokens=2 * self.max_tokens)
+    def repaired(self, answer: str, problem: str) -> "Call":
+        """The conversation goes on: the refused answer, what is wrong with it, and the request for another."""
+        wrong = neutralise(problem)  # which may quote the answer
+        shown = neutralise(answer if len(answer) <= MOST_SHOWN else f"{answer[:MOST_SHOWN]}…") or "(empty)"
+        ask = f"This answer cannot be read: {wrong} Answer again: complete, in the form asked for, nothing else."
+        return replace(self, messages=(*self.messages, Message("assistant", shown), Message("user", ask)))
 
     def tokens(self) -> int:
         """About how many tokens go in."""
         return sum(rough_tokens(message.content) + 4 for message in self.messages)
 
     def most_tokens(self) -> int:
-        """How many tokens go in at the most: a sixth more than one tokenizer counts, for servers have their own."""
-        counted = count_tokens([message.content for message in self.messages])
-        return sum(number + number // 6 + 8 for number in counted)
+        """How many tokens go in at the most."""
+        return most_tokens([message.content for message in self.messages])
 
     def least_tokens(self) -> int:
         """How many tokens go in at the least: one a word, one a mark that ends it, and one for three ideographs."""
@@ -70,7 +107,7 @@ class Reply:
 
 
 class Transport(Protocol):
-    """How calls reach one model. Both ways raise Failure (prompts.engine.faults)."""
+    """How calls reach one model."""
 
     address: str
     model: str
@@ -80,16 +117,19 @@ class Transport(Protocol):
         """How the server is held to a schema: "json_schema", "json_object" or "text" (only asked to)."""
         ...
 
-    async def send(self, call: Call) -> Reply: ...
-
-    def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
-        """Pieces of the answer as they come (thinking left out), then the whole reply."""
+    async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
+        """The reply; raises Failure (prompts.engine.failures). `show` gets pieces of the answer as they come."""
         ...
 
 
 @memo
 def _least_tokens(text: str) -> int:
     return len(text.split()) + len(_MARKED.findall(text)) + len(_WIDE.findall(text)) // 3
+
+
+def most_tokens(texts: Sequence[str]) -> int:
+    """Tokens of the texts at the most: a sixth more than one tokenizer counts, for servers have their own."""
+    return sum(number + number // 6 + 8 for number in count_tokens(texts))
 
 
 def rough_tokens(text: str) -> int:
@@ -102,22 +142,34 @@ def rough_tokens(text: str) -> int:
 
 def fitting(lines: Sequence[str], most: int) -> list[str]:
     """The first lines that fit into so many tokens; one at least, if there is any."""
-    kept: list[str] = []
+    first: list[str] = []
     for line in lines:
         most -= rough_tokens(line)
-        if kept and most < 0:
+        if first and most < 0:
             break
-        kept.append(line)
-    return kept
+        first.append(line)
+    return first
 
 
 def without_thinking(text: str) -> str:
     """The answer alone. Thinking that was never closed leaves nothing; a closing tag alone ends the thinking."""
     if _FINAL_CHANNEL in text:
         return text.rpartition(_FINAL_CHANNEL)[2].removesuffix("<|return|>").strip()
-    opened = _THINKING.match(text)
-    while opened:
-        text = text[opened.end() :]
-        opened = _THINKING.match(text)
+    text = _after_leading_thinking(text)
     closed = list(_THOUGHT_END.finditer(text))
     return text[closed[-1].end() :].strip() if closed else text.strip()
+
+
+def visible_so_far(text: str) -> str:
+    """What of an unfinished answer may be shown: nothing while it thinks, or while a tag may be beginning.
+
+    Thinking that has only a closing tag cannot be known before it ends; the whole reply, which is read, is free of it.
+    """
+    begun = _after_leading_thinking(text).lstrip()
+    return "" if begun.startswith("<") and ">" not in begun and len(begun) < _LONGEST_TAG else begun
+
+
+def _after_leading_thinking(text: str) -> str:
+    while opened := _THINKING.match(text):
+        text = text[opened.end() :]
+    return text

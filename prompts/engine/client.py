@@ -1,6 +1,6 @@
-"""How does one call become an answer that can be relied on?
+"""One call to a model, until there is an answer that can be relied on.
 
-Cache, then one flight for equal calls, then admission, tries with backoff, twice the room for a cut answer, and one
+Cache, then one request for equal calls, then admission, tries with backoff, twice the room for a cut answer, and one
 repair of an answer that cannot be read. A whole answer is written into the cache, and committed, in the step of the
 event loop in which it is received: before anything else is done with it, and before its slot goes to another call. One
 that cannot be read is struck out again. All that was paid for is entered in the ledger.
@@ -11,24 +11,17 @@ server had sent and the process had not read, and those that the loop has just r
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar, cast
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
 
-from prompts.engine.calls import Call, Reply, Transport
-from prompts.engine.clock import Clock
-from prompts.engine.drafts import Draft, Show, Withdrawn
+from prompts.engine.calls import Call, Doubtful, NotAsAsked, Reply, Transport
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld, ContextOverflow, EngineError
-from prompts.engine.faults import Failure
-from prompts.engine.flights import Flights
-from prompts.engine.limits import Limits
-from prompts.engine.messages import Doubtful, NotAsAsked, repair
-from prompts.engine.meter import Spent
-from prompts.engine.prices import Price
-from prompts.engine.purse import Bill, Purse
-from prompts.engine.tries import Tries
-from prompts.engine.turns import Turns
+from prompts.engine.failures import Failure, Retries
+from prompts.engine.limits import Clock, Limits
+from prompts.engine.spending import Price, SpendBudget, Spent
+from prompts.engine.streaming import Draft, Show, Withdrawn
 
 T = TypeVar("T")
 Record = Callable[[Spent], None]
@@ -44,6 +37,50 @@ class AnswerCache(Protocol):
     def put(self, key: str, answer: str) -> None: ...
 
     def remove(self, key: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Request:
+    task: asyncio.Task[Any]
+    waiting: int = 0
+
+
+class RequestCoalescer:
+    """Work in progress by key, on one event loop: who asks for what is under way waits for it.
+
+    Who leaves does not end the work for the others; the last to leave does.
+    """
+
+    def __init__(self) -> None:
+        self._requests: dict[str, _Request] = {}
+
+    async def join(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, bool]:
+        """(what the work gives, whether this caller started it)."""
+        request = self._requests.get(key)
+        leads = request is None
+        if request is None:
+            request = self._requests[key] = _Request(asyncio.create_task(work()))
+            request.task.add_done_callback(lambda _: self._forget(key, request))
+        request.waiting += 1
+        try:
+            return await asyncio.shield(request.task), leads
+        finally:
+            request.waiting -= 1
+            if request.waiting == 0:
+                request.task.cancel()
+                self._forget(key, request)
+
+    def _forget(self, key: str, request: _Request) -> None:
+        if self._requests.get(key) is request:
+            del self._requests[key]
+
+
+@dataclass(frozen=True)
+class _OnLoop:
+    """What belongs to one event loop: its requests, and whose turn it is to read an answer."""
+
+    requests: RequestCoalescer = field(default_factory=RequestCoalescer)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +112,8 @@ class Client:
         self.price = price
         self.max_attempts = max_attempts
         self.clock = clock or Clock()
-        self.purse = Purse()
-        self._flights = Flights()
-        self._turns = Turns()
+        self.spend_budget = SpendBudget()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OnLoop] = WeakKeyDictionary()
         self._usual = float(_USUAL_ANSWER)
 
     async def ask(
@@ -101,18 +137,13 @@ class Client:
                 draft.add(stored)
                 record(Spent(cached_calls=1, seconds=self.clock.now() - started))
                 return made
-        first: list[T] = []
-
-        async def work() -> str:
-            text, value = await self._answer(call, read, _Asker(key, priority, record, draft))
-            first.append(value)
-            return text
-
-        text, led = await self._flights.join(key, work)
-        if not led:
-            draft.add(text)
-            record(Spent(cached_calls=1, seconds=self.clock.now() - started))
-        return first[0] if first else _standing(read, text)
+        asker = _Asker(key, priority, record, draft)
+        (text, value), leads = await self._on_loop().requests.join(key, lambda: self._answer(call, read, asker))
+        if leads:
+            return value
+        draft.add(text)
+        record(Spent(cached_calls=1, seconds=self.clock.now() - started))
+        return _standing(read, text)
 
     async def stream(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record
@@ -129,6 +160,9 @@ class Client:
             asking.cancel()
             await asyncio.wait([asking])
 
+    def _on_loop(self) -> _OnLoop:
+        return self._loops.setdefault(asyncio.get_running_loop(), _OnLoop())
+
     # --- one answer --------------------------------------------------------------------------------------------------
 
     async def _answer(self, call: Call, read: Callable[[str], T], asker: _Asker) -> tuple[str, T]:
@@ -137,13 +171,16 @@ class Client:
             return reply.text, read(reply.text)
         except NotAsAsked as problem:
             self._strike(asker)
-            again = replace(call, messages=repair(call.messages, reply.text, str(problem)))
+            again = call.repaired(reply.text, str(problem))
         reply = await self._whole(again, asker)
         try:
             return reply.text, _standing(read, reply.text)
         except NotAsAsked as problem:
             self._strike(asker)
-            raise self._malformed(call, problem) from problem
+            raise AnswerMalformed(
+                f"{self.transport.model} gave no valid answer for the step {call.step!r}: {problem}",
+                "Give this role a model that follows the form, or a server with structured output.",
+            ) from problem
 
     async def _whole(self, call: Call, asker: _Asker) -> Reply:
         """A reply that was not cut."""
@@ -151,73 +188,54 @@ class Client:
         if reply.finish == "length":
             asker.draft.withdraw()
             try:
-                reply = await self._sent(call.doubled(), asker)
+                reply = await self._sent(replace(call, max_tokens=2 * call.max_tokens), asker)
             except ContextOverflow as error:
                 raise self._cut(call) from error
         if reply.finish == "stop":
             return reply
         asker.draft.withdraw()
-        raise self._cut(call) if reply.finish == "length" else self._withheld(call)
+        if reply.finish == "length":
+            raise self._cut(call)
+        raise AnswerWithheld(
+            f"{self.transport.model}'s provider withheld the answer of the step {call.step!r}.",
+            "Use another model for this text.",
+        )
 
     async def _sent(self, call: Call, asker: _Asker) -> Reply:
         """A reply, after as many tries as it takes."""
-        tries = Tries(self.max_attempts, self.limits, self.clock)
+        retries = Retries(self.max_attempts, self.limits, self.clock)
         draft = asker.draft
+        most = call.most_tokens() if self.spend_budget.limited else 0  # whoever has no budget does not count
         while True:
             try:
-                async with self.limits.slot(asker.priority, self._expected(call)) as start, self._paid(call) as bill:
+                async with (
+                    self.limits.slot(asker.priority, call.tokens() + int(self._usual)) as start,
+                    self.spend_budget.reserved(most, call.max_tokens, self.price) as bill,
+                ):
                     began = self.clock.now()
-                    reply = await self._received(call, draft)
-                    self._keep(asker.key, reply)
+                    reply = await self.transport.send(call, draft.add if draft.watched else None)
+                    if self.cache is not None and reply.finish == "stop":
+                        self.cache.put(asker.key, json.dumps({"text": reply.text}, ensure_ascii=False))
                     start.tokens = reply.input_tokens + reply.output_tokens
                     bill.used = reply.input_tokens, reply.output_tokens
                     self._enter(reply, self.clock.now() - began, asker.record)
             except Failure as failure:
                 if draft.withdraw():
                     draft = Draft()  # a stream that breaks off may do so again: the next try comes whole
-                await tries.after(failure)
+                await retries.after(failure)
             else:
-                # The next call goes out, and what else has come is kept, before this answer is read.
-                await self._turns.next()
+                # The next call goes out, and what else has come is kept, before this answer is read: one in a round of
+                # the loop, which reads its sockets between two.
+                async with self._on_loop().turn:
+                    await asyncio.sleep(0)
                 return reply
 
-    async def _received(self, call: Call, draft: Draft) -> Reply:
-        """One reply, piece by piece where somebody watches."""
-        if not draft.watched:
-            return await self.transport.send(call)
-        async with aclosing(self.transport.stream(call)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Reply):
-                    return piece
-                draft.add(piece)
-        raise AssertionError("a stream ends with its reply")
-
     # --- ledger and cache --------------------------------------------------------------------------------------------
-
-    def _expected(self, call: Call) -> int:
-        return call.tokens() + int(self._usual)
-
-    def _paid(self, call: Call) -> AbstractAsyncContextManager[Bill]:
-        """Of the budget, if there is one: whoever has none does not count."""
-        most = call.most_tokens() if self.purse.limited else 0
-        return self.purse.spending(most, call.max_tokens, self.price)
 
     def _enter(self, reply: Reply, seconds: float, record: Record) -> None:
         self._usual += (reply.output_tokens - self._usual) / 16
         cost = self.price.cost(reply.input_tokens, reply.output_tokens) if self.price else None
-        record(
-            Spent(
-                calls=1,
-                input_tokens=reply.input_tokens,
-                output_tokens=reply.output_tokens,
-                cost_usd=cost,
-                seconds=seconds,
-            )
-        )
-
-    def _keep(self, key: str, reply: Reply) -> None:
-        if self.cache is not None and reply.finish == "stop":
-            self.cache.put(key, json.dumps({"text": reply.text}, ensure_ascii=False))
+        record(Spent(1, reply.input_tokens, reply.output_tokens, cost_usd=cost, seconds=seconds))
 
     def _strike(self, asker: _Asker) -> None:
         """The answer that came cannot be read: nobody is to see it again."""
@@ -226,32 +244,16 @@ class Client:
             self.cache.remove(asker.key)
 
     def _stored(self, key: str) -> str | None:
-        found = self.cache.get(key) if self.cache is not None else None
-        if found is None:
-            return None
+        row = self.cache.get(key) if self.cache is not None else None
         try:
-            return str(json.loads(found)["text"])
+            return None if row is None else str(json.loads(row)["text"])
         except (ValueError, KeyError, TypeError):
             return None  # not ours: asked again and replaced
-
-    # --- errors ------------------------------------------------------------------------------------------------------
 
     def _cut(self, call: Call) -> EngineError:
         return AnswerTruncated(
             f"{self.transport.model} was cut in the step {call.step!r}, also with {2 * call.max_tokens} tokens.",
             "Raise max_tokens (TRELLIS_MAX_TOKENS), lower TRELLIS_CHUNK_TOKENS, or use a model that thinks less.",
-        )
-
-    def _withheld(self, call: Call) -> EngineError:
-        return AnswerWithheld(
-            f"{self.transport.model}'s provider withheld the answer of the step {call.step!r}.",
-            "Use another model for this text.",
-        )
-
-    def _malformed(self, call: Call, problem: NotAsAsked) -> EngineError:
-        return AnswerMalformed(
-            f"{self.transport.model} gave no valid answer for the step {call.step!r}: {problem}",
-            "Give this role a model that follows the form, or a server with structured output.",
         )
 
 

@@ -1,22 +1,20 @@
-"""Does each step's model do what its step needs? Each is asked once, with a tiny input whose answer is known."""
+"""The examination of models: each is asked once, with a tiny input whose answer is known."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import dspy
 from pydantic import BaseModel
 
 from prompts.engine.errors import EngineError
-from prompts.engine.json_wire import JsonWire
-from prompts.engine.meter import Meter
-from prompts.engine.models import Models
-from prompts.engine.records_wire import RecordsWire
-from prompts.engine.roles import ROLES, Role
+from prompts.engine.models import OFFLINE, ROLES, Models, Role
+from prompts.engine.output_formats import RecordsFormat
+from prompts.engine.spending import Meter, Spent
 from prompts.engine.step import Step
 
 SLOW = 20.0  # seconds for an answer of a few tokens
+TEXT = "Ada Korb was born in Velin in 1912."
 
 
 class Checked(BaseModel):
@@ -47,16 +45,12 @@ class _CheckRecords(dspy.Signature):
     checked: CheckedList = dspy.OutputField()
 
 
-TEXT = "Ada Korb was born in Velin in 1912."
-
-
 class _ObjectStep(Step):
     """The form that most steps have."""
 
     step = "doctor"
     role: ClassVar[Role] = "answer"
     task = _CheckObject
-    wire = JsonWire()
 
 
 class _RecordsStep(Step):
@@ -65,7 +59,7 @@ class _RecordsStep(Step):
     step = "doctor"
     role: ClassVar[Role] = "extract"
     task = _CheckRecords
-    wire = RecordsWire(P="found")
+    output_format = RecordsFormat(P="found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,107 +67,73 @@ class Examined:
     """What was seen of one role's model. `structured`: what holds its server to a form; "offline" without a model."""
 
     role: Role
-    model: str
-    address: str
-    ok: bool
-    seconds: float
-    input_tokens: int
-    output_tokens: int
-    structured: str
+    model: str = OFFLINE
+    address: str = ""
+    ok: bool = True
+    seconds: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    structured: str = OFFLINE
     problem: str = ""
-    advice: tuple[str, ...] = field(default=())
+    advice: tuple[str, ...] = ()
 
 
 async def examine(models: Models) -> list[Examined]:
     """One row for each role, in the order of ROLES. A model that several roles share is asked once for each form."""
-    fresh = models.uncached()
-    asked: dict[tuple[str, str | None, bool], asyncio.Task[Examined]] = {}
-    rows = []
+    fresh = models.examined()
+    asked: dict[object, asyncio.Task[Examined]] = {}
     async with asyncio.TaskGroup() as group:
-        for role in ROLES:
-            choice = models.choices.get(role)
-            if choice is None:
-                continue
-            key = (choice.name, choice.base_url, role == "extract")
-            if key not in asked:
-                asked[key] = group.create_task(_examined(fresh, role))
-    for role in ROLES:
-        choice = models.choices.get(role)
-        if choice is None:
-            rows.append(
-                Examined(
-                    role, "offline", "", ok=True, seconds=0.0, input_tokens=0, output_tokens=0, structured="offline"
-                )
-            )
-            continue
-        seen = asked[choice.name, choice.base_url, role == "extract"].result()
-        rows.append(_for_role(seen, role))
-    return rows
-
-
-def _for_role(seen: Examined, role: Role) -> Examined:
-    values = {name: getattr(seen, name) for name in seen.__slots__}
-    return Examined(**{**values, "role": role})
+        for role, choice in models.choices.items():
+            if (choice, role == "extract") not in asked:
+                asked[choice, role == "extract"] = group.create_task(_examined(fresh.metered(Meter()), role))
+    rows = {role: asked[choice, role == "extract"].result() for role, choice in models.choices.items()}
+    return [replace(rows[role], role=role) if role in rows else Examined(role) for role in ROLES]
 
 
 async def _examined(models: Models, role: Role) -> Examined:
-    meter = Meter()
-    view = models.metered(meter)
-    step = _RecordsStep(view) if role == "extract" else _ObjectStep(view)
+    step = _RecordsStep(models) if role == "extract" else _ObjectStep(models)
     step.__dict__["role"] = role  # this one instance stands for the role
-    problem, advice = "", list[str]()
-    address, structured = "", ""
+    problem, advice, address, structured = "", list[str](), "", ""
     try:
-        client = view.client(role)
+        client = models.client(role)
         assert client is not None  # noqa: S101 - only roles with a model are examined
         address = client.transport.address
-        prediction = await step.acall(text=TEXT)
-        problem = _wrong(prediction.checked)
+        problem = _wrong((await step.acall(text=TEXT)).checked)
         if problem:
             advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")
         structured = client.transport.structured
     except EngineError as error:
         problem, advice = error.message, [error.remedy]
-    spent = {name: row for name, _, row in meter.rows()}.get("doctor")
-    seconds = spent.seconds if spent else 0.0
-    advice += _remarks(structured, role, spent.calls if spent else 0, seconds)
+    spent = next((spent for _, _, spent in models.meter.rows()), Spent())
     return Examined(
         role,
-        view.name(role),
+        models.name(role),
         address,
-        ok=not problem,
-        seconds=seconds,
-        input_tokens=spent.input_tokens if spent else 0,
-        output_tokens=spent.output_tokens if spent else 0,
-        structured=structured or "unknown",
-        problem=problem,
-        advice=tuple(advice),
+        not problem,
+        spent.seconds,
+        spent.input_tokens,
+        spent.output_tokens,
+        structured or "unknown",
+        problem,
+        (*advice, *_remarks(structured, role, spent)),
     )
 
 
-def _wrong(checked: object) -> str:
-    found = checked.found if isinstance(checked, CheckedList) else [checked]
-    right = any(isinstance(one, Checked) and one.year == 1912 and "Korb" in one.name for one in found)
-    return "" if right else f"asked who was born when in {TEXT!r}, it answered {found!r}"
+def _wrong(checked: Checked | CheckedList) -> str:
+    people = checked.found if isinstance(checked, CheckedList) else [checked]
+    right = any(person.year == 1912 and "Korb" in person.name for person in people)
+    return "" if right else f"asked who was born when in {TEXT!r}, it answered {people!r}"
 
 
-def _remarks(structured: str, role: Role, calls: int, seconds: float) -> list[str]:
+def _remarks(structured: str, role: Role, spent: Spent) -> list[str]:
     remarks = []
     if structured in {"text", "json_object"} and role != "extract":
         remarks.append(
             "The server does not hold answers to a schema: expect repairs; a server that does is more reliable."
         )
-    if calls > 1:
+    if spent.calls > 1:
         remarks.append("The first answer was not in form and had to be repaired: expect up to twice the cost.")
-    if calls and seconds / calls > SLOW:
-        remarks.append(
-            f"An answer took {seconds / calls:.0f} s: raise `timeout` or lower `concurrency` before indexing."
-        )
+    if spent.calls and spent.seconds / spent.calls > SLOW:
+        slow = f"An answer took {spent.seconds / spent.calls:.0f} s"
+        remarks.append(f"{slow}: raise `timeout` or lower `concurrency` before indexing.")
     return remarks
-
-
-def summary(rows: list[Examined]) -> Mapping[str, int]:
-    """How many roles are fine, failing and offline."""
-    offline = sum(row.structured == "offline" for row in rows)
-    fine = sum(row.ok for row in rows) - offline
-    return {"fine": fine, "failing": len(rows) - fine - offline, "offline": offline}

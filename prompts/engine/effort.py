@@ -44,11 +44,7 @@ class TokenLimits:
             return self
         growth = min(max(1.0, window / USUAL_WINDOW), MOST_GROWTH)
         most = int(WINDOW_SHARE * window)
-        return TokenLimits(*(min(int(getattr(self, one.name) * growth), most) for one in fields(self)))
-
-    def replaced(self, given: Mapping[str, int | None]) -> "TokenLimits":
-        """With the limits that a user has set, by their names."""
-        return replace(self, **{name: limit for name, limit in given.items() if limit is not None})
+        return TokenLimits(*(min(int(getattr(self, limit.name) * growth), most) for limit in fields(self)))
 
 
 LIMITS: dict[Effort, TokenLimits] = {
@@ -56,7 +52,7 @@ LIMITS: dict[Effort, TokenLimits] = {
     "medium": TokenLimits(6_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000),
     "high": TokenLimits(16_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000),
 }
-LIMIT_NAMES = tuple(one.name for one in fields(TokenLimits))
+LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +65,5 @@ class Policy:
     @classmethod
     def of(cls, effort: Effort, window: int | None = None, given: Mapping[str, int | None] | None = None) -> "Policy":
         """The policy of an effort for models with this context window; limits that are `given` hold as they are."""
-        return cls(effort, LIMITS[effort].within(window).replaced(given or {}))
+        limits = {name: limit for name, limit in (given or {}).items() if limit is not None}
+        return cls(effort, replace(LIMITS[effort].within(window), **limits))

@@ -1,6 +1,7 @@
-"""How are vectors fetched from a server that speaks OpenAI's /v1/embeddings?"""
+"""Vectors from a server that speaks OpenAI's `/v1/embeddings`."""
 
 import copy
+import random
 import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
@@ -9,21 +10,18 @@ import httpx
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from prompts.engine.calls import rough_tokens
-from prompts.engine.embedder import CachingEmbedder, Floats, Lazy, VectorCache
-from prompts.engine.errors import BadKey, ModelMisconfigured, ModelRefused, ModelUnavailable, QuotaExhausted
-from prompts.engine.faults import refused, seconds_asked
-from prompts.engine.meter import Meter, Spent
-from prompts.engine.prices import price_of
+from prompts.engine.calls import most_tokens, rough_tokens
+from prompts.engine.embedders import CachingEmbedder, Floats, Lazy, VectorCache
+from prompts.engine.errors import BadKey, ModelRefused, ModelUnavailable
+from prompts.engine.failures import LONGEST_WAIT, Failure, backoff, refused, unreachable
+from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address
 from prompts.engine.providers import Endpoint, without_user
-from prompts.engine.purse import Purse
-from prompts.engine.redact import keep_secret, redact, redacted, secrets_of_address
+from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
 from prompts.text.tokens import count_tokens
 
 STEP = "embed"  # in the ledger
 _BATCH = 64
 _ATTEMPTS = 5
-_LONGEST_WAIT = 60.0  # seconds; a server that asks for more is reported as unavailable sooner than waited for
 _MAX_TOKENS = 512  # what most served models read; their servers refuse or cut more
 
 
@@ -46,34 +44,28 @@ class ApiEmbedder(CachingEmbedder):
     kept_after = _BATCH
 
     def __init__(
-        self,
-        where: Endpoint,
-        cache: VectorCache | None = None,
-        *,
-        meter: Meter | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        self, where: Endpoint, cache: VectorCache | None = None, *, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         super().__init__(f"{where.model}@{urlsplit(where.url).netloc.rpartition('@')[2]}", _MAX_TOKENS, cache)
         keep_secret((where.key, *secrets_of_address(where.url)))
         self._where = where
         self._url = f"{where.url}/embeddings"
         self._price = price_of(where.name) if where.listed else None
-        self.meter = meter or Meter()
-        self.purse = Purse()
         self._sleep = sleep
-        # All views share the connection and the length of the first vector that came.
         self._client = Lazy(self._connected)
-        self._widths: list[int] = []
+        self._widths: list[int] = []  # of the first vectors; shared by all views
+        self.meter = Meter()
+        self.spend_budget = SpendBudget()
 
     def metered(self, meter: Meter) -> "ApiEmbedder":
         view = copy.copy(self)
         view.meter = meter
         return view
 
-    def within(self, purse: Purse) -> "ApiEmbedder":
+    def within(self, spend_budget: SpendBudget) -> "ApiEmbedder":
         """The same embedder with this to spend."""
         view = copy.copy(self)
-        view.purse = purse
+        view.spend_budget = spend_budget
         return view
 
     @property
@@ -106,95 +98,70 @@ class ApiEmbedder(CachingEmbedder):
         return httpx.Client(headers=headers, timeout=60.0)
 
     def _encode(self, texts: list[str]) -> Floats:
-        rows = self._batch(self._client.get(), texts)
-        widths = {len(row) for row in rows}
-        if not self._widths and len(widths) == 1:
-            self._widths.extend(widths)
-        if widths != set(self._widths):
-            raise ModelRefused(
-                f"{self.name!r} answered vectors of {sorted(widths)} numbers; the first ones had {self._widths}.",
-                "Its server now serves another model: name that one, and index again with --full.",
-            )
-        return np.array(rows, np.float32)
-
-    def _batch(self, client: httpx.Client, texts: list[str]) -> list[list[float]]:
         started = time.monotonic()
-        with self.purse.spending_here(_most_tokens(texts) if self.purse.limited else 0, self._price) as bill:
-            response = self._posted(client, texts)
+        most = most_tokens(texts) if self.spend_budget.limited else 0
+        with self.spend_budget.reserved_in_thread(most, self._price) as bill:
+            response = self._posted(self._client.get(), texts)
             bill.used = bill.most
-            try:
-                answer = _Answer.model_validate_json(response.content)
-            except ValidationError as error:
-                raise ModelRefused(
-                    f"{without_user(self._url)} did not answer in the form of /v1/embeddings: "
-                    f"{redacted(error.errors()[0]['msg'])}.",
-                    "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly "
-                    "`/v1`.",
-                ) from redact(error)
-            bill.used = self._enter(texts, answer.usage, time.monotonic() - started), 0
+            answer = self._read(response)
+            counted = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
+            tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
+            cost, seconds = self._price.cost(tokens, 0) if self._price else None, time.monotonic() - started
+            self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
+            bill.used = tokens, 0
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise ModelRefused(f"{self.name!r} answered {len(texts)} texts with {len(rows)} vectors.", "Try again.")
-        return [row.embedding for row in rows]
+        widths = sorted({len(row.embedding) for row in rows})
+        if not self._widths and len(widths) == 1:
+            self._widths.extend(widths)
+        if widths != self._widths:
+            raise ModelRefused(
+                f"{self.name!r} answered vectors of {widths} numbers; the first ones had {self._widths}.",
+                "Its server now serves another model: name that one, and index again with --full.",
+            )
+        return np.array([row.embedding for row in rows], np.float32)
 
-    def _found(self, texts: int, missing: int) -> None:
+    def _read(self, response: httpx.Response) -> _Answer:
+        try:
+            return _Answer.model_validate_json(response.content)
+        except ValidationError as error:
+            raise ModelRefused(
+                f"{without_user(self._url)} did not answer in the form of /v1/embeddings: "
+                f"{mask_keys(error.errors()[0]['msg'])}.",
+                "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly `/v1`.",
+            ) from mask_error(error)
+
+    def _count(self, texts: int, missing: int) -> None:
         """What the cache spared are the calls that would have been made without it."""
-        spared = -(-texts // _BATCH) - -(-missing // _BATCH)
-        if spared:
+        if spared := -(-texts // _BATCH) - -(-missing // _BATCH):
             self.meter.record(STEP, self.name, Spent(cached_calls=spared))
 
-    def _enter(self, texts: list[str], usage: object, seconds: float) -> int:
-        """How many tokens were paid for."""
-        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-        tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
-        cost = self._price.cost(tokens, 0) if self._price else None
-        self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
-        return tokens
-
     def _posted(self, client: httpx.Client, texts: list[str]) -> httpx.Response:
-        failure = ""
-        for attempt in range(_ATTEMPTS):
-            wait = float(2**attempt) / 2
+        for failed in range(1, _ATTEMPTS + 1):
             try:
-                response = client.post(
-                    self._url, json={"model": self._where.model, "input": texts, "encoding_format": "float"}
-                )
-            except httpx.TransportError as error:
-                failure = f"{type(error).__name__}: {redacted(str(error))}"
-            else:
-                if response.is_success:
-                    return response
-                status, said = response.status_code, redacted(response.text)
-                failure = f"HTTP {status} {said[:200]}"
-                if isinstance(refused(self.name, self._url, status, said).error, QuotaExhausted):
-                    raise QuotaExhausted(
-                        f"The server of {self.name!r} has no credit for it: {failure}",
-                        "Add credit, or use another embedding (TRELLIS_EMBEDDING).",
-                    )
-                if status != 429 and status < 500:
-                    raise _refusal(status, failure, self.name)
-                asked = seconds_asked(response.headers.get("retry-after"))
-                wait = wait if asked is None else asked
-            if wait > _LONGEST_WAIT or attempt == _ATTEMPTS - 1:
-                break
-            self._sleep(wait)
-        raise ModelUnavailable(
-            f"The embedding model {self.name!r} gave no vectors: {failure}",
-            "Check that its server runs and its limits allow the load, then run again.",
-        )
+                return self._tried(client, texts)
+            except Failure as failure:
+                if not failure.retryable:
+                    raise failure.error from failure
+                # a server that asks for more than a minute is reported as unavailable sooner than waited for
+                if failed == _ATTEMPTS or (failure.wait or 0) > LONGEST_WAIT:
+                    raise ModelUnavailable(
+                        f"The embedding model {self.name!r} gave no vectors: {failure.error.message}",
+                        "Check that its server runs and its limits allow the load, then run again.",
+                    ) from failure
+                self._sleep(backoff(failed, failure.wait, random.random()))  # noqa: S311 -- jitter
+        raise AssertionError("the last try returns or raises")
 
-
-def _most_tokens(texts: list[str]) -> int:
-    """How many tokens they have at the most: a sixth more than one tokenizer counts, for servers have their own."""
-    counted = count_tokens(texts)
-    return sum(number + number // 6 + 4 for number in counted)
-
-
-def _refusal(status: int, said: str, name: str) -> ModelMisconfigured | ModelRefused:
-    if status in {401, 403}:
-        return BadKey(f"The server of {name!r} refused the key: {said}", "Set its key: TRELLIS_EMBEDDING_API_KEY.")
-    if status == 404:
-        return ModelMisconfigured(
-            f"The server has no model or address for {name!r}: {said}", "Check the name and base URL."
-        )
-    return ModelRefused(f"The server of {name!r} refused the texts: {said}", "Check the model's limits.")
+    def _tried(self, client: httpx.Client, texts: list[str]) -> httpx.Response:
+        address = without_user(self._url)
+        body = {"model": self._where.model, "input": texts, "encoding_format": "float"}
+        try:
+            response = client.post(self._url, json=body)
+        except httpx.TransportError as error:
+            problem = f"{type(error).__name__}: {mask_keys(str(error))}"
+            raise unreachable(self.name, address, problem) from mask_error(error)
+        if not response.is_success:
+            after, words = response.headers.get("retry-after"), mask_keys(response.text)
+            raise refused(self.name, address, response.status_code, words, after, "TRELLIS_EMBEDDING")
+        return response

@@ -1,4 +1,4 @@
-"""What can go wrong with a model?
+"""The errors of models and embedders.
 
 EngineError
 ├── ModelMisconfigured   a name, key, address or setting is wrong: trying again cannot help

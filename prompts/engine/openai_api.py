@@ -1,4 +1,4 @@
-"""How is a server called that speaks OpenAI's language (`/chat/completions`)?
+"""Calls to a server that speaks OpenAI's language (`/chat/completions`).
 
 What a server does not take (a schema, a temperature, the name of the limit) is learnt from its refusal and left out
 from then on.
@@ -7,19 +7,18 @@ from then on.
 import asyncio
 import json
 import re
-import threading
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
-from prompts.engine.calls import Call, Reply, without_thinking
+from prompts.engine.calls import Call, Finish, Reply, without_thinking
 from prompts.engine.errors import ContextOverflow
-from prompts.engine.faults import Failure, refused, unreachable
-from prompts.engine.pool import Pool
+from prompts.engine.failures import Failure, refused, unreachable
+from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address
 from prompts.engine.providers import Endpoint, without_user
-from prompts.engine.redact import keep_secret, redact, redacted, secrets_of_address
-from prompts.engine.streamed import Gathered, finish_of, usage_of
+from prompts.engine.streaming import StreamedReply, finish_of, usage_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -27,13 +26,15 @@ if TYPE_CHECKING:
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
 # A count below this may leave out a prefix that the server had kept from an earlier request.
 _CACHED_PREFIX = 256  # tokens
-# What a refusal speaks of → what is left out from then on.
-_LEARNT = (
+_CONNECT = 15.0  # seconds
+_LONGEST_LINE = 2**22  # bytes of one event of a stream
+# A field of the request, and the words of a refusal to take it.
+_REFUSALS = (
     (
-        "structured",
+        "response_format",
         re.compile(r"response_format|json_schema|json_object|structured output|guided|grammar|\$defs", re.I),
     ),
-    ("limit", re.compile(r"max_completion_tokens|max_tokens.{0,40}(?:not supported|unsupported)", re.I)),
+    ("max_tokens", re.compile(r"max_completion_tokens|max_tokens.{0,40}(?:not supported|unsupported)", re.I)),
     ("temperature", re.compile(r"temperature", re.I)),
     ("stream_options", re.compile(r"stream_options|include_usage", re.I)),
 )
@@ -50,151 +51,141 @@ class OpenAITransport:
         self.structured = endpoint.structured
         self._endpoint = endpoint
         self._timeout = timeout
-        newer = bool(_REASONING_MODEL.search(endpoint.model)) and endpoint.listed
-        self._limit_name = "max_completion_tokens" if newer else "max_tokens"
-        self._takes_temperature = not newer
-        self._takes_stream_options = True
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        # What the server does not take, `response_format` apart.
+        self._left_out: set[str] = set()
+        if endpoint.listed and _REASONING_MODEL.search(endpoint.model):
+            self._left_out = {"max_tokens", "temperature"}
+        self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = WeakKeyDictionary()
 
-    async def send(self, call: Call) -> Reply:
-        """One request and its reply."""
-        body = self._body(call)
+    async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
+        """One request and its reply; where somebody watches, as a stream."""
+        body = self._body(call, streamed=show is not None)
         try:
-            return self._reply(await self._post(body), call)
-        except Failure as failure:
-            failure.adapted = self._learn(failure, body)
-            raise
-
-    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
-        """Pieces of the answer, then the reply."""
-        body = self._body(call) | {"stream": True}
-        if self._takes_stream_options:
-            body["stream_options"] = {"include_usage": True}
-        try:
-            async with aclosing(self._stream(body, call)) as pieces:
-                async for piece in pieces:
-                    yield piece
+            return await (self._whole(body, call) if show is None else self._streamed(body, call, show))
         except Failure as failure:
             failure.adapted = self._learn(failure, body)
             raise
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.aclose()
+        connections = self._connections.pop(asyncio.get_running_loop(), None)
+        if connections is not None:
+            await connections.aclose()
 
     # --- request -----------------------------------------------------------------------------------------------------
 
-    def _body(self, call: Call) -> dict[str, object]:
-        messages = [{"role": message.role, "content": message.content} for message in call.messages]
+    def _body(self, call: Call, *, streamed: bool) -> dict[str, object]:
+        limit = "max_completion_tokens" if "max_tokens" in self._left_out else "max_tokens"
         body: dict[str, object] = {
             "model": self._endpoint.model,
-            "messages": messages,
-            self._limit_name: call.max_tokens,
+            "messages": [{"role": message.role, "content": message.content} for message in call.messages],
+            limit: call.max_tokens,
+            "temperature": call.temperature,
         }
-        if call.temperature is not None and self._takes_temperature:
-            body["temperature"] = call.temperature
         if call.schema is not None and self.structured == "json_schema":
             schema = {"name": call.step, "strict": True, "schema": call.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif call.schema is not None and self.structured == "json_object":
             body["response_format"] = {"type": "json_object"}
-        return body | dict(call.extra)
+        body |= call.extra
+        if streamed:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        if body["temperature"] is None or "temperature" in self._left_out:
+            del body["temperature"]
+        if "stream_options" in self._left_out and "stream_options" not in call.extra:
+            body.pop("stream_options", None)
+        return body
 
     def _learn(self, failure: Failure, sent: dict[str, object]) -> bool:
         """Whether the server refused something that can be left out; it is from now on."""
         if failure.status not in {400, 404, 415, 422, 500, 501}:
             return False
-        about = next((name for name, words in _LEARNT if words.search(failure.said)), None)
-        if about == "structured" and "response_format" in sent and self.structured in _WEAKER:
-            kind = sent["response_format"]
-            if isinstance(kind, dict) and kind["type"] == self.structured:  # else another call has learnt it already
-                self.structured = _WEAKER[self.structured]
+        about = next((name for name, words in _REFUSALS if words.search(failure.words)), "")
+        if about not in sent:
+            return False
+        if about != "response_format":
+            self._left_out.add(about)
             return True
-        if about == "limit" and "max_tokens" in sent:
-            self._limit_name = "max_completion_tokens"
-            return True
-        if about == "temperature" and "temperature" in sent:
-            self._takes_temperature = False
-            return True
-        if about == "stream_options" and "stream_options" in sent:
-            self._takes_stream_options = False
-            return True
-        return False
-
-    async def _post(self, body: dict[str, object]) -> dict[str, object]:
-        import aiohttp
-
-        try:
-            async with (await self._session()).post(self._url, data=_bytes(body), allow_redirects=False) as response:
-                payload = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from redact(error)
-        said = _text(payload)
-        self._check(response, said)
-        try:
-            payload.decode()  # a broken one is not answered for
-            read = json.loads(said)
-        except ValueError as error:
-            # A gateway's page in place of an answer: mostly it passes, and else the address is wrong.
-            raise self._unreachable(f"it sent no JSON but {said[:120]!r}") from redact(error)
-        if not isinstance(read, dict):
-            raise self._foreign(said)
-        return read
-
-    async def _stream(self, body: dict[str, object], call: Call) -> AsyncGenerator[str | Reply]:
-        import aiohttp
-
-        gathered = Gathered(call)
-        try:
-            async with (await self._session()).post(self._url, data=_bytes(body), allow_redirects=False) as response:
-                if response.status != 200:
-                    self._check(response, _text(await response.read()))
-                if "json" in response.content_type:  # a server that cannot stream
-                    reply = self._reply(self._event(_text(await response.read())), call)
-                    yield reply.text
-                    yield reply
-                    return
-                async for line in response.content:
-                    is_event = line.startswith(b"data:") and b"[DONE]" not in line
-                    if is_event and (piece := gathered.add(self._event(_text(line)[5:]))):
-                        yield piece
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from redact(error)
-        if rest := gathered.rest():
-            yield rest
-        if gathered.finish is None:
-            raise self._unreachable("the stream ended in the middle of the answer")
-        reply = gathered.reply()
-        self._check_read(call, reply.input_tokens)
-        yield reply
-
-    def _event(self, said: str) -> dict[str, object]:
-        try:
-            event = json.loads(said)
-        except ValueError as error:
-            raise self._foreign(said) from error
-        if not isinstance(event, dict):
-            raise self._foreign(said)
-        self._raise_error(event)
-        return event
+        asked = sent["response_format"]
+        if isinstance(asked, dict) and asked["type"] == self.structured:  # else another call has learnt it already
+            self.structured = _WEAKER[self.structured]
+        return True
 
     # --- reply -------------------------------------------------------------------------------------------------------
 
-    def _reply(self, body: dict[str, object], call: Call) -> Reply:
-        self._raise_error(body)
-        choices = body.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise self._foreign(json.dumps(body))
-        message = choices[0].get("message") or {}
+    async def _whole(self, body: dict[str, object], call: Call) -> Reply:
+        async with self._posted(body) as response:
+            payload = await response.read()
+        text = _text(payload)
+        try:
+            payload.decode()  # a broken one is not answered for
+            read = json.loads(text)
+        except ValueError as error:
+            # A gateway's page in place of an answer: mostly it passes, and else the address is wrong.
+            raise self._unreachable(f"it sent no JSON but {text[:120]!r}") from mask_error(error)
+        return self._reply(read, call, text)
+
+    async def _streamed(self, body: dict[str, object], call: Call, show: Callable[[str], None]) -> Reply:
+        streamed = StreamedReply(call)
+        async with self._posted(body) as response:
+            if "json" in response.content_type:  # a server that cannot stream
+                text = _text(await response.read())
+                reply = self._reply(self._event(text), call, text)
+                show(reply.text)
+                return reply
+            async for line in response.content:
+                is_event = line.startswith(b"data:") and b"[DONE]" not in line
+                if is_event and (piece := streamed.add(self._event(_text(line)[5:]))):
+                    show(piece)
+        if rest := streamed.rest():
+            show(rest)
+        if streamed.finish is None:
+            raise self._unreachable("the stream ended in the middle of the answer")
+        reply = streamed.reply()
+        self._check_read(call, reply.input_tokens)
+        return reply
+
+    @asynccontextmanager
+    async def _posted(self, body: dict[str, object]) -> AsyncIterator["aiohttp.ClientResponse"]:
+        """The response of a request that was accepted; Failure for what the server or the network refuses."""
+        import aiohttp
+
+        connections = self._connections.get(asyncio.get_running_loop())
+        if connections is None:
+            connections = self._connections[asyncio.get_running_loop()] = Connections(self._endpoint, self._timeout)
+            await connections.open()
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        url = f"{self._endpoint.url}/chat/completions"
+        try:
+            async with connections.session.post(url, data=data, allow_redirects=False) as response:
+                if response.status != 200:
+                    words, after = _text(await response.read()), response.headers.get("Retry-After")
+                    raise refused(self.model, self.address, response.status, words, after)
+                yield response
+        except TimeoutError as error:
+            raise self._unreachable(f"no reply within {self._timeout:g} s") from mask_error(error)
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._unreachable(mask_keys(str(error)) or type(error).__name__) from mask_error(error)
+
+    def _event(self, text: str) -> dict[str, object]:
+        try:
+            event = json.loads(text)
+        except ValueError as error:
+            raise self._foreign(text) from error
+        self._raise_error(event, text)
+        return dict(event)
+
+    def _reply(self, body: object, call: Call, text: str) -> Reply:
+        self._raise_error(body, text)
+        choices = body.get("choices") if isinstance(body, dict) else None
+        if not isinstance(body, dict) or not isinstance(choices, list) or not choices or "message" not in choices[0]:
+            raise self._foreign(text)
+        message = choices[0]["message"] or {}
         raw = str(message.get("content") or "")
         given, written = usage_of(body.get("usage"), call, raw + str(message.get("reasoning_content") or ""))
         self._check_read(call, given)
-        finish = finish_of(choices[0].get("finish_reason"))
-        if not raw and message.get("refusal"):
-            finish = "withheld"
+        withheld = not raw and message.get("refusal")
+        finish: Finish = "withheld" if withheld else finish_of(choices[0].get("finish_reason"))
         return Reply(without_thinking(raw), finish, given, written)
 
     def _check_read(self, call: Call, given: int) -> None:
@@ -207,47 +198,57 @@ class OpenAITransport:
                 )
             )
 
-    def _raise_error(self, body: dict[str, object]) -> None:
+    def _raise_error(self, body: object, text: str) -> None:
         """A server may say with status 200 that it failed."""
-        error = body.get("error")
-        if not error:
-            return
-        code = error.get("code") if isinstance(error, dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        raise refused(self.model, self.address, status, json.dumps(error, ensure_ascii=False))
+        if not isinstance(body, dict):
+            raise self._foreign(text)
+        if error := body.get("error"):
+            code = error.get("code") if isinstance(error, dict) else None
+            status = code if isinstance(code, int) and 400 <= code < 600 else 500
+            raise refused(self.model, self.address, status, json.dumps(error, ensure_ascii=False))
 
-    def _check(self, response: "aiohttp.ClientResponse", said: str) -> None:
-        if response.status != 200:
-            raise refused(self.model, self.address, response.status, said, response.headers.get("Retry-After"))
+    def _unreachable(self, problem: str) -> Failure:
+        return unreachable(self.model, self.address, problem)
 
-    def _unreachable(self, problem: object) -> Failure:
-        said = f"no reply within {self._timeout:g} s" if isinstance(problem, TimeoutError) else str(problem)
-        return unreachable(self.model, self.address, redacted(said) or type(problem).__name__)
+    def _foreign(self, text: str) -> Failure:
+        return refused(self.model, self.address, 404, f"not an answer of /chat/completions: {text[:300]}")
 
-    def _foreign(self, said: str) -> Failure:
-        return refused(self.model, self.address, 404, f"not an answer of /chat/completions: {said[:300]}")
 
-    # --- connections -------------------------------------------------------------------------------------------------
+class Connections:
+    """The connections of one event loop to a server.
 
-    @property
-    def _url(self) -> str:
-        return f"{self._endpoint.url}/chat/completions"
+    `asyncio.run` closes async generators when it ends: held by one, the connections close too.
+    """
 
-    async def _session(self) -> "aiohttp.ClientSession":
-        loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop)
-        if pool is None:
-            pool = Pool(self._endpoint, self._timeout)
-            with self._lock:
-                self._pools[loop] = pool
-            await pool.open()
-        return pool.session
+    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
+        import aiohttp
+
+        headers = {"Content-Type": "application/json", "User-Agent": "trellis-rag"}
+        if endpoint.key:
+            headers["Authorization"] = f"Bearer {endpoint.key}"
+        self.session = aiohttp.ClientSession(
+            headers=headers,
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),  # our own limits admit calls
+            timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT),
+            trust_env=bool(getproxies()),
+            read_bufsize=_LONGEST_LINE,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        self._keeper = self._keep()
+
+    async def open(self) -> None:
+        await anext(self._keeper)
+
+    async def aclose(self) -> None:
+        await self._keeper.aclose()
+
+    async def _keep(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            await self.session.close()
 
 
 def _text(payload: bytes) -> str:
     """What came, with the keys masked: nothing of it is used otherwise."""
-    return redacted(payload.decode("utf-8", "replace"))
-
-
-def _bytes(body: dict[str, object]) -> bytes:
-    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return mask_keys(payload.decode("utf-8", "replace"))

@@ -1,13 +1,17 @@
-"""Which server does a model's name mean, and does it speak OpenAI's language?
+"""Which server a model's name means (`provider/model` as DSPy and LiteLLM write it), and with which key it is called.
 
-`provider/model` as DSPy and LiteLLM write it. Servers that offer `/chat/completions` are called directly; the others go
-through DSPy, and LiteLLM where DSPy has no client of its own.
+Servers that offer `/chat/completions` are called directly; the others go through DSPy, and LiteLLM where DSPy has no
+client of its own. `providers.toml` lists both.
 """
 
 import difflib
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from prompts.engine.errors import ModelMisconfigured
@@ -28,7 +32,7 @@ class ModelChoice:
 class Provider:
     """A server that speaks OpenAI's language: its address, the variables with its key, what holds it to a schema."""
 
-    url: str | None
+    url: str | None = None
     keys: tuple[str, ...] = ()
     structured: str = "json_schema"
     needs_key: bool = True
@@ -50,37 +54,30 @@ class Endpoint:
     lacks: str | None = None
 
 
-_DIRECT = {
-    "openai": Provider("https://api.openai.com/v1", ("OPENAI_API_KEY",)),
-    "ollama": Provider("http://localhost:11434/v1", needs_key=False),
-    "ollama_chat": Provider("http://localhost:11434/v1", needs_key=False),
-    "hosted_vllm": Provider(None, ("HOSTED_VLLM_API_KEY",), needs_key=False),
-    "lm_studio": Provider("http://localhost:1234/v1", needs_key=False),
-    "llamafile": Provider("http://localhost:8080/v1", needs_key=False),
-    "deepseek": Provider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), structured="json_object"),
-    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
-    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
-    "openrouter": Provider("https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
-    "together_ai": Provider("https://api.together.xyz/v1", ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY")),
-    "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",)),
-}
-_THROUGH_DSPY = (
-    "ai21 anthropic anyscale azure azure_ai baseten bedrock cerebras cloudflare codestral cohere cohere_chat dashscope"
-    " databricks deepinfra featherless_ai fireworks_ai friendliai gemini github github_copilot gigachat huggingface"
-    " hyperbolic lambda_ai litellm_proxy meta_llama minimax moonshot nebius novita nscale nvidia_nim oci openai_like"
-    " ovhcloud perplexity replicate sagemaker sagemaker_chat sambanova snowflake vertex_ai vertex_ai_beta volcengine"
-    " watsonx zai"
-).split()
-_KNOWN = (*_DIRECT, *_THROUGH_DSPY)
+@cache
+def _direct() -> dict[str, Provider]:
+    rows = _data()["direct"]
+    return {name: Provider(**{**row, "keys": tuple(row.get("keys", ()))}) for name, row in rows.items()}
+
+
+@cache
+def _through_dspy() -> tuple[str, ...]:
+    return tuple(_data()["through_dspy"].split())
+
+
+def _data() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
 
 
 def check(choice: ModelChoice) -> None:
     """ModelMisconfigured, with the choices, where the name or the address cannot be meant."""
     prefix, slash, model = choice.name.partition("/")
+    direct = _direct()
+    names = (*direct, *_through_dspy())
     if choice.base_url is not None:
         _check_url(choice.base_url)
-    if choice.name == OFFLINE or (slash and model and prefix in _KNOWN):
-        if prefix in _DIRECT and _DIRECT[prefix].url is None and choice.base_url is None:
+    if choice.name == OFFLINE or (slash and model and prefix in names):
+        if prefix in direct and direct[prefix].url is None and choice.base_url is None:
             raise ModelMisconfigured(
                 f"The model {choice.name!r} has no address.",
                 "Set TRELLIS_LM_BASE_URL, such as http://localhost:8000/v1.",
@@ -88,8 +85,8 @@ def check(choice: ModelChoice) -> None:
         return
     if choice.base_url is not None and choice.name.strip("/ "):
         return  # a server of one's own: whatever it calls its models
-    near = difflib.get_close_matches(prefix, [*_KNOWN, OFFLINE], n=3) if prefix else []
-    choices = ", ".join(near) if near else ", ".join(sorted(_KNOWN))
+    near = difflib.get_close_matches(prefix, [*names, OFFLINE], n=3) if prefix else []
+    choices = ", ".join(near or sorted(names))
     raise ModelMisconfigured(
         f"No provider is known for the model {choice.name!r}.",
         f"Write provider/model (providers: {choices}), `{OFFLINE}`, or set TRELLIS_LM_BASE_URL for an own server.",
@@ -99,14 +96,14 @@ def check(choice: ModelChoice) -> None:
 def endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
     """Where to call a model directly; None where DSPy has to. A key of the environment goes to its provider only."""
     check(choice)
-    if choice.name.partition("/")[0] in _THROUGH_DSPY:
+    if choice.name.partition("/")[0] in _through_dspy():
         return None
-    found = _located(choice, environment)
-    if found.lacks:
+    located = _located(choice, environment)
+    if located.lacks:
         raise ModelMisconfigured(
-            f"The model {choice.name!r} needs a key.", f"Set TRELLIS_LM_API_KEY or {found.lacks}, or use `{OFFLINE}`."
+            f"The model {choice.name!r} needs a key.", f"Set TRELLIS_LM_API_KEY or {located.lacks}, or use `{OFFLINE}`."
         )
-    return found
+    return located
 
 
 def embedding_endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
@@ -114,24 +111,24 @@ def embedding_endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> E
     prefix, _, model = choice.name.partition("/")
     if choice.base_url is not None:
         _check_url(choice.base_url)
-    elif not model or prefix not in _DIRECT or _DIRECT[prefix].url is None:
+    elif not model or _direct().get(prefix, Provider()).url is None:
         return None
     return _located(choice, environment)
 
 
 def _located(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint:
     prefix, _, rest = choice.name.partition("/")
-    known = _DIRECT.get(prefix)
+    known = _direct().get(prefix)
     own = known.url if known else None
     url = _api(choice.base_url) if choice.base_url else own
     assert url is not None  # noqa: S101 - the callers have seen to it
-    listed = known is not None and url == own
-    key = choice.api_key
-    if key is None and known is not None and (listed or known.url is None):
+    if known is None:
+        return Endpoint(choice.name, choice.name, url, choice.api_key, "json_schema", listed=False)
+    listed, key = url == own, choice.api_key
+    if key is None and (listed or own is None):
         key = next((environment[name] for name in known.keys if environment.get(name)), None)
-    lacks = known.keys[0] if known is not None and listed and known.needs_key and key is None else None
-    structured = known.structured if known else "json_schema"
-    return Endpoint(choice.name, rest if known else choice.name, url, key, structured, listed, lacks)
+    lacks = known.keys[0] if listed and known.needs_key and key is None else None
+    return Endpoint(choice.name, rest, url, key, known.structured, listed, lacks)
 
 
 def without_user(url: str) -> str:

@@ -1,8 +1,8 @@
-"""What is one step on a language model? A typed DSPy module that can also do its work offline.
+"""The base of all steps on a language model: a typed DSPy module that can also do its work offline.
 
 A step carries its name, its role, how its answer is written and its offline implementation. Both ways return the same
 typed output, so that callers never know which one ran. Steps survive what DSPy does to modules (copy, save, load,
-compile, stream), because nothing is looked up by signature name.
+compile), because nothing is looked up by signature name.
 """
 
 import copy
@@ -13,24 +13,16 @@ from functools import cached_property
 from typing import ClassVar
 
 import dspy
-from dspy.dsp.utils.settings import settings
 
-from prompts.engine.adapter import WireAdapter, chunk
 from prompts.engine.bridge import run_sync
-from prompts.engine.calls import Call, rough_tokens
-from prompts.engine.client import Client
-from prompts.engine.drafts import Withdrawn
+from prompts.engine.calls import Call, Doubtful, Message, NotAsAsked, memo, rough_tokens
 from prompts.engine.effort import Policy
 from prompts.engine.errors import AnswerMalformed, ModelMisconfigured
-from prompts.engine.guard import neutralise, restore
-from prompts.engine.json_wire import JsonWire
-from prompts.engine.memo import memo
-from prompts.engine.messages import Doubtful, Message, NotAsAsked
-from prompts.engine.meter import Spent
-from prompts.engine.models import Models
-from prompts.engine.roles import Role, priority
-from prompts.engine.text_field import TextField
-from prompts.engine.wire import Wire, conversation, rendered, texts
+from prompts.engine.models import Models, Role, priority
+from prompts.engine.output_formats import FormatAdapter, JsonFormat, OutputFormat, conversation, rendered, texts
+from prompts.engine.prompt_guard import neutralise, restore
+from prompts.engine.spending import Spent
+from prompts.engine.streaming import TextField, Withdrawn
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
 _OURS = {"temperature", "max_tokens", "rollout_id"}
@@ -41,7 +33,7 @@ _SENTENCE_TOKENS = 10
 class Step(dspy.Predict):
     """Base of all steps. A subclass names its step, role and signature, and implements `offline`.
 
-    `wire` is how the answer is written; `streams` is the text field that `stream` shows while it is being written;
+    `output_format` is how the answer is written; `streams` is the text field that `stream` shows meanwhile;
     `examples` are made up and stand in the system message, unless the step is given demonstrations (`demos`), which are
     turns of their own.
     """
@@ -49,12 +41,12 @@ class Step(dspy.Predict):
     step: ClassVar[str]
     role: ClassVar[Role]
     task: ClassVar[type[dspy.Signature]]
-    wire: ClassVar[Wire] = JsonWire()
+    output_format: ClassVar[OutputFormat] = JsonFormat()
     streams: ClassVar[str] = ""
     examples: ClassVar[Sequence[Mapping[str, object]]] = ()
 
     def __init__(self, models: Models) -> None:
-        super().__init__(told(self.task, models.instructions.get(self.step, "")))
+        super().__init__(with_instruction(self.task, models.instructions.get(self.step, "")))
         self.models = models
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Step":
@@ -89,7 +81,7 @@ class Step(dspy.Predict):
 
     def read(self, answer: str) -> dict[str, object]:
         """The output fields from a model's answer; NotAsAsked, with what is wrong, makes the model answer once more."""
-        return self.wire.read(self.signature, restore(answer))
+        return self.output_format.read(self.signature, restore(answer))
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """NotAsAsked where outputs in good form cannot be the answer to these inputs; Doubtful where they look like an
@@ -109,8 +101,6 @@ class Step(dspy.Predict):
         client = self.models.client(self.role)
         if client is None:
             return self.offline(**inputs)
-        if self._should_stream():
-            return await self._to_listeners(client, inputs)
         outputs = await client.ask(self._call(inputs), self._reader(inputs), priority(self.role), self._record)
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
 
@@ -125,7 +115,8 @@ class Step(dspy.Predict):
             yield await self.aforward(**inputs)
             return
         field = TextField(self.streams)
-        async with aclosing(self._pieces(client, inputs)) as pieces:
+        answer = client.stream(self._call(inputs), self._reader(inputs), priority(self.role), self._record)
+        async with aclosing(answer) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Withdrawn):
                     field = TextField(self.streams)
@@ -158,7 +149,7 @@ class Step(dspy.Predict):
         self, inputs: Mapping[str, object], demos: Sequence[Mapping[str, object]] | None = None
     ) -> tuple[Message, ...]:
         """What the model reads for these inputs; `demos` take the place of the step's own."""
-        return conversation(self.step, self.signature, self.wire, demos or self.demos, inputs, self._examples)
+        return conversation(self.step, self.signature, self.output_format, demos or self.demos, inputs, self._examples)
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, object]]:
@@ -167,7 +158,7 @@ class Step(dspy.Predict):
 
     @cached_property
     def _examples(self) -> str:
-        return rendered(self.signature, self.wire, self.fitting_examples)
+        return rendered(self.signature, self.output_format, self.fitting_examples)
 
     @cached_property
     def _example_sentences(self) -> frozenset[str]:
@@ -209,7 +200,8 @@ class Step(dspy.Predict):
     # --- one call ----------------------------------------------------------------------------------------------------
 
     def _call(self, inputs: Mapping[str, object]) -> Call:
-        config = {**self.config, **_mapping(inputs.get("config"))}
+        given = inputs.get("config")
+        config = {**self.config, **(given if isinstance(given, Mapping) else {})}
         if "demos" in inputs:
             config["demos"] = inputs["demos"]
         messages = self.messages(inputs, config.pop("demos", None))
@@ -217,7 +209,7 @@ class Step(dspy.Predict):
             step=self.step,
             messages=messages,
             max_tokens=config.get("max_tokens") or self.models.calls.max_tokens,
-            schema=self.wire.schema(self.signature),
+            schema=self.output_format.schema(self.signature),
             temperature=config.get("temperature", 0.0),
             variant=config.get("rollout_id"),
             extra={name: value for name, value in config.items() if name not in _OURS},
@@ -238,11 +230,6 @@ class Step(dspy.Predict):
             if text in self._example_sentences and text not in str(inputs):
                 raise NotAsAsked(f"it repeats the example of the prompt ({text[:60]!r}) instead of what was given.")
 
-    def _pieces(
-        self, client: Client, inputs: Mapping[str, object]
-    ) -> AsyncGenerator[str | Withdrawn | dict[str, object]]:
-        return client.stream(self._call(inputs), self._reader(inputs), priority(self.role), self._record)
-
     def _given(self, inputs: Mapping[str, object]) -> dict[str, object]:
         return {name: inputs[name] for name in self.signature.input_fields if name in inputs}
 
@@ -262,7 +249,7 @@ class Step(dspy.Predict):
             except Doubtful as doubt:
                 return doubt.outputs
 
-        with dspy.context(adapter=WireAdapter(self.step, self.wire, read, self._examples)):
+        with dspy.context(adapter=FormatAdapter(self.step, self.output_format, read, self._examples)):
             try:
                 return await super().aforward(lm=lm, **inputs)
             except NotAsAsked as problem:
@@ -271,25 +258,11 @@ class Step(dspy.Predict):
                     "Give this step a model that follows the form.",
                 ) from problem
 
-    async def _to_listeners(self, client: Client, inputs: Mapping[str, object]) -> dspy.Prediction:
-        """The same answer with its pieces sent to whoever listens by `dspy.streamify`."""
-        outputs: dict[str, object] = {}
-        async for piece in self._pieces(client, inputs):
-            if isinstance(piece, str):
-                await settings.send_stream.send(chunk(client.transport.model, id(self), piece))
-            elif not isinstance(piece, Withdrawn):  # which DSPy has no word for: its prediction tells
-                outputs = piece
-        return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
-
 
 @memo
-def told(task: type[dspy.Signature], instruction: str) -> type[dspy.Signature]:
+def with_instruction(task: type[dspy.Signature], instruction: str) -> type[dspy.Signature]:
     """The signature with a user's instruction in place of its own; itself where there is none."""
     if not instruction.strip():
         return task
     made: type[dspy.Signature] = task.with_instructions(neutralise(instruction.strip()))
     return made
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import dspy
 
-from prompts.engine.guard import neutralise
-from prompts.engine.memo import memo
+from prompts.engine.calls import memo
 from prompts.engine.models import Models
-from prompts.engine.step import Step, told
-from prompts.engine.wire import unwrapped
+from prompts.engine.output_formats import unwrapped
+from prompts.engine.prompt_guard import neutralise
+from prompts.engine.step import Step, with_instruction
 from prompts.tailoring.values import UNTAILORED, Tailoring
 
 
@@ -21,7 +21,7 @@ class TailoredStep(Step):
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models)
         self.tailoring = tailoring
-        signature = told(self.task, models.instructions.get(self.step, ""))
+        signature = with_instruction(self.task, models.instructions.get(self.step, ""))
         self.signature = instructed(signature, self.own_language, tailoring.persona, tailoring.language)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "TailoredStep":

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.engine.embedder import Embedder
+from prompts.engine.embedders import Embedder
 from prompts.text.concepts import concept_terms
 from prompts.text.words import fold_name
 from storage.answer_records import Passage

@@ -3,13 +3,12 @@
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from prompts.engine.calls import Call, Reply
-from prompts.engine.clock import Clock
-from prompts.engine.messages import Message
-from prompts.engine.meter import Spent
+from prompts.engine.calls import Call, Message, Reply
+from prompts.engine.limits import Clock
+from prompts.engine.spending import Spent
 
 
 class ManualTime:
@@ -69,20 +68,15 @@ class Scripted:
         self.most_in_flight = 0
         self._said = said
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         said = await self._next(call)
+        if show is not None:
+            self.streamed += 1
+            for at in range(0, len(said.text), 4):
+                show(said.text[at : at + 4])
         if isinstance(said, Broken):
             raise said.failure
         return said
-
-    async def stream(self, call: Call) -> AsyncGenerator[str | Reply]:
-        self.streamed += 1
-        said = await self._next(call)
-        for at in range(0, len(said.text), 4):
-            yield said.text[at : at + 4]
-        if isinstance(said, Broken):
-            raise said.failure
-        yield said
 
     async def _next(self, call: Call) -> Reply | Broken:
         self.calls.append(call)

@@ -1,15 +1,14 @@
 """One call: tried again where that can help, asked once by many, cached only when read, entered in the ledger."""
 
 import asyncio
-import threading
+import re
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
-from prompts.engine.budget import LocalBudget
-from prompts.engine.calls import Call, Reply
+from prompts.engine.calls import Call, NotAsAsked, Reply
 from prompts.engine.client import Client
-from prompts.engine.drafts import Withdrawn
 from prompts.engine.errors import (
     AnswerMalformed,
     AnswerTruncated,
@@ -19,10 +18,10 @@ from prompts.engine.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from prompts.engine.faults import Failure
-from prompts.engine.limits import Limits
-from prompts.engine.messages import NotAsAsked
-from prompts.engine.prices import Price
+from prompts.engine.failures import Failure
+from prompts.engine.limits import Limits, LocalRateLimiter
+from prompts.engine.spending import Price
+from prompts.engine.streaming import Withdrawn
 from tests.engine.fakes import Broken, ManualTime, MemoryCache, Scripted, Sheet, call_of
 
 
@@ -48,7 +47,7 @@ class Bench:
         self.transport = Scripted(said)
         self.cache = MemoryCache()
         self.sheet = Sheet()
-        budget = LocalBudget(options.pop("rpm", None), None, self.time.clock)
+        budget = LocalRateLimiter(options.pop("rpm", None), None, self.time.clock)
         self.limits = Limits(options.pop("concurrency", 8), budget, self.time.clock)
         self.client = Client(self.transport, self.limits, cache=self.cache, clock=self.time.clock, **options)
 
@@ -59,20 +58,13 @@ class Bench:
 # --- tries -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_busy_server_is_tried_again_with_doubling_waits() -> None:
-    bench = Bench([busy(), busy(), busy(), "ok"], chance=0.999999)
-    assert await bench.ask() == ["OK"]
-    assert bench.time.slept == pytest.approx([0.5, 1.0, 2.0], rel=1e-5)
-    assert bench.sheet.total.calls == 1
-
-
 @pytest.mark.parametrize("chance", [0.0, 0.5, 0.99])
-async def test_waits_are_jittered_and_never_longer_than_a_minute(chance: float) -> None:
+async def test_waits_double_are_jittered_and_never_longer_than_a_minute(chance: float) -> None:
     bench = Bench([busy()] * 12, chance=chance, max_attempts=12)
     (error,) = await bench.ask()
     assert isinstance(error, ModelUnavailable)
     assert len(bench.time.slept) == 11
-    assert bench.time.slept[0] == pytest.approx(0.5 * (0.5 + 0.5 * chance))
+    assert bench.time.slept[:3] == pytest.approx([wait * (0.5 + 0.5 * chance) for wait in (0.5, 1.0, 2.0)])
     assert max(bench.time.slept) == pytest.approx(60 * (0.5 + 0.5 * chance))
 
 
@@ -103,16 +95,6 @@ async def test_tries_end_with_the_servers_words_and_the_remedy() -> None:
     assert len(bench.transport.calls) == 3
 
 
-@pytest.mark.parametrize("kind", [BadKey, ContextOverflow, AnswerWithheld])
-async def test_a_lasting_failure_is_not_tried_again(kind: type[Any]) -> None:
-    bench = Bench([refused(kind)])
-    (error,) = await bench.ask()
-    assert type(error) is kind
-    assert error.remedy == "do something"
-    assert len(bench.transport.calls) == 1
-    assert bench.time.slept == []
-
-
 async def test_the_slot_is_free_while_a_call_waits_for_its_next_try() -> None:
     async def said(call: Call) -> Any:
         await bench.time.clock.sleep(0.1)
@@ -127,81 +109,89 @@ async def test_the_slot_is_free_while_a_call_waits_for_its_next_try() -> None:
 
 # --- what the answer is ----------------------------------------------------------------------------------------------
 
+CUT, WHOLE = Reply("ok ha", "length", 10, 100), Reply("ok whole", "stop", 10, 150)
 
-async def test_a_cut_answer_is_asked_for_once_more_with_twice_the_room() -> None:
-    bench = Bench([Reply("ok ha", "length", 10, 100), Reply("ok whole", "stop", 10, 150)])
-    assert await bench.ask() == ["OK WHOLE"]
+
+@pytest.mark.parametrize(
+    ("said", "shown", "outcome"),
+    [
+        (["ok and more"], ["ok a", "nd m", "ore"], "OK AND MORE"),
+        ([CUT, WHOLE], ["ok h", "a", "<", "ok w", "hole"], "OK WHOLE"),
+        ([CUT, CUT], ["ok h", "a", "<", "ok h", "a", "<"], (AnswerTruncated, "200 tokens.*max_tokens")),
+        ([CUT, refused(ContextOverflow)], ["ok h", "a", "<"], (AnswerTruncated, "200 tokens")),
+        (["nonsense", "ok now"], ["nons", "ense", "<", "ok n", "ow"], "OK NOW"),
+        (["nonsense", "bad"], ["nons", "ense", "<", "bad", "<"], (AnswerMalformed, "step 'probe': it begins.*'bad'")),
+        ([Broken("ok ha", busy()), "ok whole"], ["ok h", "a", "<"], "OK WHOLE"),
+        ([Reply("", "withheld", 1, 0)], [], (AnswerWithheld, "another model")),
+        ([refused(BadKey)], [], (BadKey, "do something")),
+        ([refused(ContextOverflow)], [], (ContextOverflow, "do something")),
+    ],
+)
+@pytest.mark.parametrize("watched", [True, False])
+async def test_an_answer_is_whole_and_in_form_or_an_error_and_what_was_shown_of_another_is_withdrawn(
+    said: list[Any], shown: list[str], outcome: Any, watched: bool
+) -> None:
+    bench = Bench(said)
+    pieces: list[str] = []
+
+    def show(piece: str | Withdrawn) -> None:
+        pieces.append("<" if isinstance(piece, Withdrawn) else piece)
+
+    def ask() -> Awaitable[str]:
+        return bench.client.ask(call_of(), read, 0, bench.sheet, show if watched else None)
+
+    (made,) = await bench.time.run(ask())
+    assert pieces == (shown if watched else [])
+    assert (len(bench.transport.calls), bench.limits.in_flight) == (len(said), 0)
+    if isinstance(outcome, tuple):
+        kind, words = outcome
+        assert type(made) is kind
+        assert re.search(words, str(made))
+        assert bench.cache.rows == {}
+        return
+    assert made == outcome
+    assert list(bench.cache.rows.values()) == [f'{{"text": "{outcome.lower()}"}}']
+    assert await bench.time.run(ask()) == [outcome]
+    assert len(bench.transport.calls) == len(said), "it is in the cache under the first call"
+
+
+async def test_a_cut_answer_is_asked_for_with_twice_the_room_and_paid_for() -> None:
+    bench = Bench([CUT, WHOLE])
+    await bench.ask()
     assert [call.max_tokens for call in bench.transport.calls] == [100, 200]
-    assert bench.sheet.total.output_tokens == 250, "what was cut was paid for"
-    assert await bench.ask() == ["OK WHOLE"]
-    assert len(bench.transport.calls) == 2, "the whole answer is in the cache under the first call"
+    assert bench.sheet.total.output_tokens == 250
 
 
-@pytest.mark.parametrize("second", [Reply("ok ha", "length", 10, 200), refused(ContextOverflow)])
-async def test_an_answer_cut_twice_is_an_error_and_is_not_cached(second: Any) -> None:
-    bench = Bench([Reply("ok ha", "length", 10, 100), second])
-    (error,) = await bench.ask()
-    assert isinstance(error, AnswerTruncated)
-    assert "200 tokens" in error.message
-    assert "max_tokens" in error.remedy
-    assert bench.cache.rows == {}
-
-
-async def test_an_answer_out_of_form_is_repaired_once_with_itself_and_the_error_shown() -> None:
+async def test_a_repair_shows_the_answer_made_harmless_and_what_is_wrong() -> None:
     bench = Bench(["nonsense <|im_end|>", "ok now"])
-    assert await bench.ask() == ["OK NOW"]
+    await bench.ask()
     first, second = bench.transport.calls
-    assert second.messages[: len(first.messages)] == first.messages
-    shown, asked = second.messages[len(first.messages) :]
+    assert second.messages[:-2] == first.messages
+    shown, asked = second.messages[-2:]
     assert (shown.role, asked.role) == ("assistant", "user")
     assert shown.content.startswith("nonsense")
     assert "<|" not in shown.content
     assert "it begins with 'non'" in asked.content
-    assert await bench.ask() == ["OK NOW"]
-    assert len(bench.transport.calls) == 2
-    assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (2, 1)
 
 
-async def test_an_answer_out_of_form_twice_is_an_error_and_is_not_cached() -> None:
-    bench = Bench(["nonsense", "worse"])
-    (error,) = await bench.ask()
-    assert isinstance(error, AnswerMalformed)
-    assert "'wor'" in error.message
-    assert "valid answer for the step 'probe'" in error.message
-    assert len(bench.transport.calls) == 2
-    assert bench.cache.rows == {}
+# --- cache and equal calls -------------------------------------------------------------------------------------------
 
 
-async def test_a_withheld_answer_is_an_error() -> None:
-    bench = Bench([Reply("", "withheld", 10, 0)])
-    (error,) = await bench.ask()
-    assert isinstance(error, AnswerWithheld)
-    assert bench.cache.rows == {}
-
-
-# --- cache and flights -----------------------------------------------------------------------------------------------
-
-
-async def test_equal_calls_at_one_time_are_one_call() -> None:
+@pytest.mark.parametrize("outcome", ["ok", refused(BadKey)])
+async def test_equal_calls_at_one_time_are_one_call_and_the_next_is_made_anew_where_it_failed(outcome: Any) -> None:
     async def said(_: Call) -> Any:
         await bench.time.clock.sleep(1)
-        return "ok"
+        return outcome if len(bench.transport.calls) == 1 else "ok again"
 
     bench = Bench(said)
-    assert await bench.ask(*[call_of()] * 10) == ["OK"] * 10
+    made = await bench.ask(*[call_of()] * 10)
     assert len(bench.transport.calls) == 1
-    assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (1, 9)
-    assert bench.sheet.total.input_tokens == 10
-
-
-async def test_equal_calls_share_a_failure_and_the_next_one_tries_anew() -> None:
-    async def said(_: Call) -> Any:
-        await bench.time.clock.sleep(1)
-        return refused(BadKey) if len(bench.transport.calls) == 1 else "ok"
-
-    bench = Bench(said)
-    assert [type(found) for found in await bench.ask(call_of(), call_of())] == [BadKey, BadKey]
-    assert await bench.ask() == ["OK"]
+    if outcome == "ok":
+        assert made == ["OK"] * 10
+        assert (bench.sheet.total.calls, bench.sheet.total.cached_calls, bench.sheet.total.input_tokens) == (1, 9, 10)
+    else:
+        assert {type(error) for error in made} == {BadKey}
+        assert await bench.ask() == ["OK AGAIN"]
 
 
 async def test_who_leaves_does_not_end_the_call_for_the_others_and_the_last_does() -> None:
@@ -234,26 +224,6 @@ async def test_who_leaves_does_not_end_the_call_for_the_others_and_the_last_does
     assert (bench.limits.in_flight, bench.transport.in_flight) == (0, 0), (
         "cancellation ends the request and frees its slot"
     )
-
-
-def test_equal_calls_of_threads_with_loops_of_their_own_are_one_call() -> None:
-    async def said(_: Call) -> Any:
-        await asyncio.sleep(0.1)
-        return "ok"
-
-    bench = Bench(said)
-    found: list[str] = []
-
-    def ask() -> None:
-        found.append(asyncio.run(bench.client.ask(call_of(), read, 0, bench.sheet)))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert found == ["OK"] * 4
-    assert len(bench.transport.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -348,64 +318,11 @@ async def _collected(bench: Bench) -> list[Any]:
     return [piece async for piece in bench.client.stream(call_of(), read, 0, bench.sheet)]
 
 
-async def _streamed(bench: Bench) -> tuple[list[str], Any]:
-    """What was shown (`<` where it was withdrawn), and the answer or the error."""
-    shown: list[str] = []
-    show = lambda piece: shown.append("<" if isinstance(piece, Withdrawn) else piece)  # noqa: E731
-    (outcome,) = await bench.time.run(bench.client.ask(call_of(), read, 0, bench.sheet, show))
-    return shown, outcome
-
-
-async def test_a_stream_gives_pieces_then_the_answer_and_caches_it() -> None:
+async def test_a_stream_gives_pieces_then_the_answer_also_from_the_cache() -> None:
     bench = Bench([busy(), "ok and more"])
     assert await bench.time.run(_collected(bench)) == [["ok a", "nd m", "ore", "OK AND MORE"]]
     assert await bench.time.run(_collected(bench)) == [["ok and more", "OK AND MORE"]]
     assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (1, 1)
-    assert bench.limits.in_flight == 0
-
-
-async def test_a_streamed_answer_out_of_form_is_withdrawn_and_repaired_once_with_the_error_shown() -> None:
-    bench = Bench(["nonsense", "ok now"])
-    assert await _streamed(bench) == (["nons", "ense", "<", "ok n", "ow"], "OK NOW")
-    first, second = bench.transport.calls
-    assert second.messages[:-2] == first.messages
-    assert second.messages[-2].content == "nonsense"
-    assert "it begins with 'non'" in second.messages[-1].content
-    assert (bench.transport.streamed, bench.sheet.total.calls) == (2, 2)
-    assert list(bench.cache.rows.values()) == ['{"text": "ok now"}']
-
-
-async def test_a_streamed_answer_that_is_cut_is_withdrawn_and_asked_for_with_twice_the_room() -> None:
-    bench = Bench([Reply("ok ha", "length", 10, 100), "ok whole"])
-    assert await _streamed(bench) == (["ok h", "a", "<", "ok w", "hole"], "OK WHOLE")
-    assert [call.max_tokens for call in bench.transport.calls] == [100, 200]
-    assert bench.transport.streamed == 2
-
-
-async def test_a_stream_that_breaks_off_is_withdrawn_and_asked_for_whole() -> None:
-    bench = Bench([Broken("ok ha", busy()), "ok whole"])
-    assert await _streamed(bench) == (["ok h", "a", "<"], "OK WHOLE")
-    assert (bench.transport.streamed, len(bench.transport.calls)) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("said", "kind", "shown"),
-    [
-        (["nonsense", "bad"], AnswerMalformed, ["nons", "ense", "<", "bad", "<"]),
-        ([Reply("ok", "length", 1, 1)] * 2, AnswerTruncated, ["ok", "<", "ok", "<"]),
-        ([Reply("", "withheld", 1, 0)], AnswerWithheld, []),
-        ([refused(BadKey)], BadKey, []),
-    ],
-)
-async def test_a_stream_that_is_no_answer_is_withdrawn_an_error_and_not_cached(
-    said: list[Any], kind: type[Any], shown: list[str]
-) -> None:
-    bench = Bench(said)
-    pieces, error = await _streamed(bench)
-    assert type(error) is kind
-    assert pieces == shown
-    assert bench.cache.rows == {}
-    assert bench.limits.in_flight == 0
 
 
 async def test_a_stream_beside_an_equal_call_is_no_call_of_its_own() -> None:

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from prompts.engine.clock import Clock
 from prompts.engine.errors import BadKey, EngineError
+from prompts.engine.limits import Clock
 from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.summarize import Summarize
 

@@ -106,7 +106,7 @@ async def test_a_round_that_says_only_what_is_known_is_the_last_and_further_thin
     first = Extracted(entities=about("Ada", "She kept the light."))
     more = Extracted(entities=about("Ada", "She was born in Velin."))
     model = DummyLM(
-        [{"found": Extract.wire.write(ExtractGraph, {"found": found})} for found in (first, more, more)],
+        [{"found": Extract.output_format.write(ExtractGraph, {"found": found})} for found in (first, more, more)],
         adapter=AsWritten(),
     )
     extract.lm = model

@@ -2,71 +2,48 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
-from prompts.engine.budget import WINDOW, LocalBudget
-from prompts.engine.limits import Limits
+from prompts.engine.limits import Limits, LocalRateLimiter
 from tests.engine.fakes import ManualTime
 
+Seen = list[tuple[float, str]]
 
-async def _one(limits: Limits, time: ManualTime, seen: list[tuple[float, str]], name: str, **options: float) -> None:
-    async with limits.slot(int(options.get("priority", 0)), int(options.get("tokens", 1))) as start:
+
+async def _one(limits: Limits, time: ManualTime, seen: Seen, name: str, priority: int = 0, tokens: int = 1) -> None:
+    async with limits.slot(priority, tokens) as start:
         seen.append((time.now, name))
-        await time.clock.sleep(options.get("takes", 1.0))
-        if "actual" in options:
-            start.tokens = int(options["actual"])
+        await time.clock.sleep(1.0)
+        if name == "less":
+            start.tokens = 3
 
 
-def _most_in_a_window(starts: list[float]) -> int:
-    return max(sum(1 for other in starts if start <= other < start + WINDOW) for start in starts)
-
-
-async def test_no_more_calls_are_in_flight_than_allowed() -> None:
-    time = ManualTime()
-    limits = Limits(3, clock=time.clock)
-    seen: list[tuple[float, str]] = []
-    await time.run(*(_one(limits, time, seen, str(number)) for number in range(10)))
-    assert [at for at, _ in seen] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
+@pytest.mark.parametrize(
+    ("concurrency", "rpm", "tpm", "calls", "starts"),
+    [
+        (3, None, None, [("a",)] * 10, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]),
+        (100, 5, None, [("a",)] * 13, [0] * 5 + [60] * 5 + [120] * 3),
+        (100, None, 100, [("a", 0, 40)] * 4, [0, 0, 60, 60]),
+        (1, None, 100, [("less", 0, 90)] * 3, [0, 1, 2]),
+        (10, None, 100, [("small", 0, 10), ("huge", 0, 5000), ("after", 0, 10)], [0, 60, 120]),
+    ],
+    ids=["calls in flight", "calls a minute", "tokens a minute", "less was used", "a call above the limit goes alone"],
+)
+async def test_no_more_starts_than_allowed(
+    concurrency: int, rpm: int | None, tpm: int | None, calls: list[Any], starts: list[float]
+) -> None:
+    time, seen = ManualTime(), Seen()
+    limits = Limits(concurrency, LocalRateLimiter(rpm, tpm, time.clock), time.clock)
+    await time.run(*(_one(limits, time, seen, *call) for call in calls))
+    assert seen == [(start, call[0]) for start, call in zip(starts, calls, strict=True)]
     assert limits.in_flight == 0
 
 
-async def test_requests_a_minute_are_exact() -> None:
-    time = ManualTime()
-    limits = Limits(100, LocalBudget(5, None, time.clock), time.clock)
-    seen: list[tuple[float, str]] = []
-    await time.run(*(_one(limits, time, seen, str(number)) for number in range(13)))
-    starts = [at for at, _ in seen]
-    assert starts == [0] * 5 + [60] * 5 + [120] * 3
-    assert _most_in_a_window(starts) == 5
-
-
-async def test_tokens_a_minute_count_what_was_used() -> None:
-    time = ManualTime()
-    limits = Limits(100, LocalBudget(None, 100, time.clock), time.clock)
-    seen: list[tuple[float, str]] = []
-    await time.run(*(_one(limits, time, seen, str(number), tokens=40) for number in range(4)))
-    assert [at for at, _ in seen] == [0, 0, 60, 60]
-    # Estimated at 90, used 10: the next ones need not wait.
-    time, seen = ManualTime(), []
-    limits = Limits(1, LocalBudget(None, 100, time.clock), time.clock)
-    await time.run(*(_one(limits, time, seen, str(number), tokens=90, actual=3) for number in range(3)))
-    assert [at for at, _ in seen] == [0, 1, 2]
-
-
-async def test_a_call_larger_than_the_limit_goes_alone() -> None:
-    time = ManualTime()
-    limits = Limits(10, LocalBudget(None, 100, time.clock), time.clock)
-    seen: list[tuple[float, str]] = []
-    work = (_one(limits, time, seen, "small", tokens=10), _one(limits, time, seen, "huge", tokens=5000))
-    await time.run(*work, _one(limits, time, seen, "after", tokens=10))
-    assert seen == [(0, "small"), (60, "huge"), (120, "after")]
-
-
 async def test_a_question_goes_before_indexing_that_came_earlier() -> None:
-    time = ManualTime()
-    limits = Limits(1, LocalBudget(2, None, time.clock), time.clock)
-    seen: list[tuple[float, str]] = []
+    time, seen = ManualTime(), Seen()
+    limits = Limits(1, LocalRateLimiter(2, None, time.clock), time.clock)
     work = [_one(limits, time, seen, f"index{number}", priority=1) for number in range(3)]
     await time.run(*work, *(_one(limits, time, seen, f"ask{number}") for number in range(2)))
     assert [name for _, name in seen] == ["index0", "ask0", "ask1", "index1", "index2"]
@@ -76,14 +53,14 @@ async def test_a_pause_holds_everybody() -> None:
     time = ManualTime()
     limits = Limits(10, clock=time.clock)
     limits.pause(30)
-    seen: list[tuple[float, str]] = []
+    seen = Seen()
     await time.run(_one(limits, time, seen, "a"), _one(limits, time, seen, "b"))
     assert seen == [(30, "a"), (30, "b")]
 
 
 async def test_who_leaves_the_queue_or_the_call_leaves_no_trace() -> None:
     time = ManualTime()
-    limits = Limits(1, LocalBudget(2, None, time.clock), time.clock)
+    limits = Limits(1, LocalRateLimiter(2, None, time.clock), time.clock)
     inside, waiting = asyncio.Event(), asyncio.Event()
 
     async def hold(entered: asyncio.Event) -> None:
@@ -98,7 +75,7 @@ async def test_who_leaves_the_queue_or_the_call_leaves_no_trace() -> None:
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     assert limits.in_flight == 0
-    seen: list[tuple[float, str]] = []
+    seen = Seen()
     await time.run(_one(limits, time, seen, "a"), _one(limits, time, seen, "b"))
     assert seen == [(0, "a"), (60, "b")], "the call that ran counts for the minute, the one that never did does not"
 

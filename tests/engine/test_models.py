@@ -8,10 +8,9 @@ import pytest
 
 from flows.settings import load_settings
 from prompts.engine.errors import ModelMisconfigured
-from prompts.engine.models import OFFLINE, ModelChoice, Models
-from prompts.engine.prices import LISTED, price_of
-from prompts.engine.providers import check, endpoint
-from prompts.engine.roles import ROLES, priority
+from prompts.engine.models import OFFLINE, ROLES, ModelChoice, Models, priority
+from prompts.engine.providers import endpoint
+from prompts.engine.spending import LISTED, price_of
 from storage.errors import SettingsError
 
 OWN = "http://gpu.local:8000/v1"
@@ -78,7 +77,7 @@ def test_a_role_that_does_not_exist_is_an_error_with_the_roles() -> None:
         Models(wrong)
     assert "Did you mean 'answer'" in caught.value.remedy
     role: Any = "extrakt"
-    for ask in (Models.offline().client, Models.offline().lm, Models.offline().is_offline):
+    for ask in (Models.offline().client, Models.offline().is_offline):
         with pytest.raises(ModelMisconfigured):
             ask(role)
 
@@ -87,7 +86,6 @@ def test_offline_roles_call_nobody() -> None:
     models = Models({"extract": ModelChoice(OFFLINE), "answer": None, "route": ModelChoice("x", OWN)})
     assert [models.is_offline(role) for role in ("extract", "answer", "route")] == [True, True, False]
     assert models.client("extract") is None
-    assert models.lm("answer") is None
     assert models.name("extract") == OFFLINE
 
 
@@ -147,17 +145,6 @@ def test_prices_are_known_or_none() -> None:
     own = Models({"answer": ModelChoice("openai/gpt-5", OWN)}).client("answer")
     assert own is not None
     assert own.price is None, "a proxy has no list price"
-
-
-def test_a_plain_dspy_model_keeps_nothing_and_retries_nothing() -> None:
-    lm = Models({"judge": ModelChoice("openai/x", OWN, "k")}).lm("judge")
-    assert lm is not None
-    assert (lm.cache, lm.num_retries) == (False, 0)
-
-
-@pytest.mark.parametrize("choice", [ModelChoice("openai/x"), ModelChoice("together_ai/x"), ModelChoice("vertex_ai/x")])
-def test_known_names_are_fine(choice: ModelChoice) -> None:
-    check(choice)
 
 
 def test_the_registry_loads_neither_dspy_nor_litellm_nor_a_client() -> None:

@@ -12,7 +12,7 @@ from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
-from prompts.engine.drafts import Withdrawn
+from prompts.engine.streaming import Withdrawn
 from storage.answer_records import Answer, ModeDecision
 from tests.flows.conftest import Command, write_rows
 from tests.server.client import Server

@@ -6,7 +6,7 @@ import pytest
 
 from flows.cli.doctor import Examination, without_keys
 from flows.settings import load_settings
-from prompts.engine.redact import MASK
+from prompts.engine.key_masking import MASK
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
@@ -99,7 +99,7 @@ def test_the_embedding_server_is_asked_in_earnest(
     model_server.misbehave({"kind": "unauthorized", "step": "embeddings"})
     code, refused = examined(fresh)
     assert (code, refused.embedding.ok, refused.models[0].ok) == (1, False, True)
-    assert "Set its key" in refused.embedding.advice
+    assert "TRELLIS_EMBEDDING_API_KEY" in refused.embedding.advice
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
-from prompts.engine.drafts import Withdrawn
+from prompts.engine.streaming import Withdrawn
 from storage.answer_records import Answer
 from tests.flows.conftest import Command
 from tests.server.client import Server

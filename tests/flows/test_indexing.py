@@ -11,8 +11,8 @@ import pytest
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
-from prompts.engine.embedder import Floats
-from prompts.engine.meter import Meter
+from prompts.engine.embedders import Floats
+from prompts.engine.spending import Meter
 from storage.errors import RemovalRefused
 from storage.export import Export, export
 from storage.graph_records import Entity

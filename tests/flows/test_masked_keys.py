@@ -20,8 +20,8 @@ from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.engine.drafts import Withdrawn
-from prompts.engine.redact import MASK
+from prompts.engine.key_masking import MASK
+from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
 from tests.flows.recorder import logs, run_of
 from tests.flows.test_recorded_secrets import everything

@@ -9,7 +9,7 @@ from flows.orchestration.artifacts import Progress, put
 from flows.orchestration.recording import begin, flow
 from flows.settings import load_settings
 from prompts.engine.errors import BadKey, ModelUnavailable
-from prompts.engine.redact import MASK
+from prompts.engine.key_masking import MASK
 from tasks.step import step
 from tests.flows.recorder import artifact, logs, run_of
 

@@ -1,25 +1,11 @@
-"""The scripted model server for these tests, where the recorded answers of a real model lie, and a workspace."""
+"""Where the recorded answers of a real model lie, and a workspace on the scripted model server."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.models.running import Place
-from tests.server.client import Server, serving
-
-
-@pytest.fixture(scope="session")
-def server_process() -> Iterator[Server]:
-    with serving() as server:
-        yield server
-
-
-@pytest.fixture
-def model_server(server_process: Server) -> Server:
-    server_process.reset()
-    server_process.settle(latency_ms=0)
-    return server_process
+from tests.server.client import Server
 
 
 @pytest.fixture

@@ -1,11 +1,8 @@
-"""What did a model say in another program's form? Readers of nano-graphrag's two forms.
+"""Reads what a model answered in nano-graphrag's form of an extraction.
 
-- extraction: `("entity"<|>NAME<|>KIND<|>TEXT)` and `("relationship"<|>SOURCE<|>TARGET<|>TEXT<|>STRENGTH)`.
-  Models take liberties that lose nothing: numbered lists, code fences, curly quotes, "relation", no `##` between two.
-- report: one JSON object: title, summary, rating, rating_explanation, findings (summary, explanation). Findings name no
-  statement: they get number 0, which none has.
-
-Both raise NotAsAsked for what is not in form, as our own wires do.
+`("entity"<|>NAME<|>KIND<|>TEXT)` and `("relationship"<|>SOURCE<|>TARGET<|>TEXT<|>STRENGTH)`. Models take liberties that
+lose nothing: numbered lists, code fences, curly quotes, "relation", no `##` between two. Raises NotAsAsked for what is
+not in form, as our own output formats do.
 """
 
 import gzip
@@ -16,9 +13,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from prompts.engine.messages import NotAsAsked
+from prompts.engine.calls import NotAsAsked
 from prompts.extract import EntityFound, Extracted, RelationFound
-from prompts.report import FindingWritten, ReportWritten
 
 _RECORD = re.compile(
     r"\(\s*[\"“]?(entity|relation(?:ship)?)[\"”]?\s*<\|>(.*?)\)\s*(?=##|<\|COMPLETE|\(|```|\d+\.|\*\*|\Z)", re.S | re.I
@@ -69,25 +65,3 @@ def _records(answer: str) -> Iterator[list[str]]:
         if len(parts) != _PARTS[kind]:
             raise NotAsAsked(f"{match[0][:60]!r} has {len(parts)} parts after its kind, not {_PARTS[kind]}.")
         yield [kind, *parts]
-
-
-def read_report(answer: str) -> ReportWritten:
-    """The report."""
-    try:
-        given = json.loads(answer)
-        return ReportWritten(
-            title=given["title"],
-            summary=given["summary"],
-            rating=given["rating"],
-            rating_reason=given["rating_explanation"],
-            findings=[
-                FindingWritten(
-                    summary=finding["summary"],
-                    explanation=finding["explanation"],
-                    statements=[0],
-                )
-                for finding in given["findings"]
-            ],
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise NotAsAsked(f"it is no report: {error}.") from error

@@ -1,4 +1,4 @@
-"""How is the product run on the scripted model server?"""
+"""Runs the product on the scripted model server."""
 
 import asyncio
 import json
@@ -13,9 +13,9 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.engine.clock import Clock
-from prompts.engine.meter import Meter
+from prompts.engine.limits import Clock
 from prompts.engine.models import Models
+from prompts.engine.spending import Meter
 from storage.answer_records import Answer
 from storage.export import Export, export
 from storage.records import DeadLetter

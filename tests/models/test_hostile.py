@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prompts.engine.guard import restore
+from prompts.engine.prompt_guard import restore
 from storage.export import Export
 from tests.models.hostile import texts
 from tests.models.running import Place, write_rows

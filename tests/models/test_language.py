@@ -1,4 +1,4 @@
-"""In which language does a model write? In that of the documents or of the question, where people read it."""
+"""A model writes in the language of the documents or of the question, where people read it."""
 
 import json
 import re
@@ -9,8 +9,8 @@ import pytest
 from prompts.answer import AnswerStep
 from prompts.decompose import Decompose
 from prompts.engine.models import Models
+from prompts.engine.output_formats import system_message
 from prompts.engine.step import Step
-from prompts.engine.wire import system_message
 from prompts.extract import Extract
 from prompts.report import WriteReports
 from prompts.rewrite import Rewrite
@@ -23,7 +23,7 @@ WRITING: list[type[Step]] = [Extract, Summarize, WriteReports, Rewrite, Decompos
 
 @pytest.mark.parametrize("kind", WRITING, ids=[kind.step for kind in WRITING])
 def test_a_step_that_writes_says_in_which_language(kind: type[Step]) -> None:
-    said = system_message(kind.step, kind(Models.offline()).signature, kind.wire).content
+    said = system_message(kind.step, kind(Models.offline()).signature, kind.output_format).content
     assert re.search(r"in (?:(?:its|their|the \w+'s?)(?:\s+own)? language|the language of the \w+)", said), said
 
 

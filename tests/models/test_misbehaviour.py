@@ -57,25 +57,15 @@ def named(rule: Rule) -> str:
 # Kind and more, and how many further calls each costs.
 PASSING: list[tuple[Rule, int]] = [
     ({"kind": "rate_limit", "retry_after": "2"}, 1),
-    ({"kind": "rate_limit"}, 1),
     ({"kind": "server_error"}, 1),
-    ({"kind": "server_error", "status": 503}, 1),
     ({"kind": "error_in_success"}, 1),
     ({"kind": "reset"}, 1),
     ({"kind": "cut"}, 1),
-    ({"kind": "html"}, 1),
     ({"kind": "hang", "seconds": 60}, 1),
     ({"kind": "drip", "seconds": 0.3}, 0),
-    ({"kind": "empty"}, 1),
-    ({"kind": "refusal"}, 1),
     ({"kind": "malformed"}, 1),
-    ({"kind": "wrong_keys"}, 1),
     ({"kind": "truncated"}, 1),
     ({"kind": "thinking"}, 0),
-    ({"kind": "reasoning"}, 0),
-    ({"kind": "fenced"}, 0),
-    ({"kind": "out_of_order"}, 1),
-    ({"kind": "duplicate_fields"}, 1),
 ]
 
 
@@ -92,21 +82,6 @@ async def test_what_passes_leaves_no_trace(
     assert place.graph() == graph
     assert stats["calls"] == calls + extra
     assert report.dead_letters == 0
-
-
-@pytest.mark.parametrize("step", ["extract", "summarize", "report"])
-async def test_every_step_rides_out_a_bad_hour(
-    step: str, undisturbed: tuple[Export, int], place: Place, source: Path
-) -> None:
-    graph, calls = undisturbed
-    kinds = ("rate_limit", "server_error", "reset", "malformed", "thinking")
-    place.server.misbehave(*({"step": step, "kind": kind, "nth": 1 + nth} for nth, kind in enumerate(kinds)))
-    await place.index(source)
-    stats = place.server.stats()
-    fired = sum(stats["kinds"].get(kind, 0) for kind in kinds)
-    assert fired >= 3
-    assert place.graph() == graph
-    assert stats["calls"] == calls + fired - stats["kinds"].get("thinking", 0)
 
 
 LASTING: list[tuple[Rule, type[EngineError], str]] = [
@@ -136,16 +111,10 @@ async def test_what_no_call_can_escape_ends_the_run_at_once(
 
 REFUSING: list[tuple[Rule, str]] = [
     ({"kind": "overflow_openai"}, "TRELLIS_CHUNK_TOKENS"),
-    ({"kind": "overflow_vllm"}, "TRELLIS_CHUNK_TOKENS"),
-    ({"kind": "overflow_ollama"}, "TRELLIS_CHUNK_TOKENS"),
     ({"kind": "truncated"}, "TRELLIS_MAX_TOKENS"),
     ({"kind": "refusal"}, "a model that follows the form"),
-    ({"kind": "refusal_field"}, "Use another model for this text"),
     ({"kind": "content_filter"}, "Use another model for this text"),
-    ({"kind": "malformed"}, "a model that follows the form"),
-    ({"kind": "empty"}, "a model that follows the form"),
     ({"kind": "server_error"}, "Run again later"),
-    ({"kind": "rate_limit"}, "Lower TRELLIS_RPM"),
     ({"kind": "reset"}, "Check that its server runs"),
 ]
 
@@ -187,7 +156,7 @@ async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and
     assert not holds_examples(place.graph())
 
 
-EXTRACTED = Extract.wire.write(ExtractGraph, EXAMPLES[0])
+EXTRACTED = Extract.output_format.write(ExtractGraph, EXAMPLES[0])
 DESCRIBED = str(Summarize.examples[0]["description"])
 
 
@@ -215,16 +184,6 @@ async def test_an_example_that_is_answered_in_place_of_what_was_cut_is_no_part_o
     assert (again.dead_letters, again.published) == (0, True)
 
 
-async def test_a_passage_that_the_server_lost_whole_is_a_dead_letter_and_no_example_answers_for_it(
-    place: Place, source: Path
-) -> None:
-    place.server.misbehave({"kind": "overflow_silent", "step": "extract", "text": "1903", "over": 600})
-    report = await place.index(source)
-    (letter,) = place.dead_letters()
-    assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
-    assert not holds_examples(place.graph())
-
-
 async def test_a_question_that_the_server_cut_without_a_word_says_so(place: Place, source: Path) -> None:
     await place.index(source)
     place.server.misbehave({"kind": "overflow_silent", "over": 1000, "step": "answer"})
@@ -232,7 +191,7 @@ async def test_a_question_that_the_server_cut_without_a_word_says_so(place: Plac
         await place.ask("Who built Orla Bridge, Holm Light and Velin Town?")
 
 
-@pytest.mark.parametrize("rule", [{"kind": "overflow_vllm"}, {"kind": "refusal"}, {"kind": "server_error"}], ids=named)
+@pytest.mark.parametrize("rule", [{"kind": "overflow_openai"}, {"kind": "server_error"}], ids=named)
 async def test_too_many_failures_end_the_run_and_say_why(rule: Rule, place: Place, source: Path) -> None:
     place.server.misbehave({"step": "extract", **rule})
     with pytest.raises(FailureGate) as caught:

@@ -1,16 +1,13 @@
-"""What does one document more cost on a model? Its own passages, and little else."""
+"""One document more costs its own passages on a model, and little else."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from flows.index import IndexOptions, build_index
-from flows.runtime import Runtime, open_runtime
-from flows.settings import load_settings
 from storage.graph_records import Report
 from storage.run_records import IndexReport
-from tests.server.client import Server
+from tests.models.running import Place, write_rows
 
 CORPUS = Path(__file__).resolve().parents[2] / "examples" / "corpus"
 MORE = (
@@ -25,39 +22,47 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
-def runtime(workspace: Path, server: Server) -> Runtime:
-    given = {
-        "workspace": workspace, "lm": "openai/scripted", "lm_base_url": server.base_url, "lm_api_key": "k",
-        "embedding": "none",
-    }  # fmt: skip
-    return open_runtime(load_settings(given, {}))
-
-
-async def indexed(corpus: Path, workspace: Path, server: Server) -> tuple[IndexReport, dict[str, Report]]:
-    opened = runtime(workspace, server)
-    report = await build_index([corpus], IndexOptions(), opened)
-    with opened.workspace.read() as generation:
+async def indexed(corpus: Path, place: Place) -> tuple[IndexReport, dict[str, Report]]:
+    report = await place.index(corpus)
+    with place.runtime().workspace.read() as generation:
         return report, {one.community: one for one in generation.communities.reports()}
 
 
-async def test_one_document_more_asks_about_itself_alone(corpus: Path, tmp_path: Path, model_server: Server) -> None:
-    first, before = await indexed(corpus, tmp_path / "ws", model_server)
-    model_server.reset()
+async def test_one_document_more_asks_about_itself_alone(corpus: Path, place: Place) -> None:
+    first, before = await indexed(corpus, place)
+    place.server.reset()
     (corpus / "sluice-lane.md").write_text(MORE, "utf-8")
-    report, after = await indexed(corpus, tmp_path / "ws", model_server)
+    report, after = await indexed(corpus, place)
     steps = report.usage.by_step
     assert steps["extract"].calls == 1
     assert report.usage.calls <= 1 + 3, {name: step.calls for name, step in steps.items()}
     assert report.usage.input_tokens < first.usage.input_tokens / 5, "the corpus is small: a report is a tenth of it"
-    assert model_server.stats()["calls"] == report.usage.calls
+    assert place.server.stats()["calls"] == report.usage.calls
     told = {(one.title, one.summary) for one in before.values()}
     written = [one for one in after.values() if (one.title, one.summary) not in told]
     assert len(written) <= 3 < len(after) / 5, [one.title for one in written]
 
 
-async def test_a_second_run_asks_nothing(corpus: Path, tmp_path: Path, model_server: Server) -> None:
-    await indexed(corpus, tmp_path / "ws", model_server)
-    model_server.reset()
-    report, _ = await indexed(corpus, tmp_path / "ws", model_server)
+async def test_a_second_run_asks_nothing(corpus: Path, place: Place) -> None:
+    await indexed(corpus, place)
+    place.server.reset()
+    report, _ = await indexed(corpus, place)
     assert not report.published
-    assert model_server.stats()["calls"] == 0
+    assert place.server.stats()["calls"] == 0
+
+
+async def test_calls_to_the_model_stay_side_by_side_over_batches(place: Place) -> None:
+    rows = [
+        {"id": str(n), "title": f"Place {n}", "text": f"Ada Korb{n} went to Velin Town{n} in May."} for n in range(160)
+    ]
+    source = write_rows(place.workspace.with_name("many.jsonl"), rows)
+    place.server.settle(latency_ms=300)  # long enough for as many calls to go out on a slow machine
+    report = await place.index(source)
+    stats = place.server.stats()
+    assert stats["most_in_flight"] == 16
+    assert report.documents.added == 160
+    # Nothing here is long or said often: one call for each chunk, none for entities and communities.
+    assert {step: counted["calls"] for step, counted in stats["steps"].items()} == {"extract": 160}
+    place.server.reset()
+    again = await place.index(source)
+    assert (again.published, place.server.stats()["calls"]) == (False, 0)

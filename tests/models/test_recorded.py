@@ -3,14 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from prompts.engine.messages import NotAsAsked
 from storage.graph_records import Extraction
 from storage.records import Chunk
 from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
-from tests.models.recorded import read_extraction, read_report, rows
+from tests.models.recorded import read_extraction, rows
 
 PASSAGE = "The keeper of Holm Light, Ines Varga, counted the boats.\nHer lamp was bought in Velin."
 SAID = """1. ("entity"<|>"HOLM LIGHT"<|>"Location"<|>"A lighthouse (white).")##
@@ -20,9 +17,6 @@ SAID = """1. ("entity"<|>"HOLM LIGHT"<|>"Location"<|>"A lighthouse (white).")##
 ("relationship"<|>"Holm Light"<|>"Lamp"<|>"It has a lamp." <|>4)##<|COMPLETE|>
 """
 MORE = '```\n("entity"<|>"Velin"<|>"location"<|>"Where the lamp is from.")\n```\n'
-REPORT = """{"title": "Holm Light", "summary": "A light and its keeper.", "rating": 3.5,
- "rating_explanation": "One place.",
- "findings": [{"summary": "It is kept", "explanation": "Ines Varga keeps Holm Light."}]}"""
 
 
 def chunk_of(text: str, number: int = 0) -> Chunk:
@@ -36,25 +30,6 @@ def spans(chunk: Chunk, bound: Extraction) -> dict[str, str]:
     return {mention.name: chunk.text[mention.start : mention.end] for mention in bound.mentions}
 
 
-def test_records_are_read_with_the_liberties_that_models_take() -> None:
-    found = read_extraction(SAID, MORE, "")
-    assert [(entity.name, entity.kind) for entity in found.entities] == [
-        ("HOLM LIGHT", "location"), ("Ines  Varga", "person"), ("The Boatmen", "person"), ("Velin", "location"),
-    ]  # fmt: skip
-    assert found.entities[0].description == "A lighthouse (white)."
-    assert [(one.source, one.target, one.strength) for one in found.relations] == [
-        ("Ines Varga", "Holm Light", 9.0), ("Holm Light", "Lamp", 4.0),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "answer", ["I cannot.", '("entity"<|>"Velin"<|>"place")', '("relationship"<|>"A"<|>"B"<|>"x"<|>"much")']
-)
-def test_what_is_no_record_is_refused(answer: str) -> None:
-    with pytest.raises(NotAsAsked):
-        read_extraction(answer)
-
-
 def test_names_are_bound_in_other_capitals_and_made_up_ones_are_marked() -> None:
     chunk = chunk_of(PASSAGE)
     bound = to_extraction(chunk, read_extraction(SAID, MORE))
@@ -64,14 +39,6 @@ def test_names_are_bound_in_other_capitals_and_made_up_ones_are_marked() -> None
     assert [(one.source, one.target) for one in bound.relations] == [
         ("Ines  Varga", "HOLM LIGHT"), ("HOLM LIGHT", "Lamp"),
     ]  # fmt: skip
-
-
-def test_a_report_is_read_and_free_text_is_none() -> None:
-    report = read_report(REPORT)
-    assert (report.title, report.rating, len(report.findings)) == ("Holm Light", 3.5, 1)
-    for other in ("Holm Light is kept by Ines Varga.", "[]", '{"title": "Holm Light"}'):
-        with pytest.raises(NotAsAsked):
-            read_report(other)
 
 
 def test_nothing_that_gpt_4o_extracted_is_lost(recorded_data: Path) -> None:
@@ -99,15 +66,3 @@ def test_nothing_that_gpt_4o_extracted_is_lost(recorded_data: Path) -> None:
     graph = build_graph(extractions, chunks)
     assert sum(entity.mentions for entity in graph.entities) == 655
     assert any(entity.name == "Scrooge" and entity.degree > 50 for entity in graph.entities)
-
-
-def test_every_report_of_gpt_4o_is_read(recorded_data: Path) -> None:
-    read, refused = [], []
-    for row in rows(recorded_data / "christmas_carol_gpt4o_reports.jsonl.gz"):
-        try:
-            read.append(read_report(str(row["response"])))
-        except NotAsAsked:
-            refused.append(str(row["response"]))
-    assert len(read) == 101
-    assert all(report.title and report.findings for report in read)
-    assert [said[:8] for said in refused] == ["Ebenezer", "The stor"]

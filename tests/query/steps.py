@@ -7,10 +7,10 @@ import dspy
 from dspy.utils import DummyLM
 
 from prompts.engine.effort import Effort, Policy
-from prompts.engine.meter import Meter
 from prompts.engine.models import Models
+from prompts.engine.output_formats import conversation
+from prompts.engine.spending import Meter
 from prompts.engine.step import Step
-from prompts.engine.wire import conversation
 from prompts.text.evidence import Evidence
 from prompts.text.gist import Gist
 from prompts.text.question import ask
@@ -42,7 +42,7 @@ def spared(step: Step) -> dict[str, str]:
 
 def rendered(step: type[Step], inputs: dict[str, Any]) -> str:
     """A prompt as a model reads it."""
-    messages = conversation(step.step, step.task, step.wire, (), inputs)
+    messages = conversation(step.step, step.task, step.output_format, (), inputs)
     return "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan, ReduceStep, evidence_text
 from prompts.engine.models import Models
-from prompts.engine.wire import conversation
+from prompts.engine.output_formats import conversation
 from storage.records import Document, Part
 from tasks.answer import AnswerContext, Answered, AnswerOptions, Note, StatedAnswer, answer, bind
 from tasks.sources import Source, best_quote, merged, packed
@@ -192,7 +192,7 @@ def test_a_prompt_reads_like_the_golden_one(kind: type[AnswerStep]) -> None:
         "notes": "(none)",
         "evidence": evidence_text(request.evidence),
     }
-    messages = conversation(kind.step, kind.task, kind.wire, (), inputs)
+    messages = conversation(kind.step, kind.task, kind.output_format, (), inputs)
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert rendered == (GOLDEN / f"prompt_{kind.task.__name__}.txt").read_text(encoding="utf-8")
 

@@ -10,8 +10,8 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
+from prompts.engine.calls import NotAsAsked
 from prompts.engine.effort import Effort
-from prompts.engine.messages import NotAsAsked
 from prompts.traverse import Hop, PlannedQuestion, PlanStep, PlanTraversal
 from tasks.traverse.names import link
 from tasks.traverse.plan import CheckedStep

@@ -1,4 +1,4 @@
-"""Start the scripted model server: `python -m tests.server --port 0` prints its address as a line of JSON."""
+"""Starts the scripted model server: `python -m tests.server --port 0` prints its address as a line of JSON."""
 
 import argparse
 import asyncio
@@ -6,14 +6,11 @@ import contextlib
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from aiohttp import web
 
 from tests.server.app import ModelServer, Settings
 from tests.server.ledger import tokens_of
-from tests.server.model import Model
-from tests.server.replay import Recording
 
 HOST = "127.0.0.1"
 
@@ -24,13 +21,6 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--latency-ms", type=float, default=0.0, help="before each answer")
     parser.add_argument("--dimension", type=int, default=384, help="of embeddings")
     parser.add_argument("--keep", type=int, default=10_000, help="bodies kept for /requests")
-    parser.add_argument("--replay", type=Path, help="JSON lines of recorded answers: text, response, glean_response")
-    parser.add_argument(
-        "--replay-as",
-        choices=("raw", "wire"),
-        default="raw",
-        help="as recorded, or in the form asked for",
-    )
     parser.add_argument("--until-stdin-closes", action="store_true", help="end with the process that started this one")
     return parser.parse_args(arguments)
 
@@ -38,9 +28,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 async def serve(options: argparse.Namespace) -> None:
     """Serve until cancelled, or until standard input closes where that is asked for."""
     tokens_of(["loads the encoding before the first request pays for it"])
-    recording = Recording(options.replay) if options.replay else None
-    model = Model(recording, raw=options.replay_as == "raw")
-    server = ModelServer(model, Settings(options.latency_ms / 1000, options.dimension), options.keep)
+    server = ModelServer(Settings(options.latency_ms / 1000, options.dimension), options.keep)
     runner = web.AppRunner(server.app(), access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -1,83 +1,23 @@
-"""What does the scripted model answer to each step? One stated rule a step, the same answer on every machine.
-
-| step | rule |
-|---|---|
-| extract | capitalised spans are entities, pairs in one sentence are relations, sentences with a year are claims |
-| glean | the single capitalised words that the list lacks, with the relations that have one of them |
-| doctor | who "was born", and the first year |
-| resolve | the same where the last words of both names are equal |
-| summarize | the first statement |
-| relate | of each relation the first statement, and its content words that neither end has |
-| report | title: the first three entities; findings: the first statements |
-| rewrite | the question; its pronoun becomes the last name of the history; no further queries |
-| keywords | low: the names; high: the first content words that no name holds |
-| filter | entailment where two content words are shared, else neutral |
-| route | by keywords |
-| choose | the whole where the question says "themes", "often", "across" or 哪些, else a part |
-| structurize | an element for each sentence with a figure, else for the first sentence, in the form of the structure |
-| decompose | the question; two parts where it holds " and " |
-| tune | a reader of the first name; actor and scene; the first sentence with two names as an example |
-| plan | s*o between two names, else sp* along the first relation that the question does not hold |
-| plan_table | the highest figure of the first table's last column; no plan for "who" |
-| rate | three for each content word that a report shares with the question |
-| partial | the findings that share content words with the question |
-| explore | the same; next are the names in them |
-| hypothesize | the question as a statement |
-| direct | the last name of the question |
-| schema | the last two words |
-| answer | the evidence sentence that shares most content words, with its marker; under two shared: not answerable |
-| reduce | the points as they are |
-"""
+"""The answers of the scripted model: one stated rule a step, the same answer on every machine."""
 
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
-from tests.server import collection, tables, traversal
-from tests.server.outputs import (
-    Answer,
-    Answered,
-    Born,
-    Cell,
-    Cells,
-    Claim,
-    Done,
-    Entity,
-    Example,
-    Extraction,
-    Finding,
-    Judgement,
-    Judgements,
-    Keys,
-    Kind,
-    Line,
-    Lines,
-    Link,
-    Parts,
-    Relation,
-    RelationSummaries,
-    RelationSummary,
-    Report,
-    Rewriting,
-    Routed,
-    Scope,
-    Steps,
-    Summary,
-    Triples,
-    Tuned,
-    Verdict,
-    Verdicts,
-)
 from tests.server.words import content_words, figures, is_chinese, names, sentences
 
 Fields = Mapping[str, str | Sequence[str]]
+Answered = dict[str, Any]  # the parts of an answer, with the names that the output format uses
 
 LEAST_SHARED = 2
-MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS = 40, 60, 5, 5
+MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS, MOST_POINTS, MOST_FOLLOW_UPS = 40, 60, 5, 5, 5, 2
 # A passage with fewer longer names than one in so many characters also yields single capitalised words.
 SPARSE = 400
 _NUMBERED = re.compile(r"\[(\d+)\]\s*(.*)", re.S)
+_FINDING = re.compile(r"^\[(\d+)\]\s*(.*)$", re.M)
+_COLUMN = re.compile(r"^- (?P<name>[^:\n]+): (?P<cells>.*)$", re.M)
 _YEAR = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
 _DOUBT = re.compile(r"\b(?:alleged|accused|suspected)|涉嫌|据称")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b|[他她它]们?", re.I)
@@ -93,51 +33,65 @@ class NoRuleError(LookupError):
     """No rule answers the request: an unknown step, or one without a field that its rule reads."""
 
 
-def extract(fields: Fields) -> Extraction:
+def extract(fields: Fields) -> Answered:
     """Pairs keep the order of the text and are given once in either direction."""
     return _extracted(fields, thorough=False)
 
 
-def glean(fields: Fields) -> Extraction:
+def glean(fields: Fields) -> Answered:
     known = set(_items(fields, "known"))
     found = _extracted(fields, thorough=True)
-    entities = tuple(entity for entity in found.entities if entity.name not in known)
-    new = {entity.name for entity in entities}
-    relations = tuple(link for link in found.relations if new & {link.source, link.target})
-    return Extraction(entities, relations, tuple(claim for claim in found.claims if claim.subject in new))
+    entities = [entity for entity in found["entities"] if entity["name"] not in known]
+    new = {entity["name"] for entity in entities}
+    relations = [link for link in found["relations"] if new & {link["source"], link["target"]}]
+    claims = [claim for claim in found["claims"] if claim["subject"] in new]
+    return {"entities": entities, "relations": relations, "claims": claims}
 
 
-def _extracted(fields: Fields, *, thorough: bool) -> Extraction:
+def _extracted(fields: Fields, *, thorough: bool) -> Answered:
     """`thorough` takes single words however many longer names there are."""
     passage = _text(fields, "passage")
     kinds = _items(fields, "kinds") if "kinds" in fields else ["thing"]
     said = [(sentence, names(sentence)) for sentence in sentences(passage)]
     longer = {name for _, named in said for name in named if " " in name}
     single = thorough or is_chinese(passage) or len(longer) < max(2, len(passage) // SPARSE)
-    entities: dict[str, Entity] = {}
-    relations: dict[frozenset[str], Relation] = {}
+    entities: dict[str, Answered] = {}
+    relations: dict[frozenset[str], Answered] = {}
     for sentence, named in said:
         inside = [name for name in named if single or " " in name]
         for name in inside:
             kind = kinds[zlib.crc32(name.encode()) % len(kinds)]
             if len(entities) < MOST_ENTITIES:
-                entities.setdefault(name, Entity(name, kind, sentence[:200]))
+                entities.setdefault(name, _entity(name, kind, sentence))
         for source, target in combinations((name for name in inside if name in entities), 2):
             if len(relations) < MOST_RELATIONS:
-                link = Relation(source, target, _between(sentence, source, target), sentence[:200])
-                relations.setdefault(frozenset((source, target)), link)
+                relations.setdefault(frozenset((source, target)), _relation(sentence, source, target))
     claims = [claim for sentence, named in said if (claim := _claim(sentence, [n for n in named if n in entities]))]
-    return Extraction(tuple(entities.values()), tuple(relations.values()), tuple(claims))
+    return {"entities": list(entities.values()), "relations": list(relations.values()), "claims": claims}
 
 
-def _claim(sentence: str, named: Sequence[str]) -> Claim | None:
+def _entity(name: str, kind: str, sentence: str) -> Answered:
+    return {"name": name, "kind": kind, "description": sentence[:200]}
+
+
+def _relation(sentence: str, source: str, target: str) -> Answered:
+    predicate = _between(sentence, source, target)
+    return {
+        "source": source, "target": target, "predicate": predicate, "description": sentence[:200], "strength": 5.0,
+        "keys": [],
+    }  # fmt: skip
+
+
+def _claim(sentence: str, named: Sequence[str]) -> Answered | None:
     """Of the first name, with the second; the first year is the period, and a word of doubt makes it suspected."""
     years = _YEAR.findall(sentence)
     if not years or not named:
         return None
-    status = "suspected" if _DOUBT.search(sentence) else "true"
-    said = sentence[:200]
-    return Claim(named[0], "".join(named[1:2]), "fact", status, years[0], years[0], said, said)
+    status, said = "suspected" if _DOUBT.search(sentence) else "true", sentence[:200]
+    return {
+        "subject": named[0], "object": "".join(named[1:2]), "kind": "fact", "status": status, "since": years[0],
+        "until": years[0], "description": said, "quote": said,
+    }  # fmt: skip
 
 
 def _between(sentence: str, source: str, target: str) -> str:
@@ -147,115 +101,126 @@ def _between(sentence: str, source: str, target: str) -> str:
     return said if 1 <= len(words) <= 5 and len(said) <= 40 else "is mentioned with"
 
 
-def doctor(fields: Fields) -> Born:
+def doctor(fields: Fields) -> Answered:
     text = _text(fields, "text")
-    return Born(text.partition(" was born")[0].strip(), int(next(iter(re.findall(r"\d{4}", text)), "0")))
+    year = int(next(iter(re.findall(r"\d{4}", text)), "0"))
+    return {"name": text.partition(" was born")[0].strip(), "year": year, "kind": "person"}
 
 
-def resolve(fields: Fields) -> Verdicts:
+def resolve(fields: Fields) -> Answered:
     verdicts = []
     for number, pair in _numbered(_items(fields, "pairs")):
         last = [side.partition(" (")[0].split()[-1:] for side in pair.split(" | ")[:2]]
         same = last[0] == last[1]
-        verdicts.append(Verdict(number, f"the last words are {'' if same else 'not '}equal", same))
-    return Verdicts(tuple(verdicts))
+        verdicts.append({"pair": number, "reason": f"the last words are {'' if same else 'not '}equal", "same": same})
+    return {"verdicts": verdicts}
 
 
-def summarize(fields: Fields) -> Summary:
-    statements = _items(fields, "statements")
-    return Summary(statements[0] if statements else "")
+def summarize(fields: Fields) -> Answered:
+    return {"description": "".join(_items(fields, "statements")[:1])}
 
 
-def relate(fields: Fields) -> RelationSummaries:
+def relate(fields: Fields) -> Answered:
     made = []
     for number, stated in _numbered(_items(fields, "relations")):
         head, *statements = stated.split("\n- ")
         keys = sorted(content_words(statements[0]) - content_words(head))[:MOST_KEYS]
-        made.append(RelationSummary(number, statements[0], tuple(keys)))
-    return RelationSummaries(tuple(made))
+        made.append({"relation": number, "description": statements[0], "keys": keys})
+    return {"relations": made}
 
 
-def report(fields: Fields) -> Report:
+def report(fields: Fields) -> Answered:
     titles = [entity.partition(":")[0].strip() for entity in _items(fields, "entities")]
     statements = _numbered(_items(fields, "statements"))
-    findings = tuple(
-        Finding(", ".join(names(text)[:3]) or text[:40], text, (number,)) for number, text in statements[:MOST_FINDINGS]
-    )
+    findings = [
+        {"summary": ", ".join(names(text)[:3]) or text[:40], "explanation": text, "statements": [number]}
+        for number, text in statements[:MOST_FINDINGS]
+    ]
     summary = statements[0][1] if statements else ""
-    return Report(", ".join(titles[:3]), summary, findings, f"{len(titles)} entities", 5.0)
+    return {
+        "title": ", ".join(titles[:3]), "summary": summary, "findings": findings,
+        "rating_reason": f"{len(titles)} entities", "rating": 5.0,
+    }  # fmt: skip
 
 
-def rewrite(fields: Fields) -> Rewriting:
+def rewrite(fields: Fields) -> Answered:
     question = _text(fields, "question")
     known = [name for earlier in _items(fields, "history") for said in sentences(earlier) for name in names(said)]
-    return Rewriting(_PRONOUN.sub(known[-1], question, count=1) if known else question, ())
+    return {"question": _PRONOUN.sub(known[-1], question, count=1) if known else question, "queries": []}
 
 
-def keywords(fields: Fields) -> Keys:
+def keywords(fields: Fields) -> Answered:
     question = _text(fields, "question")
     low = names(question)
     high = sorted(
         content_words(question) - content_words(" ".join(low)), key=lambda word: (question.lower().find(word), word)
     )
-    return Keys(tuple(high[:MOST_KEYS]), tuple(low[:MOST_KEYS]))
+    return {"high": high[:MOST_KEYS], "low": low[:MOST_KEYS]}
 
 
-def judge_passages(fields: Fields) -> Judgements:
+def judge_passages(fields: Fields) -> Answered:
     """The rule of the step `filter`."""
     asked = content_words(_text(fields, "question"))
     judged = []
     for number, passage in _pieces(_text(fields, "passages")):
         shared = sorted(asked & content_words(passage))
         label = "entailment" if len(shared) >= LEAST_SHARED else "neutral"
-        judged.append(Judgement(number, f"shares {', '.join(shared) or 'nothing'}", label))
-    return Judgements(tuple(judged))
+        judged.append({"passage": number, "explanation": f"shares {', '.join(shared) or 'nothing'}", "label": label})
+    return {"judgements": judged}
 
 
-def route(fields: Fields) -> Routed:
-    question = _text(fields, "question")
-    for structure, reason, words in _ROUTES:
-        if re.search(words, question, re.I):
-            return Routed(reason, structure, 0.9, 0.6)
-    return Routed("asks for a single fact", "chunk", 0.9, 0.6)
+def route(fields: Fields) -> Answered:
+    routed = (
+        (reason, structure) for structure, reason, words in _ROUTES if re.search(words, _text(fields, "question"), re.I)
+    )
+    reason, structure = next(routed, ("asks for a single fact", "chunk"))
+    return {"reason": reason, "structure": structure, "confidence": 0.9, "margin": 0.6}
 
 
-def choose(fields: Fields) -> Scope:
+def choose(fields: Fields) -> Answered:
     whole = re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I) is not None
-    return Scope("by its words", "whole" if whole else "part", 0.9)
+    return {"reason": "by its words", "about": "whole" if whole else "part", "confidence": 0.9}
 
 
-def structurize(fields: Fields) -> Cells | Triples | Steps | Lines:
+def structurize(fields: Fields) -> Answered:
     """An element for each sentence with a figure (the first of them, exactly as written), else for the first one."""
     title, given = _text(fields, "title"), _numbered(_text(fields, "sentences").splitlines())
     told = [(number, text) for number, text in given if figures(text)] or given[:1]
-    about = f"{title}: {len(told)} elements"
+    made: Answered = {"description": f"{title}: {len(told)} elements"}
     structure = _text(fields, "structure")
     if structure == "graph":
         named = [(number, text, names(text)) for number, text in told]
-        links = [
-            Link(found[0], _between(text, *found[:2]), found[1], number)
-            for number, text, found in named
-            if len(found) > 1
-        ]
-        return Triples(about, tuple(links))
+        return made | {
+            "triples": [
+                {"head": found[0], "relation": _between(text, *found[:2]), "tail": found[1], "sentence": number}
+                for number, text, found in named
+                if len(found) > 1
+            ]
+        }
     if structure == "algorithm":
-        return Steps(about, tuple(Done(str(place), "", text, number) for place, (number, text) in enumerate(told, 1)))
+        steps = [{"number": str(place), "condition": "", "action": text, "sentence": number}
+                 for place, (number, text) in enumerate(told, 1)]  # fmt: skip
+        return made | {"steps": steps}
     if structure == "catalogue":
-        return Lines(about, tuple(Line(str(place), text, number) for place, (number, text) in enumerate(told, 1)))
+        lines = [{"number": str(place), "text": text, "sentence": n} for place, (n, text) in enumerate(told, 1)]
+        return made | {"lines": lines}
     cells = [
-        Cell(title, " ".join(sorted(content_words(text))[:3]), (figures(text) or [text])[0], number)
+        {
+            "row": title, "column": " ".join(sorted(content_words(text))[:3]), "cell": (figures(text) or [text])[0],
+            "sentence": number,
+        }
         for number, text in told
-    ]
-    return Cells(about, tuple(cells))
+    ]  # fmt: skip
+    return made | {"cells": cells}
 
 
-def decompose(fields: Fields) -> Parts:
+def decompose(fields: Fields) -> Answered:
     question = _text(fields, "question")
     first, joined, second = question.partition(" and ")
-    return Parts((f"{first.rstrip(' ?,')}?", f"{second.rstrip(' ?')}?") if joined else (question,))
+    return {"questions": [f"{first.rstrip(' ?,')}?", f"{second.rstrip(' ?')}?"] if joined else [question]}
 
 
-def answer(fields: Fields) -> Answer:
+def answer(fields: Fields) -> Answered:
     asked = content_words(_text(fields, "question"))
     best, shared, marker = "", LEAST_SHARED - 1, 0
     for number, piece in _pieces(_text(fields, "evidence")):
@@ -263,15 +228,15 @@ def answer(fields: Fields) -> Answer:
             if len(asked & content_words(sentence)) > shared:
                 best, shared, marker = sentence, len(asked & content_words(sentence)), number
     if not best:
-        return Answer("", (), answerable=False)
+        return {"answer": "", "values": [], "answerable": False}
     values = [*figures(best), *(name for name in names(best) if not content_words(name) & asked)]
-    return Answer(f"{best.rstrip('.。')} [{marker}].", tuple(values[:1]), answerable=True)
+    return {"answer": f"{best.rstrip('.。')} [{marker}].", "values": values[:1], "answerable": True}
 
 
-def reduce_points(fields: Fields) -> Answer:
+def reduce_points(fields: Fields) -> Answered:
     """The points of the notes as they are, the best first; the rule of the step `reduce`."""
     points = re.findall(r"^\(\d+\) (.*)$", _text(fields, "notes"), re.M)
-    return Answer("\n".join(points), (), answerable=bool(points))
+    return {"answer": "\n".join(points), "values": [], "answerable": bool(points)}
 
 
 def _pieces(evidence: str) -> list[tuple[int, str]]:
@@ -280,19 +245,95 @@ def _pieces(evidence: str) -> list[tuple[int, str]]:
     return [(int(number), text.strip()) for number, text in zip(found[1::2], found[2::2], strict=True)]
 
 
-def tune(fields: Fields) -> Tuned:
+def tune(fields: Fields) -> Answered:
     """The example's first name is an actor, every other a scene."""
     sample = _items(fields, "sample")
     said = [sentence for passage in sample for sentence in sentences(passage.partition(": ")[2])]
-    first, named = next(((one, found) for one in said if len(found := names(one)) > 1), ("", [""]))
-    entities = tuple(Entity(name, "scene" if place else "actor", first) for place, name in enumerate(named) if name)
-    relations = tuple(Relation(named[0], other, _between(first, named[0], other), first) for other in named[1:2])
-    return Tuned(
-        f"You are a reader of {named[0] or 'nothing'}.",
-        "Chinese" if is_chinese("".join(sample)) else "English",
-        (Kind("actor", "who acts"), Kind("scene", "where it happens")),
-        (Example(first, entities, relations),) if entities else (),
-    )
+    first, named = next(((one, found) for one in said if len(found := names(one)) > 1), ("", []))
+    entities = [_entity(name, "scene" if place else "actor", first) for place, name in enumerate(named)]
+    relations = [_relation(first, named[0], other) for other in named[1:2]]
+    return {
+        "persona": f"You are a reader of {named[0] if named else 'nothing'}.",
+        "language": "Chinese" if is_chinese("".join(sample)) else "English",
+        "entity_types": [{"name": "actor", "meaning": "who acts"}, {"name": "scene", "meaning": "where it happens"}],
+        "examples": [{"passage": first, "entities": entities, "relations": relations}] if entities else [],
+    }
+
+
+def plan(fields: Fields) -> Answered:
+    """Paths between two names; of another number of them, from the first along the first relation that the question
+    does not hold; around nothing where there is no name."""
+    question, named = _text(fields, "question").lower(), _items(fields, "names")
+
+    def planned(kind: str, operator: str, source: str, targets: Sequence[str], hops: Sequence[str]) -> Answered:
+        steps = [{"relation": hop, "inverse": False, "kind": ""} for hop in hops]
+        step = {"operator": operator, "sources": [source], "targets": targets, "hops": steps}
+        return {"reasoning": f"{len(named)} names", "type": kind, "steps": [step]}
+
+    if len(named) == 2:
+        return planned("s*o", "connect", named[0], named[1:], [])
+    if not named:
+        return planned("s**", "neighbours", "nothing", [], [])
+    relation = next(one for one in _items(fields, "relations") if one.lower() not in question)
+    return planned("sp*", "follow", named[0], [], [relation])
+
+
+def plan_table(fields: Fields) -> Answered:
+    """The row with the highest figure in the first table's last column; no plan for a question that begins with
+    "who"."""
+    who = _text(fields, "question").lower().startswith("who")
+    columns = _COLUMN.findall(_text(fields, "tables").partition("\n\n")[0])
+    named = [] if who else [name for name, cells in columns if re.match(r"[\d$]", cells)][-1:]
+    return {
+        "reason": "It asks for no figure." if who else "The last column of figures.",
+        "operation": "max" if named else "none", "table": 1, "columns": named, "filters": [], "group_by": "",
+        "aggregate": "sum", "order": "", "limit": 0,
+    }  # fmt: skip
+
+
+def find_schema(fields: Fields) -> Answered:
+    """The question's last two words."""
+    words = _text(fields, "question").rstrip(" ?.").split()[-2:]
+    return {"things": [], "attributes": [" ".join(words)], "periods": []}
+
+
+def rate(fields: Fields) -> Answered:
+    """Three for each content word that a report shares with the question, ten at most."""
+    asked = content_words(_text(fields, "question"))
+    shared = [len(asked & content_words(text)) for text in _items(fields, "reports")]
+    return {"ratings": [{"report": number, "rating": min(10, 3 * count)} for number, count in enumerate(shared)]}
+
+
+def partial(fields: Fields) -> Answered:
+    """The findings that share content words with the question, twenty points for each word."""
+    asked = content_words(_text(fields, "question"))
+    found = [
+        {"text": said, "findings": [int(number)], "score": min(100, 20 * shared)}
+        for report in _items(fields, "reports")
+        for number, said in _FINDING.findall(report)
+        if (shared := len(asked & content_words(said)))
+    ]
+    return {"points": sorted(found, key=lambda point: -int(str(point["score"])))[:MOST_POINTS]}
+
+
+def explore(fields: Fields) -> Answered:
+    """The same points; next are the names in them that the question does not have."""
+    points = partial(fields)["points"]
+    known = {*names(_text(fields, "question")), *names(_text(fields, "focus"))}
+    new = dict.fromkeys(name for point in points for name in names(point["text"]) if name not in known)
+    follow_ups = [{"question": f"What about {name}?", "score": 50} for name in list(new)[:MOST_FOLLOW_UPS]]
+    return {"points": points, "follow_ups": follow_ups}
+
+
+def hypothesize(fields: Fields) -> Answered:
+    """The question as a statement."""
+    return {"passage": f"It is known that {_text(fields, 'question').rstrip('?')}."}
+
+
+def direct(fields: Fields) -> Answered:
+    """The last name of the question."""
+    named = names(_text(fields, "question"))
+    return {"answer": f"It is {named[-1]}." if named else "", "values": named[-1:]}
 
 
 RULES: Mapping[str, Callable[[Fields], Answered]] = {
@@ -313,14 +354,14 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "answer": answer,
     "reduce": reduce_points,
     "tune": tune,
-    "plan": traversal.plan,
-    "plan_table": tables.plan_table,
-    "schema": tables.find_schema,
-    "rate": collection.rate,
-    "partial": collection.partial,
-    "explore": collection.explore,
-    "hypothesize": collection.hypothesize,
-    "direct": collection.direct,
+    "plan": plan,
+    "plan_table": plan_table,
+    "schema": find_schema,
+    "rate": rate,
+    "partial": partial,
+    "explore": explore,
+    "hypothesize": hypothesize,
+    "direct": direct,
 }
 
 

@@ -1,11 +1,12 @@
-"""Which addresses does the scripted model server serve?
+"""The addresses of the scripted model server.
 
-Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/models` (OpenAI, vLLM, Ollama's `/v1`), `/api/chat`, `/api/tags`
-(Ollama's own). Control: `GET /stats`, `GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of
-those in force), `POST /settings` (`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under `others`.
+Models: `/v1/chat/completions`, `/v1/embeddings`. Control: `GET /stats`,
+`GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of those in force), `POST /settings`
+(`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under `others`.
 """
 
 import asyncio
+import json
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,20 +15,21 @@ from socket import SO_LINGER, SOL_SOCKET
 from aiohttp import web
 from pydantic import TypeAdapter, ValidationError
 
-from tests.server import replies
-from tests.server.answers import NoRuleError
-from tests.server.embedding import embed, packed
+from tests.server import wire
+from tests.server.answers import NoRuleError, answer_step
 from tests.server.faults import Reply, Rule, Script, refused, spoiled
 from tests.server.ledger import Ledger, tokens_of
-from tests.server.model import Model
-from tests.server.replay import NotRecordedError
 from tests.server.wire import cut, step_of, texts_of
+from tests.server.words import embed
 
 Body = dict[str, object]
+Json = Mapping[str, object]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _RULES = TypeAdapter(list[Rule])
 _OBJECT = TypeAdapter(Body)
 _DRIPS = 10
+_PIECES = 8
+CREATED = 1_700_000_000  # fixed: an answer holds no clock, so that equal requests get equal bytes
 _LARGEST_BODY = 256 * 2**20
 _ERROR_PAGE = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -43,8 +45,7 @@ class Settings:
 class ModelServer:
     """The handlers and what they share."""
 
-    def __init__(self, model: Model, settings: Settings, keep: int = 10_000) -> None:
-        self.model = model
+    def __init__(self, settings: Settings, keep: int = 10_000) -> None:
         self.settings = settings
         self.ledger = Ledger(keep)
         self.script = Script()
@@ -53,10 +54,7 @@ class ModelServer:
         app = web.Application(client_max_size=_LARGEST_BODY)
         app.add_routes([
             web.post("/v1/chat/completions", self._counted(self._chat)),
-            web.post("/api/chat", self._counted(self._chat)),
             web.post("/v1/embeddings", self._counted(self._embeddings)),
-            web.get("/v1/models", self._models),
-            web.get("/api/tags", self._models),
             web.get("/stats", self._stats),
             web.get("/requests", self._requests),
             web.post("/reset", self._reset),
@@ -77,15 +75,12 @@ class ModelServer:
                 return _error(400, f"the request's body is no JSON object: {error}")
             step = "embeddings" if request.path.endswith("/embeddings") else step_of(body) or "unknown"
             call = Call(request, body, step, self.script.next(step, text, body), _now() + self.settings.latency)
-            self.ledger.arrive(request.path, step, text, body)
+            self.ledger.arrive(request.path, step, text, body, request.headers.get("Authorization"))
             try:
                 return await _refusal(call) or await answer(call)
             except NoRuleError as error:
                 call.kind = "refused"
                 return _error(400, f"The scripted server has no answer: {error}")
-            except NotRecordedError as error:
-                call.kind = "not_recorded"
-                return _error(404, str(error))
             except (asyncio.CancelledError, ConnectionError):
                 self.ledger.dropped += 1
                 raise
@@ -96,19 +91,17 @@ class ModelServer:
 
     async def _chat(self, call: "Call") -> web.StreamResponse:
         rule = call.rule
-        content = self.model.answer(call.read)
+        asked = wire.read(call.read)
+        content = wire.write(asked, answer_step(asked.step, asked.fields))
         reply = spoiled(rule, content) if rule else Reply(content)
         said = call.speak(reply)
-        native = call.request.path == "/api/chat"
         if rule and rule.kind == "html":
             return web.Response(text=_ERROR_PAGE, content_type="text/html")
-        if not call.body.get("stream", native):
-            whole = replies.encoded(replies.ollama(said) if native else replies.completion(said))
-            return await _whole(call, whole)
+        if not call.body.get("stream"):
+            return await _whole(call, encoded(completion(said)))
         options = call.body.get("stream_options")
         with_usage = isinstance(options, dict) and bool(options.get("include_usage"))
-        pieces = replies.ollama_lines(said) if native else replies.completion_events(said, with_usage=with_usage)
-        return await _stream(call, pieces, "application/x-ndjson" if native else "text/event-stream")
+        return await _stream(call, completion_events(said, with_usage=with_usage), "text/event-stream")
 
     async def _embeddings(self, call: "Call") -> web.StreamResponse:
         given = call.body.get("input")
@@ -118,21 +111,11 @@ class ModelServer:
         wanted = call.body.get("dimensions")
         dimension = wanted if isinstance(wanted, int) else self.settings.dimension
         vectors = [embed(text, dimension) for text in texts]
-        as_base64 = call.body.get("encoding_format") == "base64"
         call.prompt_tokens = tokens_of(texts)
         usage = {"prompt_tokens": call.prompt_tokens, "total_tokens": call.prompt_tokens}
-        data = [
-            {"object": "embedding", "index": place, "embedding": packed(vector) if as_base64 else vector}
-            for place, vector in enumerate(vectors)
-        ]
-        whole = replies.encoded({"object": "list", "model": call.model, "data": data, "usage": usage})
+        data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
+        whole = encoded({"object": "list", "model": call.model, "data": data, "usage": usage})
         return await _whole(call, whole)
-
-    async def _models(self, request: web.Request) -> web.Response:
-        if request.path == "/api/tags":
-            return web.json_response({"models": [{"name": "scripted", "model": "scripted"}]})
-        one = {"id": "scripted", "object": "model", "created": replies.CREATED, "owned_by": "tests"}
-        return web.json_response({"object": "list", "data": [one]})
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.ledger.stats())
@@ -161,6 +144,67 @@ class ModelServer:
     async def _other(self, request: web.Request) -> web.Response:
         self.ledger.others.append(f"{request.method} {request.path_qs}")
         return _error(404, f"{request.method} {request.path} is not served here")
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A reply with its model and the tokens it took."""
+
+    model: str
+    reply: Reply
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def usage(self) -> Json:
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+        }
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def completion(said: Spoken) -> Json:
+    """`/v1/chat/completions` in one piece."""
+    message: dict[str, object] = {"role": "assistant", "content": said.reply.content, "refusal": said.reply.refusal}
+    if said.reply.reasoning is not None:
+        message["reasoning_content"] = said.reply.reasoning
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.reply.finish}
+    return {**_head(said, "chat.completion"), "choices": [choice], "usage": said.usage}
+
+
+def completion_events(said: Spoken, *, with_usage: bool) -> Iterator[bytes]:
+    """The same as server-sent events, the usage in one of its own before the end."""
+    head = _head(said, "chat.completion.chunk")
+    deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
+    if said.reply.reasoning is not None:
+        deltas.append({"reasoning_content": said.reply.reasoning})
+    if said.reply.refusal is not None:
+        deltas.append({"refusal": said.reply.refusal})
+    deltas += [{"content": piece} for piece in _pieces(said.reply.content or "")]
+    for delta in deltas:
+        yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": said.reply.finish}]})
+    if with_usage:
+        yield _event({**head, "choices": [], "usage": said.usage})
+    yield b"data: [DONE]\n\n"
+
+
+def _head(said: Spoken, kind: str) -> dict[str, object]:
+    return {"id": "chatcmpl-scripted", "object": kind, "created": CREATED, "model": said.model}
+
+
+def _event(value: Json) -> bytes:
+    return b"data: " + encoded(value) + b"\n\n"
+
+
+def _pieces(text: str) -> Iterator[str]:
+    size = max(1, -(-len(text) // _PIECES))
+    return (text[at : at + size] for at in range(0, len(text), size))
 
 
 @dataclass(slots=True)
@@ -199,12 +243,12 @@ class Call:
         room = limit - tokens_of(others)
         return cut(self.body, min(1.0, max(0.0, room / tokens_of([last]) - 0.01)))
 
-    def speak(self, reply: Reply) -> replies.Spoken:
+    def speak(self, reply: Reply) -> Spoken:
         """The reply with its tokens, which are the call's from now on."""
         self.prompt_tokens = tokens_of(texts_of(self.read))
         written = "".join(part for part in (reply.content, reply.refusal, reply.reasoning) if part)
         self.completion_tokens = tokens_of([written]) - tokens_of([""]) if written else 0
-        return replies.Spoken(self.model, reply, self.prompt_tokens, self.completion_tokens)
+        return Spoken(self.model, reply, self.prompt_tokens, self.completion_tokens)
 
 
 async def _refusal(call: Call) -> web.StreamResponse | None:

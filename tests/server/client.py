@@ -1,17 +1,4 @@
-"""How does a test or a benchmark start the scripted model server, steer it and read its counters?
-
-```python
-@pytest.fixture(scope="session")
-def server_process() -> Iterator[Server]:
-    with serving() as server:
-        yield server
-
-@pytest.fixture
-def model_server(server_process: Server) -> Server:
-    server_process.reset()
-    return server_process
-```
-"""
+"""Starts the scripted model server for a test or a benchmark, steers it and reads its counters."""
 
 import json
 import subprocess
@@ -58,7 +45,7 @@ class Server:
         return found
 
     def requests(self) -> list[dict[str, object]]:
-        """The last requests as `{"path", "step", "body"}`, oldest first."""
+        """The last requests as `{"path", "step", "body", "authorization"}`, oldest first."""
         found: list[dict[str, object]] = self._ask("GET", "/requests")
         return found
 

@@ -1,4 +1,4 @@
-"""How does the scripted server misbehave, on which request, and in whose words?
+"""The misbehaviour of the scripted server: on which request, and in whose words.
 
 A script is a list of rules. Each rule counts the requests that it is about: all, or those of a `step` (`embeddings`
 is one), those that hold `text`, whose body has `key`, or of more than `over` tokens. It fires on the `nth` of them and
@@ -20,13 +20,13 @@ from tests.server.wire import texts_of
 # Answered instead of the model, with the status and body that the named server gives.
 Refused = Literal[
     "rate_limit", "quota", "server_error", "unauthorized", "no_model",
-    "overflow_openai", "overflow_vllm", "overflow_ollama", "unsupported", "error_in_success",
+    "overflow_openai", "overflow_vllm", "unsupported", "error_in_success",
 ]  # fmt: skip
 # The connection itself: closed at once, closed within the body, no answer for `seconds`, the body in small pieces.
 Broken = Literal["reset", "cut", "hang", "drip"]
 # A success whose message is not what was asked for.
 Spoiled = Literal[
-    "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "duplicate_fields", "out_of_order",
+    "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "duplicate_fields",
     "thinking", "thinking_only", "reasoning", "wrong_keys", "content_filter", "overflow_silent", "nothing",
     "says_only", "says_too", "writes",
 ]  # fmt: skip
@@ -36,11 +36,6 @@ KINDS: tuple[str, ...] = (*get_args(Refused), *get_args(Broken), *get_args(Spoil
 REFUSAL = "I'm sorry, but I can't help with that request."
 THOUGHT = 'The text names things. Perhaps {"entities": []}? No: I look again, then answer.'
 SILENT_LIMIT = 2048
-_OTHER_LANGUAGE = {
-    "entities": "实体", "relations": "关系", "name": "名称", "kind": "类型", "description": "描述", "source": "来源",
-    "target": "目标", "answer": "答案", "question": "问题", "label": "标签", "summary": "摘要", "title": "标题",
-    "found": "结果", "report": "报告",
-}  # fmt: skip
 
 
 class Rule(BaseModel):
@@ -58,7 +53,6 @@ class Rule(BaseModel):
     key: str | None = None
     over: int | None = Field(default=None, ge=1)
     nth: int | None = Field(default=None, ge=1)
-    every: int | None = Field(default=None, ge=1)
     times: int | None = Field(default=None, ge=1)
     status: int = Field(default=500, ge=400, le=599)
     retry_after: str | None = None
@@ -87,9 +81,7 @@ class _Counted:
         times = rule.times or (1 if rule.nth else None)
         if times is not None and self.fired >= times:
             return False
-        if rule.nth is not None:
-            return self.seen >= rule.nth
-        return rule.every is None or self.seen % rule.every == 0
+        return rule.nth is None or self.seen >= rule.nth
 
 
 @dataclass(slots=True)
@@ -141,7 +133,6 @@ def refused(rule: Rule, model: str, tokens: int) -> tuple[int, Mapping[str, str]
             "unsupported_parameter",
         ),
         "error_in_success": (200, "The model crashed while it answered.", "server_error", 500),
-        "overflow_ollama": (400, "the input length exceeds the context length", "invalid_request_error", None),
     }
     if rule.kind not in known:
         return None
@@ -170,8 +161,7 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "malformed": Reply(_malformed(content)),
         "truncated": Reply(half, finish="length"),
         "fenced": Reply(f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."),
-        "duplicate_fields": Reply(_reordered(content, twice=True)),
-        "out_of_order": Reply(_reordered(content, twice=False)),
+        "duplicate_fields": Reply(_repeated(content)),
         "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
         "thinking_only": Reply(f"<think>\n{THOUGHT}"),
         "nothing": Reply(_emptied(content)),
@@ -225,29 +215,19 @@ def _without_items(value: object) -> object:
     return [] if isinstance(value, list) else value
 
 
-def _reordered(content: str, *, twice: bool) -> str:
-    """The parts last first, or with the first one repeated at the end (in JSON as null)."""
-    if content.startswith("{"):
-        return _reordered_object(json.loads(content), twice=twice)
-    lines = content.split("\n")
-    return "\n".join([*lines, lines[0]] if twice else lines[::-1])
-
-
-def _reordered_object(parts: Mapping[str, object], *, twice: bool) -> str:
-    """The object's own parts, or those of its only part."""
-    pairs = [(json.dumps(key), json.dumps(value, ensure_ascii=False)) for key, value in parts.items()]
-    only = next(iter(parts.values()))
-    if len(pairs) == 1 and isinstance(only, dict):
-        pairs = [(pairs[0][0], _reordered_object(only, twice=twice))]
-    elif twice:
-        pairs.append((pairs[0][0], "null"))
-    else:
-        pairs.reverse()
-    return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+def _repeated(content: str) -> str:
+    """The first part once more at the end: a line of records; of JSON (or of its only part) as null."""
+    if not content.startswith("{"):
+        return f"{content}\n{content.partition(chr(10))[0]}"
+    parts = json.loads(content)
+    inner = next(iter(parts.values())) if len(parts) == 1 else None
+    key = next(iter(inner if isinstance(inner, dict) else parts))
+    braces = 2 if isinstance(inner, dict) else 1
+    return f'{content[:-braces]}, "{key}": null{"}" * braces}'
 
 
 def _translated(content: str) -> str:
-    """Known keys in Chinese, others with a Chinese suffix; in records every line's kind."""
+    """Keys with a Chinese suffix; in records every line's kind."""
     if not content.startswith("{"):
         return re.sub(r"^\w+(?=\t)", "记录", content, flags=re.M)
-    return re.sub(r'"(\w+)":', lambda key: f'"{_OTHER_LANGUAGE.get(key[1], f"{key[1]}项")}":', content)
+    return re.sub(r'"(\w+)":', r'"\1项":', content)

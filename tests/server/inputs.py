@@ -1,4 +1,4 @@
-"""What is each step asked, where only the form of the exchange matters, and how is it sent?"""
+"""What each step is asked where only the form of the exchange matters, and how it is sent."""
 
 import json
 from typing import Any
@@ -50,7 +50,6 @@ INPUTS: dict[str, dict[str, object]] = {
     },
 }
 SHOWN = '{\n "found": {\n }\n}'
-RECORDS = "E<TAB>name<TAB>kind<TAB>description\nR<TAB>source<TAB>target<TAB>predicate\nEND"
 
 
 def body(step: str = "extract", form: str = SHOWN, passage: str = "", **more: object) -> dict[str, object]:

@@ -42,13 +42,13 @@ class Ledger:
         self.repeated = 0
         self.dropped = 0
 
-    def arrive(self, path: str, step: str, text: str, body: Mapping[str, object]) -> None:
+    def arrive(self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None) -> None:
         """A request came in, `text` as sent and `body` as read; `depart` follows."""
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self.paths[path] += 1
         self._of(step)["calls"] += 1
-        self.bodies.append({"path": path, "step": step, "body": body})
+        self.bodies.append({"path": path, "step": step, "body": body, "authorization": key})
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         self.repeated += digest in self._seen
         self._seen.add(digest)

@@ -1,102 +1,94 @@
-"""Does the scripted model server speak its protocols, count what it is asked, and replay a recording?"""
+"""The scripted model server: its protocols, its counters, its misbehaviour, and the answers that a step reads."""
 
 import asyncio
-import gzip
 import json
-import subprocess
-import sys
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, get_args
 
 import httpx
 import pytest
 
-from tests.server.answers import RULES
-from tests.server.client import ROOT, Server, serving
-from tests.server.inputs import PASSAGE, SHOWN, body, message, names, post
+from prompts.answer import AnswerStep, ReduceStep
+from prompts.decompose import Decompose
+from prompts.direct import Direct
+from prompts.engine.models import ROLES, ModelChoice, Models
+from prompts.engine.step import Step
+from prompts.explore import Explore
+from prompts.extract import Extract, Glean
+from prompts.filter import Filter
+from prompts.hypothesize import Hypothesize
+from prompts.keywords import Keywords
+from prompts.partial import Partial
+from prompts.plan_table import PlanTable
+from prompts.rate import Rate
+from prompts.report import WriteReports
+from prompts.resolve import Resolve
+from prompts.rewrite import Rewrite
+from prompts.route import Route
+from prompts.structures.schema import ReadSchema
+from prompts.structurize import Structurize
+from prompts.summarize import Summarize
+from prompts.traverse import PlanTraversal
+from prompts.tune import Tune
+from tests.server.answers import answer_step
+from tests.server.client import Server
+from tests.server.faults import KINDS
+from tests.server.inputs import INPUTS, PASSAGE, body, message, names, post
 
-# --- protocols -------------------------------------------------------------------------------------------------------
+STEPS = (
+    AnswerStep, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
+    PlanTable, PlanTraversal, Rate, ReadSchema, ReduceStep, Resolve, Rewrite, Route, Structurize, Summarize, Tune,
+    WriteReports,
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("step", RULES)
-def test_every_step_is_answered(model_server: Server, step: str) -> None:
-    response = post(model_server, body(step))
-    assert list(json.loads(message(response)["content"])) == ["found"]
-    usage = response.json()["usage"]
-    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > usage["prompt_tokens"] > 20
+@pytest.fixture
+async def models(model_server: Server) -> AsyncIterator[Models]:
+    made = Models(dict.fromkeys(ROLES, ModelChoice("openai/scripted", model_server.base_url, "a key")))
+    yield made
+    await made.aclose()
 
 
-def test_a_step_without_a_rule_is_a_clear_400(model_server: Server) -> None:
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.step)
+async def test_a_step_gets_its_typed_answer_in_one_call(step: type[Step], models: Models, model_server: Server) -> None:
+    found = await step(models).acall(**INPUTS[step.step])
+    for name, field in step.task.output_fields.items():
+        kind = field.annotation
+        assert isinstance(found[name], kind if not get_args(kind) else object)
+    stats = model_server.stats()
+    assert (stats["calls"], stats["kinds"], list(stats["steps"])) == (1, {"answered": 1}, [step.step])
+
+
+def test_capitalised_spans_are_entities_and_pairs_of_a_sentence_relations() -> None:
+    text = "Ada Lovelace worked with Charles Babbage in London. The Analytical Engine was never built."
+    found = answer_step("extract", {"passage": text, "kinds": ["person", "place"]})
+    assert [entity["name"] for entity in found["entities"]] == ["Ada Lovelace", "Charles Babbage", "Analytical Engine"]
+    assert [(link["source"], link["predicate"]) for link in found["relations"]] == [("Ada Lovelace", "worked with")]
+
+
+def test_what_has_no_rule_and_what_is_no_request_is_refused(model_server: Server) -> None:
     sent = body()
     sent["messages"] = [{"role": "system", "content": "Step: judge"}, {"role": "user", "content": "[[ ## a ## ]]\nb"}]
     response = post(model_server, sent)
     assert response.status_code == 400
     assert "no rule for the step 'judge'; the steps are extract," in response.json()["error"]["message"]
-    assert model_server.stats()["kinds"] == {"refused": 1}
-
-
-def test_a_body_that_is_no_object_is_refused(model_server: Server) -> None:
     assert post(model_server, [1]).status_code == 400
-    assert model_server.client.post("/v1/chat/completions", content=b"{").status_code == 400
-    assert model_server.stats()["calls"] == 0
-
-
-def test_usage_counts_the_messages_as_sent(model_server: Server) -> None:
-    first = post(model_server, body()).json()["usage"]["prompt_tokens"]
-    longer = post(model_server, body(form=SHOWN + " hello" * 50)).json()["usage"]["prompt_tokens"]
-    assert longer - first == 50
+    assert post(model_server, {}, "/elsewhere").status_code == 404
+    stats = model_server.stats()
+    assert (stats["kinds"], stats["others"]) == ({"refused": 1}, ["POST /elsewhere"])
 
 
 def test_a_stream_holds_the_same_content_and_the_usage(model_server: Server) -> None:
     whole = post(model_server, body()).json()
     streamed = post(model_server, body(stream=True, stream_options={"include_usage": True}))
-    assert streamed.headers["content-type"].startswith("text/event-stream")
     lines = [line.removeprefix("data: ") for line in streamed.text.split("\n\n") if line]
     assert lines[-1] == "[DONE]"
-    events = [json.loads(line) for line in lines[:-1]]
+    events: list[dict[str, Any]] = [json.loads(line) for line in lines[:-1]]
     pieces = [event["choices"][0]["delta"].get("content", "") for event in events if event["choices"]]
     assert "".join(pieces) == whole["choices"][0]["message"]["content"]
     assert len(pieces) > 4
     assert events[-1]["usage"] == whole["usage"]
-
-
-def test_ollama_s_own_address_answers_whole_and_in_lines(model_server: Server) -> None:
-    whole = post(model_server, body(stream=False), "/api/chat").json()
-    assert names(whole["message"]["content"]) == ["Ada Lovelace", "Charles Babbage"]
-    lines = [json.loads(line) for line in post(model_server, body(), "/api/chat").text.splitlines()]
-    assert "".join(line["message"]["content"] for line in lines) == whole["message"]["content"]
-    assert (lines[-1]["done"], lines[-1]["prompt_eval_count"]) == (True, whole["prompt_eval_count"])
-
-
-@pytest.mark.parametrize("provider", ["openai", "ollama_chat", "hosted_vllm"])
-async def test_dspy_reaches_it_under_each_provider_s_name(model_server: Server, provider: str) -> None:
-    import dspy
-
-    lm = dspy.LM(f"{provider}/m", api_base=model_server.base_url, api_key="k", cache=False, num_retries=0)
-    messages: Any = body()["messages"]
-    (said,) = await lm.acall(messages=messages)
-    assert names(said if isinstance(said, str) else said["text"]) == ["Ada Lovelace", "Charles Babbage"]
-    assert model_server.stats()["paths"] == {"/v1/chat/completions": 1}
-
-
-def test_embeddings_are_unit_vectors_that_know_shared_words(model_server: Server) -> None:
-    texts = ["the red engine", "The RED engine!", "red engines sail", "蓝色的船", ""]
-    sent = {"model": "e", "input": texts, "dimensions": 256}
-    rows = [row["embedding"] for row in post(model_server, sent, "/v1/embeddings").json()["data"]]
-    assert all(len(row) == 256 and sum(x * x for x in row) == pytest.approx(1, abs=1e-4) for row in rows)
-    assert rows[0] == rows[1]
-
-    def near(a: int, b: int) -> float:
-        return float(sum(x * y for x, y in zip(rows[a], rows[b], strict=True)))
-
-    assert near(0, 2) > near(0, 3)
-    model_server.settle(dimension=16)
-    assert len(post(model_server, {"input": "a"}, "/v1/embeddings").json()["data"][0]["embedding"]) == 16
-    model_server.settle(dimension=384)
-
-
-# --- counting --------------------------------------------------------------------------------------------------------
 
 
 async def test_calls_repeats_and_the_most_at_once_are_counted(model_server: Server) -> None:
@@ -106,22 +98,10 @@ async def test_calls_repeats_and_the_most_at_once_are_counted(model_server: Serv
         await asyncio.gather(*(client.post("/v1/chat/completions", json=one) for one in sent))
     stats = model_server.stats()
     assert (stats["calls"], stats["most_in_flight"], stats["in_flight"], stats["repeated"]) == (4, 4, 0, 1)
-    assert {step: counted["calls"] for step, counted in stats["steps"].items()} == {
-        "extract": 2,
-        "route": 1,
-        "answer": 1,
-    }
-    assert stats["prompt_tokens"] == sum(counted["prompt_tokens"] for counted in stats["steps"].values()) > 0
-    assert stats["seconds"] >= 0.1
+    assert {step: row["calls"] for step, row in stats["steps"].items()} == {"extract": 2, "route": 1, "answer": 1}
     assert {one["step"] for one in model_server.requests()} == {"extract", "route", "answer"}
     model_server.reset()
     assert (model_server.stats()["calls"], model_server.requests()) == (0, [])
-
-
-def test_every_other_address_is_remembered(model_server: Server) -> None:
-    assert model_server.client.get("/pixel.png?leak=1").status_code == 404
-    assert post(model_server, {}, "/chat/completions").status_code == 404
-    assert model_server.stats()["others"] == ["GET /pixel.png?leak=1", "POST /chat/completions"]
 
 
 def test_a_client_that_gives_up_is_counted(model_server: Server) -> None:
@@ -135,42 +115,42 @@ def test_a_client_that_gives_up_is_counted(model_server: Server) -> None:
     assert (stats["in_flight"], stats["dropped_by_client"]) == (0, 1)
 
 
-# --- replay and life -------------------------------------------------------------------------------------------------
-
-
-def test_recorded_answers_are_replayed(tmp_path: Path) -> None:
-    row = {
-        "text": PASSAGE,
-        "response": '("entity"<|>"Ada"<|>"person"<|>"d")##<|COMPLETE|>',
-        "glean_response": "<|MORE|>",
-        "entities": [{"name": "Ada", "type": "person", "description": "d"}],
-        "relations": [{"source": "Ada", "target": "London", "description": "r", "weight": 8.0}],
-    }
-    file = tmp_path / "recorded.jsonl.gz"
-    file.write_bytes(gzip.compress(json.dumps(row).encode()))
-    spaced = json.loads(json.dumps(body()).replace("Ada Lovelace met", "Ada  Lovelace met"))
-    unknown = json.loads(json.dumps(body()).replace("Lovelace", "Byron"))
-    with serving("--replay", str(file)) as server:
-        assert message(post(server, spaced))["content"] == row["response"]
-        refused = post(server, unknown)
-        assert refused.status_code == 404
-        assert "recorded.jsonl.gz holds no answer for the passage" in refused.json()["error"]["message"]
-        assert message(post(server, body("summarize")))["content"] == '{"found": {"description": "Ada is here."}}'
-    with serving("--replay", str(file), "--replay-as", "wire") as server:
-        assert names(message(post(server, body()))["content"]) == ["Ada"]
-
-
-def test_the_process_ends_with_its_parent() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.server", "--until-stdin-closes"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+def test_rules_count_the_requests_that_they_are_about(model_server: Server) -> None:
+    model_server.misbehave(
+        {"kind": "quota", "step": "route", "nth": 2},
+        {"kind": "rate_limit", "step": "extract", "nth": 1, "times": 2},
+        {"kind": "unauthorized", "step": "decompose", "text": "nowhere in it"},
+        {"kind": "no_model", "step": "embeddings"},
+        {"kind": "unsupported", "key": "temperature"},
     )
-    with process:
-        assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["base_url"].endswith("/v1")
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(timeout=60) == 0
+
+    def statuses(step: str, calls: int) -> list[int]:
+        return [post(model_server, body(step)).status_code for _ in range(calls)]
+
+    assert statuses("route", 3) == [200, 429, 200]
+    assert statuses("extract", 3) == [429, 429, 200]
+    assert statuses("decompose", 1) == [200]
+    assert post(model_server, body("decompose", temperature=0)).status_code == 400
+    assert post(model_server, {"input": "a"}, "/v1/embeddings").status_code == 404
+    with pytest.raises(ValueError, match="not a script of misbehaviour"):
+        model_server.misbehave({"kind": "sulk"})
+
+
+def test_a_prompt_is_cut_without_a_word(model_server: Server) -> None:
+    passage = " ".join([PASSAGE, *["Nobody was there."] * 800, "Mary Shelley met Lord Byron in Geneva."])
+    assert "Mary Shelley" in names(message(post(model_server, body(passage=passage)))["content"])
+    model_server.misbehave({"kind": "overflow_silent", "over": 300})
+    cut = post(model_server, body(passage=passage))
+    assert "Mary Shelley" not in names(message(cut)["content"]), "what is not read is not answered"
+    assert 270 <= cut.json()["usage"]["prompt_tokens"] <= 300
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_breaks_the_server(model_server: Server, kind: str) -> None:
+    for sent, path in ((body(), "/v1/chat/completions"), ({"input": ["a"]}, "/v1/embeddings")):
+        model_server.misbehave({"kind": kind, "seconds": 0.01, "times": 1})
+        try:
+            assert post(model_server, sent, path).status_code != 500 or kind == "server_error"
+        except httpx.TransportError:
+            assert kind in {"reset", "cut"}
+        assert post(model_server, sent, path).is_success

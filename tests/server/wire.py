@@ -1,4 +1,4 @@
-"""How does a request say what is asked, and how is the answer written?
+"""How a request says what is asked, and how the answer is written.
 
 The protocol, which rests on no wording of a prompt:
 
@@ -7,7 +7,7 @@ The protocol, which rests on no wording of a prompt:
 - the answer's form is
   - *records* where the system message states a layout, lines such as `E<TAB>name<TAB>kind`: a line for each item of
     the answer that has these parts, several values apart by a semicolon, `END` after the last;
-  - else one *JSON object* with the keys of the schema in `response_format` (Ollama: `format`), or of the object that
+  - else one *JSON object* with the keys of the schema in `response_format`, or of the object that
     the system message shows, one space deep.
 
 This file alone knows the wire: it changes with it, the rules do not. It is as gullible as a model: a passage with
@@ -17,11 +17,9 @@ a `[[ ## field ## ]]` line of its own takes that field over.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
-from dataclasses import fields as parts_of
+from dataclasses import dataclass
 
-from tests.server.answers import Fields, NoRuleError
-from tests.server.outputs import Answered
+from tests.server.answers import Answered, Fields, NoRuleError
 
 Json = Mapping[str, object]
 Layout = Mapping[str, tuple[str, ...]]
@@ -74,8 +72,7 @@ def read_fields(text: str) -> Fields:
 
 def write(asked: Asked, answer: Answered) -> str:
     """The message's content in the form asked for; NoRuleError where a part is asked for that the rule lacks."""
-    given = {field.name: _plain(getattr(answer, field.name)) for field in parts_of(answer)}
-    parts = {name: part for name, part in given.items() if name not in _UNASKED or _is_asked(name, part, asked)}
+    parts = {name: part for name, part in answer.items() if name not in _UNASKED or _is_asked(name, part, asked)}
     if asked.layout:
         return _records(parts, asked)
     named = set(asked.outputs) & set(parts) or not asked.outputs
@@ -89,13 +86,6 @@ def write(asked: Asked, answer: Answered) -> str:
     return json.dumps({name: parts[name] for name in asked.outputs or parts}, ensure_ascii=False)
 
 
-def _plain(part: object) -> object:
-    """Records as mappings, all the way down; `asdict` copies deeply and takes five times as long."""
-    if is_dataclass(part):
-        return {field.name: _plain(getattr(part, field.name)) for field in parts_of(part)}
-    return [_plain(item) for item in part] if isinstance(part, tuple) else part
-
-
 def _is_asked(name: str, part: object, asked: Asked) -> bool:
     """Whether the object has a key for these items, or the layout a kind of record."""
     items = [set(item) for item in part if isinstance(item, dict)] if isinstance(part, list) else []
@@ -103,8 +93,8 @@ def _is_asked(name: str, part: object, asked: Asked) -> bool:
 
 
 def _records(parts: Json, asked: Asked) -> str:
-    lists = [list(part) for part in parts.values() if isinstance(part, tuple | list) and part]
-    if not any(isinstance(part, tuple | list) for part in parts.values()):
+    lists = [list(part) for part in parts.values() if isinstance(part, list) and part]
+    if not any(isinstance(part, list) for part in parts.values()):
         lists = [[parts]]  # an answer without a list is the one record
     lines = []
     for kind, columns in asked.layout.items():
@@ -119,7 +109,7 @@ def _records(parts: Json, asked: Asked) -> str:
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, tuple | list):
+    if isinstance(value, list):
         return "; ".join(map(_cell, value))
     return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
 
@@ -127,7 +117,7 @@ def _cell(value: object) -> str:
 def _outputs(body: Json, system: str) -> tuple[str, ...]:
     asked = body.get("response_format")
     inner = asked.get("json_schema") if isinstance(asked, dict) else None
-    schema = inner.get("schema") if isinstance(inner, dict) else body.get("format")
+    schema = inner.get("schema") if isinstance(inner, dict) else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return tuple(properties) if isinstance(properties, dict) else tuple(_SHOWN_KEY.findall(system))
 
@@ -147,7 +137,7 @@ def cut(body: Json, fraction: float) -> Json:
     given = body.get("messages")
     if not isinstance(given, list) or not given or not isinstance(given[-1], dict):
         return body
-    text = _text_of(given[-1].get("content"))
+    text = str(given[-1].get("content"))
     return {**body, "messages": [*given[:-1], {**given[-1], "content": text[: int(len(text) * fraction)]}]}
 
 
@@ -159,15 +149,8 @@ def texts_of(body: Json) -> list[str]:
 def _messages(body: Json) -> Sequence[tuple[str, str]]:
     given = body.get("messages")
     turns = [turn for turn in given if isinstance(turn, dict)] if isinstance(given, list) else []
-    return [(str(turn.get("role")), _text_of(turn.get("content"))) for turn in turns]
+    return [(str(turn.get("role")), str(turn.get("content") or "")) for turn in turns]
 
 
 def _system(body: Json) -> str:
     return "\n".join(text for role, text in _messages(body) if role in {"system", "developer"})
-
-
-def _text_of(content: object) -> str:
-    """A message's text, also of one in parts; parts that are no text count as none."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""

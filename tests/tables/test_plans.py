@@ -7,7 +7,7 @@ import pytest
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
-from prompts.engine.wire import conversation
+from prompts.engine.output_formats import conversation
 from prompts.plan_table import PlanOverTables, PlanTable, TableFilter, TablePlan, shown_table
 from storage.answer_records import TableResult
 from tasks.tables.relations import relations_of
@@ -33,7 +33,7 @@ def test_the_prompt_reads_like_the_golden_one() -> None:
     views = [table.view for table in relations_of(samples())]
     tables = [shown_table(number, view, {"passeng"}) for number, view in enumerate(views, 1)]
     inputs = {"question": "Which route carried the most passengers?", "tables": "\n\n".join(tables)}
-    messages = conversation(PlanTable.step, PlanOverTables, PlanTable.wire, (), inputs)
+    messages = conversation(PlanTable.step, PlanOverTables, PlanTable.output_format, (), inputs)
     rendered = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     assert rendered == GOLDEN.read_text(encoding="utf-8")
 

@@ -1,7 +1,7 @@
 """Masks configured keys in every text that comes from a server or a library, before it is shown, logged or stored.
 
 A server may repeat the key that it was called with: in an answer, an error, a header that an error quotes. The
-transports pass all that they receive through `redacted`; what else may end a run passes it where it becomes a message.
+transports pass all that they receive through `mask_keys`; what else may end a run passes it where it becomes a message.
 """
 
 import base64
@@ -12,7 +12,7 @@ import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 MASK = "[key masked]"
 # A shorter key ("x", "EMPTY", "ollama") is given where none is needed, and is a word that texts are full of.
@@ -26,9 +26,8 @@ _OF_THE_ENVIRONMENT = re.compile(
     r"(?:API_?KEY|AUTH_STRING|AUTH_CREDENTIALS|TOKEN(?:_BEDROCK)?|SECRET(?:_ACCESS_KEY)?)$"
 )
 _IN_A_QUERY = re.compile(r"key|token|secret|password|auth|sig", re.I)
-_HEX = re.compile(r"[2-7][0-9A-Fa-f]")
 _JSON_ESCAPE = re.compile(r'\\+(?:u([0-9a-fA-F]{4})|(["/\\]))')
-_IN_ESCAPES = "%\\u0123456789abcdefABCDEF"
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _LONGEST_ESCAPE = 8  # characters, such as the last of them in `\\u0041`
 
 
@@ -38,16 +37,14 @@ class _Masking:
 
     forms: tuple[str, ...] = ()
     pattern: re.Pattern[str] = re.compile(r"(?!)")
-    signs: str = ""
     longest: int = 0
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> "_Masking":
         ordered = sorted(secrets, key=lambda secret: (-len(secret), secret))
         forms = dict.fromkeys(form for secret in ordered for form in _forms(secret))
-        pattern = "|".join("".join(map(_spelled, secret)) for secret in ordered)
-        signs = "".join(sorted({*_IN_ESCAPES, *"".join(forms)}))
-        return cls(tuple(forms), re.compile(pattern), signs, _LONGEST_ESCAPE * len(ordered[0]))
+        pattern = "|".join("".join(map(_spellings, secret)) for secret in ordered)
+        return cls(tuple(forms), re.compile(pattern), _LONGEST_ESCAPE * len(ordered[0]))
 
 
 _LOCK = threading.Lock()
@@ -85,33 +82,34 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
     yield from (value for name, value in environment.items() if _OF_THE_ENVIRONMENT.search(name))
 
 
-def redacted(text: str) -> str:
+def mask_keys(text: str) -> str:
     """The text with every secret masked, also where it is URL-encoded or JSON-escaped."""
     masking = _MASKING
-    if not masking.forms or not (_holds(masking, text) or (_escapes(text) and _holds(masking, _unescaped(text)))):
-        return text
-    return masking.pattern.sub(MASK, text)
+    # Plain words are far quicker to look for than the pattern, and almost never there.
+    if any(form in text for form in masking.forms):
+        return masking.pattern.sub(MASK, text)
+    if masking.forms and ("%" in text or "\\u00" in text or "\\/" in text):
+        plain = _JSON_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2], text)
+        if any(form in unquote(plain, errors="replace") for form in masking.forms):
+            return masking.pattern.sub(MASK, text)
+    return text
 
 
-def _holds(masking: _Masking, text: str) -> bool:
-    return any(form in text for form in masking.forms)  # far quicker than the pattern, and almost always False
+def held_back(text: str) -> int:
+    """How many characters at the end of an unfinished text may be the beginning of a secret: mostly its last word."""
+    tail = text[max(0, len(text) - _MASKING.longest) :]
+    return len(tail) - len(tail.rstrip(_VISIBLE))
 
 
-def _escapes(text: str) -> bool:
-    if "\\" in text and ("\\u00" in text or "\\/" in text):
-        return True
-    return "%" in text and any(map(_HEX.match, text.split("%")[1:]))
-
-
-def redact(error: BaseException) -> BaseException:
+def mask_error(error: BaseException) -> BaseException:
     """Mask the secrets in an error and in those that it came from, in place.
 
     Returns the error, or a stand-in with its masked words where a library lets nobody change them.
     """
-    return _redact(error, {})
+    return _mask_error(error, {})
 
 
-def _redact(error: BaseException, seen: dict[int, BaseException]) -> BaseException:
+def _mask_error(error: BaseException, seen: dict[int, BaseException]) -> BaseException:
     if id(error) in seen:
         return seen[id(error)]
     seen[id(error)] = error
@@ -123,9 +121,9 @@ def _redact(error: BaseException, seen: dict[int, BaseException]) -> BaseExcepti
         if (clean := _masked(value, seen)) is not value:
             setattr(error, name, clean)
     for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
-        _redact(part, seen)
-    said = str(error)
-    if (masked := redacted(said)) != said:
+        _mask_error(part, seen)
+    words = str(error)
+    if (masked := mask_keys(words)) != words:
         seen[id(error)] = RuntimeError(f"{type(error).__name__}: {masked}").with_traceback(error.__traceback__)
     return seen[id(error)]
 
@@ -133,12 +131,12 @@ def _redact(error: BaseException, seen: dict[int, BaseException]) -> BaseExcepti
 def _masked(value: object, seen: dict[int, BaseException]) -> object:
     """A value of an error: itself, or its masked text where it shows a secret."""
     if isinstance(value, BaseException):
-        return _redact(value, seen)
-    said = value if isinstance(value, str) else repr(value)
-    return value if (masked := redacted(said)) == said else masked
+        return _mask_error(value, seen)
+    words = value if isinstance(value, str) else repr(value)
+    return value if (masked := mask_keys(words)) == words else masked
 
 
-def _spelled(sign: str) -> str:
+def _spellings(sign: str) -> str:
     """A pattern for one character: itself, as `%2F`, or after backslashes as in JSON, also in JSON within JSON."""
     percent = "".join(f"%{byte:02x}" for byte in sign.encode("utf-8", "replace"))
     units = sign.encode("utf-16-be", "surrogatepass")
@@ -148,38 +146,7 @@ def _spelled(sign: str) -> str:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    ascii_json, json_text = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
-    return secret, ascii_json, json_text, quote(secret, safe="", errors="replace")
-
-
-def _unescaped(text: str) -> str:
-    """The text with what is URL-encoded or JSON-escaped in it as it is meant."""
-    plain = _JSON_ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
-    return unquote(plain, errors="replace")
-
-
-class DraftMask:
-    """Passes a text on piece by piece with the secrets masked, also those that lie across pieces.
-
-    A run of characters that may be the beginning of a secret is held until it ends: mostly the last word.
-    """
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def add(self, piece: str) -> str:
-        """What may be shown now."""
-        masking = _MASKING
-        text = redacted(self._held + piece)
-        run = len(text) - len(text.rstrip(masking.signs)) if masking.signs else 0
-        at = len(text) - min(run, masking.longest)
-        self._held = text[at:]
-        return text[:at]
-
-    def rest(self) -> str:
-        """What was held, when nothing follows."""
-        held, self._held = self._held, ""
-        return held
+    return secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
 
 
 class LogMask(logging.Filter):
@@ -187,11 +154,11 @@ class LogMask(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
-        if (clean := redacted(message)) != message:
+        if (clean := mask_keys(message)) != message:
             record.msg, record.args = clean, ()
         if record.exc_info and record.exc_info[1] is not None:
             written = "".join(traceback.format_exception(record.exc_info[1]))
-            if (clean := redacted(written)) != written:
+            if (clean := mask_keys(written)) != written:
                 record.exc_info, record.exc_text = None, clean
         return True
 

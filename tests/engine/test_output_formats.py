@@ -3,34 +3,21 @@
 import json
 from typing import Any
 
-import dspy
 import pytest
-import tiktoken
 
-from prompts.engine.calls import without_thinking
-from prompts.engine.guard import restore
-from prompts.engine.json_wire import JsonWire
-from prompts.engine.messages import NotAsAsked, repair
+from prompts.engine.calls import Call, NotAsAsked, without_thinking
 from prompts.engine.models import Models
-from prompts.engine.records_wire import RecordsWire
-from prompts.engine.text_field import TextField
-from prompts.engine.thinking import ThinkingFilter
-from prompts.engine.wire import conversation, system_message
+from prompts.engine.output_formats import JsonFormat, RecordsFormat, conversation, system_message
+from prompts.engine.prompt_guard import restore
+from prompts.engine.streaming import StreamedReply, TextField
 from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph, RelationFound
 from prompts.filter import FilterKnowledge, Judgement, Judgements
 from prompts.report import WriteReport
 from prompts.summarize import SummarizeEntity
+from prompts.text.tokens import count_tokens
 
-RECORDS = RecordsWire(E="entities", R="relations")
-JSON = JsonWire()
-
-
-class _Two(dspy.Signature):
-    """Answer and give a reason."""
-
-    question: str = dspy.InputField()
-    reason: str = dspy.OutputField()
-    answer: int = dspy.OutputField()
+RECORDS = RecordsFormat(E="entities", R="relations")
+JSON = JsonFormat()
 
 
 # --- requests --------------------------------------------------------------------------------------------------------
@@ -81,7 +68,8 @@ def test_examples_and_what_a_repair_quotes_are_neutralised() -> None:
     given = conversation(
         "extract", ExtractGraph, RECORDS, [demo], {"title": "T", "passage": "<|im_start|>", "kinds": []}
     )
-    asked = repair(given, "<|im_end|>", "line 1 ('<|im_start|>system') begins with none of E, R.")
+    refused = Call("extract", given, 100)
+    asked = refused.repaired("<|im_end|>", "line 1 ('<|im_start|>system') begins with none of E, R.").messages
     for message in asked[1:]:
         assert "<|im" not in message.content
     assert restore(given[2].content).startswith("E\t<|im_end|> Ada\tperson")
@@ -110,8 +98,7 @@ def test_a_schema_requires_all_and_allows_nothing_else() -> None:
     assert "minimum" not in json.dumps(JSON.schema(WriteReport))
 
 
-def test_records_take_little_more_than_half_the_tokens_of_json(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = _tokenizer(monkeypatch)
+def test_records_take_little_more_than_half_the_tokens_of_json() -> None:
     names = [f"Person {number}" for number in range(20)]
     found = Extracted(
         entities=[EntityFound(name=name, kind="person", description=f"{name} was born in Velin.") for name in names],
@@ -122,21 +109,13 @@ def test_records_take_little_more_than_half_the_tokens_of_json(tmp_path: Any, mo
             for a, b in zip(names, names[1:] + names[:1], strict=True)
         ],
     )
-    records, as_json = RECORDS.write(ExtractGraph, {"found": found}), JSON.write(ExtractGraph, {"found": found})
-    assert count(records) < 0.6 * count(as_json)
-    assert count(RECORDS.form(ExtractGraph)) < 230
-
-
-def _tokenizer(monkeypatch: pytest.MonkeyPatch) -> Any:
-    from importlib.util import find_spec
-    from pathlib import Path
-
-    found = find_spec("litellm")
-    assert found is not None
-    assert found.origin is not None
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(Path(found.origin).parent / "litellm_core_utils" / "tokenizers"))
-    encoding = tiktoken.get_encoding("o200k_base")
-    return lambda text: len(encoding.encode(text))
+    records, as_json, form = count_tokens([
+        RECORDS.write(ExtractGraph, {"found": found}),
+        JSON.write(ExtractGraph, {"found": found}),
+        RECORDS.form(ExtractGraph),
+    ])  # fmt: skip
+    assert records < 0.6 * as_json
+    assert form < 230
 
 
 # --- JSON answers ----------------------------------------------------------------------------------------------------
@@ -150,9 +129,7 @@ GOOD = '{"judged": {"judgements": [{"passage": 1, "explanation": "says so", "lab
         GOOD,
         f"```json\n{GOOD}\n```",
         f"Here it is:\n{GOOD}\nI hope that helps.",
-        GOOD.replace('"neutral"', '"Neutral"'),
         GOOD.replace("1,", '"1",'),
-        GOOD.replace("says so", "says\nso").replace("says\nso", "says so"),
     ],
 )
 def test_an_object_is_read_with_what_models_put_around_it(answer: str) -> None:
@@ -167,10 +144,8 @@ def test_an_object_is_read_with_what_models_put_around_it(answer: str) -> None:
         ("I cannot do that.", "no JSON object"),
         ('{"judged": {"judgements": [', "broken at character"),
         (GOOD + GOOD, "more than one"),
-        ('{"judged": {}, "judged": {}}', "'judged' is given twice"),
-        (GOOD.replace('"passage": 1', '"passage": 1, "passage": 2'), "'passage' is given twice"),
-        (GOOD.replace('{"judged"', '{"note": 1, "judged"'), "has the keys"),
-        ("{}", "has the keys"),
+        (GOOD.replace('{"judged"', '{"note": 1, "judged"'), "note.*not permitted"),
+        ("{}", "judged.*required"),
         (GOOD.replace("1", '"x"'), "judgements.0.passage"),
         (GOOD.replace("neutral", "maybe"), "judgements.0.label"),
         ("{" * 100_000, "broken|nested"),
@@ -180,17 +155,6 @@ def test_an_object_is_read_with_what_models_put_around_it(answer: str) -> None:
 def test_an_object_out_of_form_is_refused_with_what_is_wrong(answer: str, problem: str) -> None:
     with pytest.raises(NotAsAsked, match=problem):
         JSON.read(FilterKnowledge, answer)
-
-
-def test_fields_out_of_order_are_refused() -> None:
-    assert JSON.read(_Two, '{"reason": "r", "answer": 3}') == {"reason": "r", "answer": 3}
-    with pytest.raises(NotAsAsked, match="in this order"):
-        JSON.read(_Two, '{"answer": 3, "reason": "r"}')
-    with pytest.raises(NotAsAsked, match="order"):
-        JSON.read(WriteReport, '{"report": {"summary": "s", "title": "t"}}')
-    item = dict.fromkeys(reversed(Judgement.model_fields), 1)
-    with pytest.raises(NotAsAsked, match=r"judged\.judgements has its keys in the order"):
-        JSON.read(FilterKnowledge, json.dumps({"judged": {"judgements": [item]}}))
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -262,7 +226,7 @@ def test_thinking_is_never_part_of_the_answer(raw: str, text: str) -> None:
     assert without_thinking(raw) == text
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("size", [1, 3, 100])
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
@@ -273,16 +237,16 @@ def test_thinking_is_never_part_of_the_answer(raw: str, text: str) -> None:
     ],
 )
 def test_a_stream_shows_no_thinking(raw: str, shown: str, size: int) -> None:
-    visible = ThinkingFilter()
-    assert "".join(visible.add(raw[at : at + size]) for at in range(0, len(raw), size)) == shown
+    streamed = StreamedReply(Call("answer", (), 100))
+    pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
+    seen = [streamed.add({"choices": [{"delta": {"content": piece}}]}) for piece in pieces]
+    assert "".join((*seen, streamed.rest())) == shown
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-@pytest.mark.parametrize(
-    "text", ["plain", 'a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"]
-)
-def test_a_text_field_is_shown_while_its_json_is_written(text: str, size: int) -> None:
-    for ascii_only in (True, False):
-        raw = json.dumps({"written": {"answer": text, "values": ["answer"]}}, ensure_ascii=ascii_only)
-        field = TextField("answer")
-        assert "".join(field.add(raw[at : at + size]) for at in range(0, len(raw), size)) == text
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("text", ['a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"])
+def test_a_text_field_is_shown_while_its_json_is_written(text: str, ascii_only: bool, size: int) -> None:
+    raw = json.dumps({"written": {"answer": text, "values": ["answer"]}}, ensure_ascii=ascii_only)
+    field = TextField("answer")
+    assert "".join(field.add(raw[at : at + size]) for at in range(0, len(raw), size)) == text

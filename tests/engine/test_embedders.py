@@ -1,34 +1,32 @@
-"""Are the vectors the published model's, is each text embedded once, and does every failure say what to do?"""
+"""Embedders: the published model's vectors, each text embedded once, failures that say what to do."""
 
 import hashlib
-import json
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from prompts.engine.embedder import (
-    BundledMiniLM,
-    Embedder,
-    Floats,
-    NoEmbedder,
-    SentenceTransformerEmbedder,
-    open_embedder,
-    text_hash,
-)
+from prompts.engine.embedders import BundledMiniLM, Embedder, Floats, NoEmbedder, open_embedder, text_hash
 from prompts.engine.embedding_api import ApiEmbedder
-from prompts.engine.errors import BadKey, ModelMisconfigured, ModelRefused, ModelUnavailable, QuotaExhausted
-from prompts.engine.meter import Meter
+from prompts.engine.errors import (
+    BadKey,
+    EngineError,
+    ModelMisconfigured,
+    ModelRefused,
+    ModelUnavailable,
+    QuotaExhausted,
+    UnknownModel,
+)
 from prompts.engine.minilm import MiniLM, bundled_folder
 from prompts.engine.providers import Endpoint, ModelChoice, embedding_endpoint
-from tests.server.client import Server as ModelServer
-from tests.server.client import serving
+from prompts.engine.spending import Meter
+from prompts.engine.torch_models import SentenceTransformerEmbedder
+from tests.server.client import Server
+from tests.server.words import embed
 
 LONG = " ".join(f"In {1900 + n}, the river Aire rose over bridge no. {n}; nobody knew why (yet)." for n in range(90))
 TEXTS = [
@@ -98,28 +96,8 @@ def test_vectors_do_not_depend_on_order_or_company(bundled: BundledMiniLM) -> No
     assert np.allclose(together, reverse, atol=1e-5)
     assert np.allclose(together, alone, atol=1e-5)
     assert np.abs(together[0] - together[2]).max() > 0.05
-
-
-def test_vectors_have_unit_length_and_duplicates_are_equal(bundled: BundledMiniLM) -> None:
-    vectors = bundled.embed([*TEXTS, TEXTS[0]])
-    assert vectors.shape == (len(TEXTS) + 1, 384)
-    assert vectors.dtype == np.float32
-    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert (vectors[0] == vectors[-1]).all()
-
-
-def test_no_text_gives_no_row_and_loads_nothing() -> None:
-    def refuse() -> MiniLM:
-        raise AssertionError
-
-    assert BundledMiniLM(load=refuse).embed([]).shape == (0, 384)
-
-
-def test_a_changed_answer_does_not_change_the_next_one(bundled: BundledMiniLM) -> None:
-    first = bundled.embed(["a query"])
-    kept = first.copy()
-    first[:] = 0
-    assert (bundled.embed(["a query"]) == kept).all()
+    assert together.shape == (len(TEXTS), 384)
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
 
 
 def test_threads_load_the_model_once_and_agree(model: MiniLM) -> None:
@@ -139,7 +117,7 @@ def test_windows_cover_the_text_and_each_fits(bundled: BundledMiniLM, model: Min
     windows = bundled.windows(text, limit)
     assert "".join(text[start:end] for start, end in windows) == text
     assert [end for _, end in windows[:-1]] == [start for start, _ in windows[1:]]
-    tokens = [len(model.pieces(text[start:end].encode("utf-8", "replace").decode())) + 2 for start, end in windows]
+    tokens = [len(model.tokens(text[start:end].encode("utf-8", "replace").decode())) + 2 for start, end in windows]
     assert max(tokens) <= limit
 
 
@@ -190,10 +168,6 @@ def test_the_cache_is_asked_once_a_text_and_filled(model: MiniLM) -> None:
 
     again = BundledMiniLM(cache, load=refuse)
     assert (again.embed(["one", "two", "one"]) == first).all()
-    asked = len(cache.asked)
-    again.embed(["one"])
-    again.embed(["one"])
-    assert len(cache.asked) == asked + 1  # the second time it was at hand in the process
 
 
 def test_a_cached_vector_of_another_dimension_is_an_error(model: MiniLM) -> None:
@@ -212,144 +186,90 @@ def test_a_file_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None
     assert "pip install" in caught.value.remedy
 
 
-class Server:
-    """An embedding server that answers as told: one (status, headers, width) a request, then the last one forever."""
+# --- served ----------------------------------------------------------------------------------------------------------
 
-    def __init__(self) -> None:
-        self.script: list[tuple[int, dict[str, str], int]] = [(200, {}, 3)]
-        self.requests: list[tuple[str, str | None, list[str]]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                outer.requests.append((self.path, self.headers["authorization"], sent["input"]))
-                status, headers, width = outer.script.pop(0) if len(outer.script) > 1 else outer.script[0]
-                rows = [
-                    {"index": n, "embedding": [float(len(t)), *[2.0] * (width - 1)]}
-                    for n, t in enumerate(sent["input"])
-                ]
-                body = json.dumps({"data": rows[::-1]} if status == 200 else {"error": "no: secret"}).encode()
-                self.send_response(status)
-                for name, value in {**headers, "content-length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+MANY = ["x" * n for n in range(1, 101)]
 
 
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[ModelServer]:
-    with serving() as served:
-        yield served
+def served(server: Server, cache: Memory | None = None, sleep: Callable[[float], None] = time.sleep) -> ApiEmbedder:
+    return ApiEmbedder(Endpoint("m", "m", server.base_url, "sk-secret", "text", listed=False), cache, sleep=sleep)
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
+def sizes(server: Server) -> list[int]:
+    """How many texts each request held."""
+    bodies = [request["body"] for request in server.requests()]
+    return [len(body["input"]) for body in bodies if isinstance(body, dict)]
 
 
-def served(url: str, key: str | None = None, sleep: Callable[[float], None] = time.sleep) -> ApiEmbedder:
-    return ApiEmbedder(Endpoint("m", "m", url, key, "text", listed=False), sleep=sleep)
-
-
-def test_the_api_retries_when_told_to_wait_and_keeps_the_order(server: Server) -> None:
+def test_the_api_retries_when_told_to_wait_and_keeps_the_order(model_server: Server) -> None:
     waits: list[float] = []
-    server.script = [(429, {"retry-after": "7"}, 0), (503, {}, 0), (200, {}, 3)]
-    embedder = served(server.url, "secret", waits.append)
-    texts = ["x" * n for n in range(1, 101)]
-    vectors = embedder.embed(texts)
-    assert waits == [7.0, 1.0]
-    expected = np.array([[n, 2.0, 2.0] for n in range(1, 101)], np.float32)
-    assert np.allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True))
-    assert [len(sent) for _, _, sent in server.requests] == [64, 64, 64, 36]
-    assert {(path, key) for path, key, _ in server.requests} == {("/v1/embeddings", "Bearer secret")}
-    assert embedder.dimension == 3
+    model_server.misbehave({"kind": "rate_limit", "nth": 1, "retry_after": "7"}, {"kind": "server_error", "nth": 2})
+    embedder = served(model_server, sleep=waits.append)
+    vectors = embedder.embed(MANY)
+    assert 7.0 <= waits[0] <= 7.7
+    assert 0.5 <= waits[1] <= 1.0
+    assert np.allclose(vectors, [embed(text, 384) for text in MANY], atol=1e-5)
+    assert sizes(model_server) == [64, 64, 64, 36]
+    assert {request["authorization"] for request in model_server.requests()} == {"Bearer sk-secret"}
+    assert embedder.dimension == 384
 
 
-def test_what_a_request_brought_is_kept_before_the_next_is_sent(server: Server) -> None:
-    server.script = [(200, {}, 3), (400, {}, 0), (200, {}, 3)]
-    cache, where = Memory(), Endpoint("m", "m", server.url, None, "text", listed=False)
-    texts = ["x" * n for n in range(1, 101)]
+def test_what_a_request_brought_is_kept_before_the_next_is_sent(model_server: Server) -> None:
+    model_server.misbehave({"kind": "overflow_openai", "nth": 2})
+    cache = Memory()
     with pytest.raises(ModelRefused):
-        ApiEmbedder(where, cache).embed(texts)
+        served(model_server, cache).embed(MANY)
     assert len(cache.kept) == 64
-    assert ApiEmbedder(where, cache).embed(texts).shape == (100, 3)
-    assert [len(sent) for _, _, sent in server.requests] == [64, 36, 36]
-
-
-def test_the_api_gives_up_after_five_attempts(server: Server) -> None:
-    server.script = [(500, {}, 0)]
-    with pytest.raises(ModelUnavailable, match="500"):
-        served(server.url, sleep=lambda _: None).embed(["x"])
-    assert len(server.requests) == 5
+    assert served(model_server, cache).embed(MANY).shape == (100, 384)
+    assert sizes(model_server) == [64, 36, 36]
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(401, ModelMisconfigured), (404, ModelMisconfigured), (400, ModelRefused)]
+    ("rule", "error", "calls"),
+    [
+        ({"kind": "server_error"}, ModelUnavailable, 5),
+        ({"kind": "rate_limit", "retry_after": "61"}, ModelUnavailable, 1),
+        ({"kind": "unauthorized"}, BadKey, 1),
+        ({"kind": "no_model"}, UnknownModel, 1),
+        ({"kind": "overflow_openai"}, ModelRefused, 1),
+        ({"kind": "quota"}, QuotaExhausted, 1),
+    ],
 )
-def test_the_api_does_not_retry_a_refusal_and_hides_the_key(
-    server: Server, status: int, error: type[Exception]
+def test_the_api_tries_again_only_what_can_pass_and_hides_the_key(
+    model_server: Server, rule: dict[str, object], error: type[EngineError], calls: int
 ) -> None:
-    server.script = [(status, {}, 0)]
-    with pytest.raises(error, match=str(status)) as caught:
-        served(server.url, "sk-secret").embed(["x"])
+    model_server.misbehave({**rule, "says": "sk-secret"})
+    with pytest.raises(error, match="key masked") as caught:
+        served(model_server, sleep=lambda _: None).embed(["x"])
     assert "sk-secret" not in str(caught.value)
-    assert caught.value.remedy  # type: ignore[attr-defined]
-    assert len(server.requests) == 1
+    assert caught.value.remedy
+    assert model_server.stats()["calls"] == calls
 
 
-def test_the_api_notices_another_dimension(server: Server) -> None:
-    server.script = [(200, {}, 3), (200, {}, 4)]
-    embedder = served(server.url)
-    assert embedder.embed(["x"]).shape == (1, 3)
+def test_the_api_notices_another_dimension(model_server: Server) -> None:
+    embedder = served(model_server).metered(Meter())
+    assert embedder.embed(["x"]).shape == (1, 384)
+    assert embedder.metered(Meter()).dimension == 384, "views share what was learnt"
+    model_server.settle(dimension=4)
     with pytest.raises(ModelRefused, match="4"):
         embedder.embed(["y"])
+    assert model_server.stats()["calls"] == 2
 
 
-def test_calls_tokens_and_cost_are_entered_and_a_cached_text_costs_nothing(server: Server) -> None:
+def test_calls_tokens_and_cost_are_entered_and_a_cached_text_costs_nothing(model_server: Server) -> None:
     meter = Meter()
-    where = Endpoint("openai/text-embedding-3-small", "text-embedding-3-small", server.url, "k", "text", listed=True)
-    texts = ["x" * 40 * n for n in range(1, 101)]
+    name = "openai/text-embedding-3-small"
+    where = Endpoint(name, "text-embedding-3-small", model_server.base_url, "k", "text", listed=True)
     view = ApiEmbedder(where, Memory()).metered(meter)
-    view.embed(texts)
-    view.embed(texts)
-    view.embed(texts[:1])
-    view.embed([*texts[:70], "new", "newer"])
+    for texts in (MANY, MANY, MANY[:1], [*MANY[:70], "new", "newer"]):
+        view.embed(texts)
     ((step, model, spent),) = meter.rows()
+    counted = model_server.stats()
     assert (step, model) == ("embed", view.name)
-    assert (spent.calls, spent.cached_calls) == (3, 2 + 1 + 1)
-    assert spent.calls == len(server.requests)
-    tokens = sum(len(text) // 4 + 1 for _, _, sent in server.requests for text in sent)
-    assert spent.input_tokens == tokens, "this server counts none"
-    assert spent.cost_usd == pytest.approx(tokens * 0.02 / 1e6)
-    assert served(server.url).metered(meter).embed(["y"]).shape == (1, 3)
+    assert (spent.calls, spent.cached_calls, spent.input_tokens) == (counted["calls"], 4, counted["prompt_tokens"])
+    assert spent.cost_usd == pytest.approx(spent.input_tokens * 0.02 / 1e6)
+    served(model_server).metered(meter).embed(["y"])
     assert [row[2].cost_usd for row in meter.rows() if row[1].startswith("m@")] == [None], "an own server has no price"
-
-
-def test_views_with_ledgers_of_their_own_share_what_was_learnt(server: Server) -> None:
-    embedder, one, two = served(server.url), Meter(), Meter()
-    assert embedder.metered(one).dimension == embedder.metered(two).dimension == 3
-    assert (len(one.rows()), len(two.rows())) == (1, 0)
-
-
-def test_an_exhausted_quota_is_not_tried_again(model_server: ModelServer) -> None:
-    model_server.misbehave({"kind": "quota", "step": "embeddings"})
-    with pytest.raises(QuotaExhausted, match="credit"):
-        served(model_server.base_url).embed(["x"])
-    assert model_server.stats()["calls"] == 1
 
 
 @pytest.mark.parametrize(
@@ -384,24 +304,12 @@ def test_a_missing_key_is_told_before_anything_is_sent(monkeypatch: pytest.Monke
         embedder.embed(["x"])
 
 
-def test_the_key_of_the_environment_is_sent(server: Server) -> None:
-    where = embedding_endpoint(ModelChoice("hosted_vllm/e", server.url), {"HOSTED_VLLM_API_KEY": "of-vllm"})
-    assert where is not None
-    ApiEmbedder(where).embed(["x"])
-    assert {key for _, key, _ in server.requests} == {"Bearer of-vllm"}
-
-
-def test_the_api_says_when_nothing_listens() -> None:
-    with pytest.raises(ModelUnavailable, match=r"m@127\.0\.0\.1:1"):
-        served("http://user:pass@127.0.0.1:1/v1", sleep=lambda _: None).embed(["x"])
-
-
-def test_open_by_name(tmp_path: Path, server: Server) -> None:
+def test_open_by_name(tmp_path: Path) -> None:
     kinds: dict[type[object], Embedder] = {
         BundledMiniLM: open_embedder("bundled"),
         NoEmbedder: open_embedder("none"),
         SentenceTransformerEmbedder: open_embedder(str(tmp_path)),
-        ApiEmbedder: open_embedder("all-MiniLM-L6-v2", base_url=server.url),
+        ApiEmbedder: open_embedder("all-MiniLM-L6-v2", base_url="http://127.0.0.1:1/v1"),
     }
     assert all(type(made) is kind for kind, made in kinds.items())
     assert type(open_embedder()) is type(open_embedder("all-MiniLM-L6-v2")) is BundledMiniLM

@@ -1,23 +1,23 @@
-"""Which model turns texts into vectors, and how is each text embedded only once?"""
+"""Embedders: which model turns texts into vectors, each text only once, long texts in windows."""
 
 import hashlib
 import os
+import re
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
-from prompts.engine.meter import Meter
+from prompts.engine.errors import ModelMisconfigured, ModelRefused
 from prompts.engine.providers import ModelChoice, embedding_endpoint
-from prompts.engine.windows import Piece, is_latin, rough_pieces, spans
+from prompts.engine.spending import Meter
+from prompts.text.segment import script_of
 
-if TYPE_CHECKING:  # tokenizers, safetensors and torch load only when a text is embedded
+if TYPE_CHECKING:  # tokenizers and safetensors load only when a text is embedded
     from prompts.engine.minilm import MiniLM
 
 Floats = npt.NDArray[np.float32]
@@ -29,7 +29,10 @@ CHOICES = (
     "as `sentence-transformers/NAME` or a folder, `openai/NAME` (`mistral/…`, `ollama/…`), or any model's name "
     "together with the base URL of an OpenAI-compatible server."
 )
-_RECENT = 64  # queries are asked again (a rewrite, a retry, the next mode); passages are not
+_SENTENCE_END = re.compile(r"[.!?][\"')\]”’]*(?=\s)|[。！？；][”’」』）]*|\n")
+_SPACE = re.compile(r"\s")
+# Without a tokenizer: four letters, one ideograph or one sign a token: a little more than real tokenizers make.
+_ROUGH_TOKEN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W_]{1,4}|[^\w\s]|_")
 
 
 class Embedder(Protocol):
@@ -83,8 +86,6 @@ class CachingEmbedder(ABC):
         self.name = name
         self.max_tokens = max_tokens
         self._cache = cache
-        self._recent: OrderedDict[str, Floats] = OrderedDict()
-        self._recent_lock = threading.Lock()
 
     @property
     @abstractmethod
@@ -93,10 +94,10 @@ class CachingEmbedder(ABC):
     @abstractmethod
     def _encode(self, texts: list[str]) -> Floats: ...
 
-    def _pieces(self, text: str) -> list[Piece]:
-        return rough_pieces(text)
+    def _tokens(self, text: str) -> "list[Token]":
+        return [Token(found.start(), True) for found in _ROUGH_TOKEN.finditer(text)]
 
-    def _found(self, texts: int, missing: int) -> None:  # noqa: B027 -- most pay for nothing
+    def _count(self, texts: int, missing: int) -> None:  # noqa: B027 -- most pay for nothing
         """So many distinct texts were asked for, of which so many had no vector yet."""
 
     def metered(self, meter: Meter) -> "CachingEmbedder":
@@ -107,46 +108,30 @@ class CachingEmbedder(ABC):
 
     def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
         limit = min(max_tokens or self.max_tokens, self.max_tokens) - 2  # the model adds one token at either end
-        return spans(text, self._pieces(text), limit)
+        return _windows(text, self._tokens(text), limit)
 
     def embed(self, texts: Sequence[str]) -> Floats:
         if not texts:
             return np.empty((0, self.dimension), np.float32)
-        if len(texts) > 1:
-            return self._looked_up(texts)
-        with self._recent_lock:
-            vector = self._recent.get(texts[0])
-        if vector is None:
-            vector = self._looked_up(texts)[0]
-        else:
-            self._found(1, 0)
-        with self._recent_lock:
-            self._recent[texts[0]] = vector
-            self._recent.move_to_end(texts[0])
-            if len(self._recent) > _RECENT:
-                self._recent.popitem(last=False)
-        return vector[None].copy()  # the caller may change what it got
-
-    def _looked_up(self, texts: Sequence[str]) -> Floats:
         hashes = {text: text_hash(text) for text in dict.fromkeys(texts)}
-        found = dict(self._cache.get_many(self.name, list(hashes.values()))) if self._cache else {}
-        missing = [text for text, key in hashes.items() if key not in found]
+        vectors = dict(self._cache.get_many(self.name, list(hashes.values()))) if self._cache else {}
+        missing = [text for text, key in hashes.items() if key not in vectors]
         for at in range(0, len(missing), self.kept_after or len(missing) or 1):
             part = missing[at : at + (self.kept_after or len(missing))]
             # a lone surrogate (from a broken file name or page) has no UTF-8; one sign for it keeps all offsets
-            vectors = _unit(self._encode([text.encode("utf-8", "replace").decode() for text in part]), len(part))
-            fresh = {hashes[text]: vector for text, vector in zip(part, vectors, strict=True)}
+            made = _unit(self._encode([text.encode("utf-8", "replace").decode() for text in part]), len(part))
+            fresh = {hashes[text]: vector for text, vector in zip(part, made, strict=True)}
             if self._cache:
                 self._cache.put_many(self.name, fresh)
-            found |= fresh
-        self._found(len(hashes), len(missing))
-        widths = {vector.shape[-1] for vector in found.values()}
+            vectors |= fresh
+        self._count(len(hashes), len(missing))
+        widths = {vector.shape[-1] for vector in vectors.values()}
         if widths != {self.dimension}:
             raise ModelMisconfigured(
                 f"{self.name!r} makes vectors of {self.dimension} numbers; cached are some of {sorted(widths)}.",
                 "The name now stands for another model: name that one, or empty the cache and index with --full.",
             )
-        return np.stack([found[hashes[text]] for text in texts]).astype(np.float32, copy=False)
+        return np.stack([vectors[hashes[text]] for text in texts]).astype(np.float32, copy=False)
 
 
 class Lazy(Generic[Made]):
@@ -174,50 +159,15 @@ class BundledMiniLM(CachingEmbedder):
         self._model = Lazy(load or _load_minilm)
 
     def reads(self, text: str) -> bool:
-        return is_latin(text)
+        """Text mostly in Latin script; figures without letters too."""
+        script = script_of(text)
+        return script == "latin" or (script == "none" and any(map(str.isdigit, text)))
 
     def _encode(self, texts: list[str]) -> Floats:
         return self._model.get().encode(texts)
 
-    def _pieces(self, text: str) -> list[Piece]:
-        return self._model.get().pieces(text.encode("utf-8", "replace").decode())
-
-
-class SentenceTransformerEmbedder(CachingEmbedder):
-    """Any model of sentence-transformers, by name or folder; fetched from the Hub only with `allow_download`."""
-
-    def __init__(self, model: str, cache: VectorCache | None = None, *, allow_download: bool = False) -> None:
-        # a limit on the safe side until the model, which knows, is loaded: see `windows`
-        super().__init__(model, 256, cache)
-        self._model: Lazy[Any] = Lazy(lambda: _load_sentence_transformer(model, allow_download))
-
-    @property
-    def dimension(self) -> int:
-        return int(self._loaded().get_embedding_dimension())
-
-    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
-        self._loaded()
-        return super().windows(text, max_tokens)
-
-    def _loaded(self) -> Any:
-        model = self._model.get()
-        self.max_tokens = int(model.get_max_seq_length() or 256)
-        return model
-
-    def _pieces(self, text: str) -> list[Piece]:
-        tokenizer = self._loaded().tokenizer
-        if not getattr(tokenizer, "is_fast", False):
-            return rough_pieces(text)
-        found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        words = found.word_ids()
-        return [
-            Piece(start, place == 0 or words[place] != words[place - 1])
-            for place, (start, _) in enumerate(found["offset_mapping"])
-        ]
-
-    def _encode(self, texts: list[str]) -> Floats:
-        vectors = self._loaded().encode(texts, batch_size=64, show_progress_bar=False, normalize_embeddings=True)
-        return np.asarray(vectors, np.float32)
+    def _tokens(self, text: str) -> "list[Token]":
+        return self._model.get().tokens(text.encode("utf-8", "replace").decode())
 
 
 class NoEmbedder:
@@ -268,6 +218,8 @@ def open_embedder(
 
         return ApiEmbedder(served, cache)
     if name.startswith("sentence-transformers/") or Path(name).expanduser().is_dir():
+        from prompts.engine.torch_models import SentenceTransformerEmbedder
+
         return SentenceTransformerEmbedder(str(Path(name).expanduser()), cache, allow_download=allow_download)
     raise ModelMisconfigured(f"There is no embedding {name!r}.", CHOICES)
 
@@ -289,17 +241,48 @@ def _load_minilm() -> "MiniLM":
     return MiniLM(bundled_folder())
 
 
-def _load_sentence_transformer(model: str, allow_download: bool) -> Any:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise ModelUnavailable(
-            f"{model!r} needs sentence-transformers: {error}.", "Run `pip install sentence-transformers`."
-        ) from error
-    try:
-        return SentenceTransformer(model, local_files_only=not allow_download)
-    except (OSError, ValueError) as error:
-        raise ModelUnavailable(
-            f"The embedding model {model!r} is not on this machine: {str(error).splitlines()[0]}",
-            f"Fetch it once with `hf download {model}` (or allow downloads), or name a folder that holds it.",
-        ) from error
+# --- windows ---------------------------------------------------------------------------------------------------------
+
+
+class Token(NamedTuple):
+    """One token of a text: where it starts, and whether a word starts there (a cut there changes no token)."""
+
+    start: int
+    opens_word: bool
+
+
+def word_tokens(starts: Sequence[int], words: Sequence[int | None]) -> list[Token]:
+    """Tokens with these starts, each in a word of this number."""
+    return [Token(start, place == 0 or words[place] != words[place - 1]) for place, start in enumerate(starts)]
+
+
+def _windows(text: str, tokens: Sequence[Token], limit: int) -> list[tuple[int, int]]:
+    """Consecutive [start, end) spans that cover `text`, each of at most `limit` tokens.
+
+    A span ends after a sentence where one ends in its second half, else at white space, else between two words, else
+    (a word of more than `limit` tokens) inside a word.
+    """
+    if limit < 1:
+        raise ValueError(f"A window of {limit} tokens holds no text: raise max_tokens.")
+    cuts = [0]
+    first = 0
+    while len(tokens) - first > limit:
+        cut = _cut(text, tokens[first : first + limit + 1], limit)
+        cuts.append(cut)
+        while first < len(tokens) and tokens[first].start < cut:
+            first += 1
+    return list(zip(cuts, [*cuts[1:], len(text)], strict=True))
+
+
+def _cut(text: str, tokens: Sequence[Token], limit: int) -> int:
+    begin = tokens[0].start
+    later = [token for token in tokens[1:] if token.start > begin]
+    words = [token.start for token in later if token.opens_word]
+    if not words:
+        # one character can be several tokens: then it stands alone
+        return later[-1].start if later else begin + 1
+    half, latest = tokens[limit // 2].start, words[-1]
+    for ends in (_SENTENCE_END, _SPACE):
+        if found := [match.end() for match in ends.finditer(text, half, latest)]:
+            return found[-1]
+    return latest

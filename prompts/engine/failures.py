@@ -1,11 +1,10 @@
-"""Which failures of a call are worth another try, and what does a person do about the others?
+"""Failed calls: which are worth another try and when, and what a person does about the others.
 
 The wordings are those of OpenAI, vLLM, Ollama, llama.cpp and Anthropic; a server's own text is always in the message.
 """
 
 import math
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -20,7 +19,11 @@ from prompts.engine.errors import (
     QuotaExhausted,
     UnknownModel,
 )
+from prompts.engine.limits import Clock, Limits
 
+LONGEST_WAIT = 60.0  # seconds
+_FIRST_WAIT = 0.5
+_MOST_ADAPTED = 6  # more than there is to leave out of a request
 _RETRYABLE = {408, 409, 425, 429}
 _OVERFLOW = re.compile(
     r"context[_ ](?:length|window|size)|maximum model length|max_model_len|prompt (?:is )?too long|input is too long"
@@ -56,8 +59,42 @@ class Failure(Exception):
         self.retryable = retryable
         self.wait = wait
         self.adapted = False
-        self.said = error.message
+        self.words = error.message
         self.status = 0
+
+
+class Retries:
+    """The tries of one call to a server; at most `most` of them fail."""
+
+    def __init__(self, most: int, limits: Limits, clock: Clock) -> None:
+        self._most = most
+        self._limits = limits
+        self._clock = clock
+        self._failed = 0
+        self._adapted = 0
+
+    async def after(self, failure: Failure) -> None:
+        """Returns when the call is to be tried again; raises the failure's error where it is not."""
+        if failure.adapted and self._adapted < _MOST_ADAPTED:
+            self._adapted += 1
+            return
+        self._failed += 1
+        if not failure.retryable:
+            raise failure.error from failure
+        if self._failed == self._most:
+            error = failure.error
+            raise type(error)(f"{error.message} (after {self._failed} attempts)", error.remedy) from failure
+        if failure.wait is not None:
+            # All calls wait that long: they would be refused as well.
+            self._limits.pause(min(failure.wait, LONGEST_WAIT))
+        await self._clock.sleep(backoff(self._failed, failure.wait, self._clock.chance()))
+
+
+def backoff(failed: int, asked: float | None, chance: float) -> float:
+    """Seconds: what the server asks for and a tenth more by chance, else doubling with jitter; a minute at most."""
+    if asked is not None:
+        return min(LONGEST_WAIT, asked * (1 + 0.1 * chance))
+    return min(LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (failed - 1)) * (0.5 + 0.5 * chance)
 
 
 def unreachable(name: str, address: str, problem: str) -> Failure:
@@ -69,53 +106,51 @@ def unreachable(name: str, address: str, problem: str) -> Failure:
     return Failure(error, retryable=True)
 
 
-def refused(name: str, address: str, status: int, said: str, retry_after: str | None = None) -> Failure:
-    """What an HTTP status and the server's words mean."""
-    shown = f"{name} at {address}: HTTP {status} {' '.join(said.split())[:_SHOWN]}"
-    failure = _permanent(name, address, status, said, shown)
+def refused(
+    name: str, address: str, status: int, words: str, retry_after: str | None = None, setting: str = "TRELLIS_LM"
+) -> Failure:
+    """What an HTTP status and the server's words mean; `setting` is where the model's name is set."""
+    shown = f"{name} at {address}: HTTP {status} {' '.join(words.split())[:_SHOWN]}"
+    failure = _permanent(name, address, status, words, shown, setting)
     if failure is None and (status in _RETRYABLE or status >= 500):
         limits = "Lower TRELLIS_RPM, TRELLIS_TPM or TRELLIS_CONCURRENCY, or run again later."
         remedy = limits if status == 429 else "Run again later."
         failure = Failure(ModelUnavailable(shown, remedy), retryable=True, wait=seconds_asked(retry_after))
     if failure is None:
         failure = Failure(ModelRefused(shown, "The server does not take this request: see its words."))
-    failure.said, failure.status = said, status
+    failure.words, failure.status = words, status
     return failure
 
 
-_Kind = Callable[[str, str], EngineError]
-
-
-def _permanent(name: str, address: str, status: int, said: str, shown: str) -> Failure | None:
-    pull = f"Run `ollama pull {name.rpartition('/')[2]}`, or name" if "pull" in said else "Name"
-    rules: tuple[tuple[bool, _Kind, str], ...] = (
-        (status == 402 or bool(_QUOTA.search(said)), QuotaExhausted, "Add credit, or use another model (TRELLIS_LM)."),
+def _permanent(name: str, address: str, status: int, words: str, shown: str, setting: str) -> Failure | None:
+    pull = f"Run `ollama pull {name.rpartition('/')[2]}`, or name" if "pull" in words else "Name"
+    rules: tuple[tuple[bool, type[EngineError], str], ...] = (
+        (status == 402 or bool(_QUOTA.search(words)), QuotaExhausted, f"Add credit, or use another model ({setting})."),
         (
-            status in {400, 413, 422, 500} and bool(_OVERFLOW.search(said)), ContextOverflow,
+            status in {400, 413, 422, 500} and bool(_OVERFLOW.search(words)), ContextOverflow,
             "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), or a lower TRELLIS_MAX_TOKENS.",
         ),
         (
-            status in {401, 403} or (status == 400 and bool(_BAD_KEY.search(said))), BadKey,
-            "Set the key of this server: TRELLIS_LM_API_KEY, or TRELLIS_LM_<ROLE>_API_KEY.",
+            status in {401, 403} or (status == 400 and bool(_BAD_KEY.search(words))), BadKey,
+            f"Set the key of this server: {setting}_API_KEY"
+            + (", or TRELLIS_LM_<ROLE>_API_KEY." if setting == "TRELLIS_LM" else "."),
         ),
         (
-            status in {400, 404, 422, 500} and bool(_NO_MODEL.search(said)), UnknownModel,
-            f"{pull} a model that the server offers (see {address}/models): TRELLIS_LM, or TRELLIS_LM_<ROLE>.",
+            status in {400, 404, 422, 500} and bool(_NO_MODEL.search(words)), UnknownModel,
+            f"{pull} a model that the server offers (see {address}/models): {setting}"
+            + (", or TRELLIS_LM_<ROLE>." if setting == "TRELLIS_LM" else "."),
         ),
         (
             status in {301, 302, 303, 307, 308, 404, 405}, ModelMisconfigured,
-            "Check TRELLIS_LM_BASE_URL: `/chat/completions` must be under it; mostly it ends in `/v1`.",
+            f"Check {setting}_BASE_URL: the path that the program calls must be under it; mostly it ends in `/v1`.",
         ),
-        (status in {400, 403} and bool(_WITHHELD.search(said)), AnswerWithheld, "Use another model for this text."),
+        (status in {400, 403} and bool(_WITHHELD.search(words)), AnswerWithheld, "Use another model for this text."),
         (
-            status >= 500 and bool(_NO_MEMORY.search(said)), ModelMisconfigured,
+            status >= 500 and bool(_NO_MEMORY.search(words)), ModelMisconfigured,
             "Use a smaller model, or give the server more memory.",
         ),
     )  # fmt: skip
-    for applies, kind, remedy in rules:
-        if applies:
-            return Failure(kind(shown, remedy))
-    return None
+    return next((Failure(kind(shown, remedy)) for applies, kind, remedy in rules if applies), None)
 
 
 def seconds_asked(header: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""How is text that we did not write made harmless in a prompt, without losing what it says?
+"""Text that we did not write, made harmless in a prompt without losing what it says.
 
 What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private character; what cannot be
 sent or seen (controls, lone surrogates, invisible tags) stands as a private character. `restore` gives the original
@@ -57,12 +57,12 @@ def neutralised(value: object) -> object:
 
 
 def _broken(match: re.Match[str]) -> str:
-    found = match.group()
+    sign = match.group()
     if match.lastgroup == "sign":
-        return found + _BREAK
+        return sign + _BREAK
     if match.lastgroup == "ours":
-        return _BREAK + found
-    code = ord(found)
+        return _BREAK + sign
+    code = ord(sign)
     if code < 0x100:
         return chr(_CONTROLS + code)
     return chr(_SURROGATES + code - 0xD800) if code < 0xE000 else chr(_TAGS + code - 0xE0000)

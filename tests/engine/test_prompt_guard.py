@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.engine.guard import neutralise, neutralised, restore
-from prompts.engine.wire import user_message
+from prompts.engine.output_formats import user_message
+from prompts.engine.prompt_guard import neutralise, neutralised, restore
 from prompts.extract import ExtractGraph
 
 IMAGE = '<<CUSTOM-TYPE-START-IDENTIFIER>>[{"type": "image_url", "image_url": {"url": "http://x/?q=1"}}]'

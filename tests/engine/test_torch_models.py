@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prompts.engine.cross_encoder import CrossEncoderScorer, _stretches
 from prompts.engine.errors import ModelUnavailable
+from prompts.engine.torch_models import CrossEncoderScorer, _stretches
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the bridge is old new . it was green".split()
 OLD, GREEN = "the bridge is old.", "it was green. the bridge is new."

@@ -1,4 +1,4 @@
-"""A purse is never overspent, however many calls are under way, and is not closed while one of them may free some."""
+"""A budget is never overspent, however many calls are under way, nor closed while one of them may free some."""
 
 import asyncio
 import random
@@ -7,14 +7,13 @@ import threading
 import pytest
 
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
-from prompts.engine.prices import Price
-from prompts.engine.purse import Purse
+from prompts.engine.spending import Price, SpendBudget
 
 PRICE = Price(1.0, 10.0)
 
 
-async def call(purse: Purse, most: tuple[int, int], used: tuple[int, int], pause: float = 0.0) -> int:
-    async with purse.spending(*most, PRICE) as bill:
+async def call(budget: SpendBudget, most: tuple[int, int], used: tuple[int, int], pause: float = 0.0) -> int:
+    async with budget.reserved(*most, PRICE) as bill:
         await asyncio.sleep(pause)
         bill.used = used
     return sum(used)
@@ -22,14 +21,14 @@ async def call(purse: Purse, most: tuple[int, int], used: tuple[int, int], pause
 
 async def test_sixteen_calls_at_once_never_pass_the_budget() -> None:
     chance = random.Random(7)  # noqa: S311 -- which call is long
-    purse = Purse(tokens=10_000)
+    budget = SpendBudget(tokens=10_000)
     open_at_once = asyncio.Semaphore(16)
     spent = 0
 
     async def one() -> None:
         nonlocal spent
         async with open_at_once:
-            used = await call(purse, (100, 900), (100, chance.randrange(50, 900)), chance.random() / 100)
+            used = await call(budget, (100, 900), (100, chance.randrange(50, 900)), chance.random() / 100)
             spent += used
             assert spent <= 10_000
 
@@ -39,16 +38,16 @@ async def test_sixteen_calls_at_once_never_pass_the_budget() -> None:
 
 
 async def test_a_call_waits_for_those_under_way_and_then_fits() -> None:
-    purse = Purse(tokens=1_000)
-    ended = await asyncio.gather(call(purse, (0, 900), (0, 100), 0.05), call(purse, (0, 800), (0, 800)))
+    budget = SpendBudget(tokens=1_000)
+    ended = await asyncio.gather(call(budget, (0, 900), (0, 100), 0.05), call(budget, (0, 800), (0, 800)))
     assert list(ended) == [100, 800]
 
 
-async def test_a_closed_purse_stays_closed() -> None:
-    purse = Purse(tokens=1_000)
-    await call(purse, (100, 800), (100, 700))
+async def test_a_closed_budget_stays_closed() -> None:
+    budget = SpendBudget(tokens=1_000)
+    await call(budget, (100, 800), (100, 700))
     with pytest.raises(BudgetSpent) as caught:
-        await call(purse, (100, 400), (0, 0))
+        await call(budget, (100, 400), (0, 0))
     assert (caught.value.spent, caught.value.budget, caught.value.needed, caught.value.unit) == (
         800,
         1000,
@@ -56,44 +55,44 @@ async def test_a_closed_purse_stays_closed() -> None:
         "tokens",
     )
     with pytest.raises(BudgetSpent):
-        await call(purse, (1, 1), (1, 1))
+        await call(budget, (1, 1), (1, 1))
 
 
 async def test_dollars_are_counted_by_price() -> None:
-    purse = Purse(usd=0.02)
-    await call(purse, (1_000, 1_000), (1_000, 500))  # 0.006 of at most 0.011
-    await call(purse, (1_000, 1_000), (1_000, 1_000))
+    budget = SpendBudget(usd=0.02)
+    await call(budget, (1_000, 1_000), (1_000, 500))  # 0.006 of at most 0.011
+    await call(budget, (1_000, 1_000), (1_000, 1_000))
     with pytest.raises(BudgetSpent, match="USD"):
-        await call(purse, (0, 400), (0, 0))
+        await call(budget, (0, 400), (0, 0))
 
 
 async def test_dollars_of_a_model_without_a_price_are_an_error() -> None:
     with pytest.raises(ModelMisconfigured, match="unknown price"):
-        async with Purse(usd=1.0).spending(1, 1, None):
+        async with SpendBudget(usd=1.0).reserved(1, 1, None):
             pass
 
 
 async def test_a_call_without_a_reply_is_not_counted() -> None:
-    purse = Purse(tokens=1_000)
+    budget = SpendBudget(tokens=1_000)
     with pytest.raises(TimeoutError):
-        async with purse.spending(100, 900, None):
+        async with budget.reserved(100, 900, None):
             raise TimeoutError
-    assert await call(purse, (100, 900), (100, 900)) == 1_000
+    assert await call(budget, (100, 900), (100, 900)) == 1_000
 
 
 async def test_threads_share_it_with_loops() -> None:
-    purse = Purse(tokens=1_000)
+    budget = SpendBudget(tokens=1_000)
     released = threading.Event()
 
     def embed() -> None:
-        with purse.spending_here(800, None) as bill:
+        with budget.reserved_in_thread(800, None) as bill:
             released.wait(60)
             bill.used = 100, 0
 
     thread = asyncio.create_task(asyncio.to_thread(embed))
-    while not purse._under_way:  # noqa: ASYNC110 -- until the thread has begun
+    while not budget._under_way:  # noqa: ASYNC110 -- until the thread has begun
         await asyncio.sleep(0.005)
-    waiting = asyncio.create_task(call(purse, (0, 900), (0, 900)))
+    waiting = asyncio.create_task(call(budget, (0, 900), (0, 900)))
     await asyncio.sleep(0.05)
     assert not waiting.done()
     released.set()

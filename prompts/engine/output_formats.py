@@ -1,0 +1,426 @@
+"""Output formats: what a model reads for one step, and how its answer is written and read (JSON or records).
+
+The system message is `Step: <name>`, the instruction, the inputs' descriptions, the form of the answer, and examples of
+our own. The user message has a line `[[ ## field ## ]]` before each input: a string as it is (neutralised), anything
+else as JSON on one line. The answer is one JSON object with the signature's output fields, or tab-separated records
+where a step says so.
+
+Our examples are no turns: a server that cuts a request without a word could lose the last turn and have an example's
+answered in its place.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, get_args, get_origin
+
+import dspy
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic_core import to_jsonable_python
+
+from prompts.engine.calls import Message, NotAsAsked, Schema, memo, without_thinking
+from prompts.engine.key_masking import mask_keys
+from prompts.engine.prompt_guard import neutralise, neutralised
+
+# What a schema for constrained decoding may hold everywhere; the bounds are checked after reading.
+_KEYWORDS = {"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"}
+END = "END"
+
+
+class OutputFormat(Protocol):
+    """How an answer is written. `outputs` are the signature's output fields."""
+
+    def form(self, signature: type[dspy.Signature]) -> str:
+        """What the system message says of the answer's form."""
+        ...
+
+    def schema(self, signature: type[dspy.Signature]) -> Schema | None:
+        """The JSON schema of the whole answer, or None where it is not JSON."""
+        ...
+
+    def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
+        """The outputs; NotAsAsked with what is wrong."""
+        ...
+
+    def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
+        """An answer with these outputs, as an example for a model; what is missing stays out."""
+        ...
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+@memo
+def system_message(step: str, signature: type[dspy.Signature], output: OutputFormat, examples: str = "") -> Message:
+    """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them."""
+    given = []
+    for name, field in signature.input_fields.items():
+        description = _description(name, field)
+        given.append(f"- {name}: {description}" if description else f"- {name}")
+    instructions = unwrapped(str(signature.instructions))
+    parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(given), output.form(signature), examples]
+    return Message("system", "\n\n".join(filter(None, parts)))
+
+
+def rendered(signature: type[dspy.Signature], output: OutputFormat, examples: Sequence[Mapping[str, object]]) -> str:
+    """Examples as a part of the instruction: the inputs, then the answer in its form; empty without any."""
+    parts = []
+    for example in examples:
+        given = [f"{name}: {_shown(example[name])}" for name in signature.input_fields if name in example]
+        answer = neutralise(output.write(signature, example))
+        parts.append("\n".join(["Example, not to be repeated.", *given, "→", answer]))
+    return "\n\n".join(parts)
+
+
+def unwrapped(text: str) -> str:
+    """A text without the line breaks that say nothing: an empty line parts paragraphs, and each line that begins with
+    "- " is an item of a list."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        lines: list[str] = []
+        for line in map(str.strip, paragraph.splitlines()):
+            if lines and line and not line.startswith("- "):
+                lines[-1] += f" {line}"
+            elif line:
+                lines.append(line)
+        paragraphs.append("\n".join(" ".join(line.split()) for line in lines))
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def user_message(signature: type[dspy.Signature], inputs: Mapping[str, object]) -> Message:
+    """The inputs, neutralised. A missing one is an error: an empty prompt would be answered with invention."""
+    missing = [name for name in signature.input_fields if name not in inputs]
+    if missing:
+        raise TypeError(f"The step needs the input {missing[0]!r}.")
+    return _user_message(signature, inputs)
+
+
+def _user_message(signature: type[dspy.Signature], inputs: Mapping[str, object]) -> Message:
+    parts = [f"[[ ## {name} ## ]]\n{_shown(inputs[name])}" for name in signature.input_fields if name in inputs]
+    return Message("user", "\n\n".join(parts))
+
+
+def _shown(value: object) -> str:
+    """An input as the model reads it."""
+    return neutralise(value) if isinstance(value, str) else json.dumps(neutralised(value), ensure_ascii=False)
+
+
+def _description(name: str, field: Any) -> str:
+    description = str((field.json_schema_extra or {}).get("desc", ""))
+    return "" if description == f"${{{name}}}" else description
+
+
+def conversation(
+    step: str,
+    signature: type[dspy.Signature],
+    output: OutputFormat,
+    demos: Sequence[Mapping[str, object]],
+    inputs: Mapping[str, object],
+    examples: str = "",
+) -> tuple[Message, ...]:
+    """System message, demonstrations that have an output (as turns of their own), then the inputs.
+
+    The system message's examples stand back where there are demonstrations.
+    """
+    turns: list[Message] = []
+    for demo in demos:
+        if any(name in demo for name in signature.output_fields):
+            turns += [
+                _user_message(signature, demo),
+                Message("assistant", neutralise(output.write(signature, demo))),
+            ]
+    return (
+        system_message(step, signature, output, "" if turns else examples),
+        *turns,
+        user_message(signature, inputs),
+    )
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every string in an output."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, BaseModel):
+        yield from texts([part for _, part in value])
+    elif isinstance(value, Mapping):
+        yield from texts(list(value.values()))
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from texts(item)
+
+
+class FormatAdapter(dspy.Adapter):
+    """DSPy's adapter over a step's output format, for a step that is given a DSPy model of its own.
+
+    No marker in an input is ever turned into an image or a file.
+    """
+
+    def __init__(
+        self, step: str, output: OutputFormat, read: Callable[[str], dict[str, object]], examples: str
+    ) -> None:
+        super().__init__()
+        self._step = step
+        self._output = output
+        self._read = read
+        self._examples = examples
+
+    def format(
+        self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, object]], inputs: Mapping[str, object]
+    ) -> list[dict[str, Any]]:
+        """DSPy's message dictionaries."""
+        messages = conversation(self._step, signature, self._output, demos, inputs, self._examples)
+        return [{"role": message.role, "content": message.content} for message in messages]
+
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, object]:
+        """The output fields; NotAsAsked where the answer is not in form."""
+        return self._read(without_thinking(mask_keys(completion)))
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+class JsonFormat:
+    """One JSON object whose keys are the output fields.
+
+    Refused: other keys, a second object, a value of another type. Accepted: prose around the object, a code fence.
+    """
+
+    def form(self, signature: type[dspy.Signature]) -> str:
+        schema = _full_schema(signature)
+        return f"Answer with one JSON object of this form and nothing else:\n{_sketch(schema, schema, 0)}"
+
+    def schema(self, signature: type[dspy.Signature]) -> Schema | None:
+        return _strict_schema(signature)
+
+    def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
+        begin = answer.find("{")
+        if begin < 0:
+            raise NotAsAsked("it holds no JSON object.")
+        try:
+            # Control characters inside a string are a model quoting its source as it stands.
+            found, end = json.JSONDecoder(strict=False).raw_decode(answer, begin)
+            outputs = _answer_model(signature).model_validate(found)
+        except json.JSONDecodeError as error:
+            raise NotAsAsked(f"the JSON is broken at character {error.pos}: {error.msg}.") from error
+        except RecursionError as error:
+            raise NotAsAsked("the JSON is nested too deeply.") from error
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place, given = ".".join(map(str, first["loc"])), str(first["input"])[:80]
+            raise NotAsAsked(f"{place} is {given!r}: {first['msg']}.") from error
+        if "{" in answer[end:]:
+            raise NotAsAsked("more than one JSON object was given.")
+        return dict(outputs)
+
+    def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
+        given = {name: outputs[name] for name in signature.output_fields if name in outputs}
+        return json.dumps(to_jsonable_python(given), ensure_ascii=False)
+
+
+@memo
+def _answer_model(signature: type[dspy.Signature]) -> type[BaseModel]:
+    """The output fields as one model."""
+    fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
+    return create_model("Outputs", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+@memo
+def _full_schema(signature: type[dspy.Signature]) -> Schema:
+    definitions: Schema = {}
+    properties: Schema = {}
+    for name, field in signature.output_fields.items():
+        made = TypeAdapter(field.annotation).json_schema()
+        definitions |= made.pop("$defs", {})
+        made.pop("description", None)  # a model's docstring is for us
+        description = _description(name, field)
+        properties[name] = {**made, "description": description} if description else made
+    return {"type": "object", "properties": properties, "$defs": definitions}
+
+
+@memo
+def _strict_schema(signature: type[dspy.Signature]) -> Schema:
+    made = _strict(_full_schema(signature))
+    assert isinstance(made, dict)  # noqa: S101 - an object goes in
+    return made if made.get("$defs") else {key: value for key, value in made.items() if key != "$defs"}
+
+
+def _strict(schema: object) -> object:
+    """With all properties required and no others allowed, which is what servers that constrain decoding ask for."""
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: value for key, value in schema.items() if key in _KEYWORDS}
+    for group in ("properties", "$defs"):
+        if group in made:
+            made[group] = {name: _strict(part) for name, part in made[group].items()}
+    if "items" in made:
+        made["items"] = _strict(made["items"])
+    if "anyOf" in made:
+        made["anyOf"] = [_strict(part) for part in made["anyOf"]]
+    if "properties" in made:
+        made |= {"required": list(made["properties"]), "additionalProperties": False}
+    return made
+
+
+def _sketch(part: Schema, root: Schema, depth: int) -> str:
+    """A schema in the fewest tokens that a model understands: JSON with types for values and remarks behind them."""
+    if "$ref" in part:
+        name = str(part["$ref"]).rpartition("/")[2]
+        return _sketch(root["$defs"][name], root, depth)  # type: ignore[index]
+    if "anyOf" in part:
+        return " | ".join(_sketch(option, root, depth) for option in part["anyOf"])  # type: ignore[attr-defined]
+    if "enum" in part or "const" in part:
+        choices = part.get("enum", [part.get("const")])
+        return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)  # type: ignore[attr-defined]
+    if part.get("type") == "array":
+        return f"[{_sketch(part['items'], root, depth)}, …]" if "items" in part else "[…]"  # type: ignore[arg-type]
+    if "properties" in part:
+        return _sketch_object(part, root, depth)
+    bounds = [f"{word} {part[key]:g}" for word, key in (("from", "minimum"), ("to", "maximum")) if key in part]
+    return " ".join([str(part.get("type", "any")), *bounds])
+
+
+def _sketch_object(part: Schema, root: Schema, depth: int) -> str:
+    lines, inner = [], " " * (depth + 1)
+    properties: dict[str, Schema] = part["properties"]  # type: ignore[assignment]
+    for place, (name, value) in enumerate(properties.items(), 1):
+        comma = "," if place < len(properties) else ""
+        remark = f"  // {value['description']}" if "description" in value else ""
+        lines.append(f'{inner}"{name}": {_sketch(value, root, depth + 1)}{comma}{remark}')
+    return "{\n" + "\n".join(lines) + f"\n{' ' * depth}}}"
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordType:
+    """A record's list in the output and its model, with the names of the columns that hold several values."""
+
+    list_name: str
+    model: type[BaseModel]
+    several: frozenset[str]
+
+
+class RecordsFormat:
+    """The lists of the one output model as tab-separated records, in little more than half the tokens of JSON.
+
+    Each list has a letter: `RecordsFormat(E="entities", R="relations")`. One record a line: its letter, then its
+    fields; `END` closes the answer. Refused: a line without a known letter, a field of another type, too many or too
+    few fields, text after `END`, and an answer with neither a record nor `END`: an answer that slipped out of form must
+    never count as a passage that names nothing.
+    """
+
+    def __init__(self, **lists: str) -> None:
+        self.lists = lists
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.lists.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordsFormat) and list(other.lists.items()) == list(self.lists.items())
+
+    def form(self, signature: type[dspy.Signature]) -> str:
+        types = _record_types(signature, self)
+        lines = ["<TAB>".join([letter, *kind.model.model_fields]) for letter, kind in types.items()]
+        remarks = [
+            f"- {letter} {name}: {field.description}"
+            for letter, kind in types.items()
+            for name, field in kind.model.model_fields.items()
+            if field.description
+        ]
+        several = any(kind.several for kind in types.values())
+        rule = " Within a field, several values stand apart by a semicolon." if several else ""
+        return (
+            "Answer with one record a line, fields apart by one tab, no tab or line break inside a field, nothing else."
+            f"{rule} After the last record write a line {END}. The records:\n" + "\n".join([*lines, END, *remarks])
+        )
+
+    def schema(self, signature: type[dspy.Signature]) -> Schema | None:
+        return None
+
+    def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
+        types = _record_types(signature, self)
+        records: dict[str, list[BaseModel]] = {name: [] for name in self.lists.values()}
+        ended = False
+        for number, line in enumerate(_lines(answer), 1):
+            text = line.strip(" \r")
+            if not text.strip():
+                continue
+            if ended:
+                raise NotAsAsked(f"line {number} comes after {END}.")
+            if text.strip() == END:
+                ended = True
+                continue
+            letter, *values = (text if "\t" in text else text.replace("\\t", "\t")).split("\t")
+            if letter.strip() not in types:
+                raise NotAsAsked(f"line {number} ({text[:60]!r}) begins with none of {', '.join(types)} and a tab.")
+            kind = types[letter.strip()]
+            records[kind.list_name].append(_record(kind, values, number))
+        if not ended and not any(records.values()):
+            raise NotAsAsked(f"it holds no record and no line {END}.")
+        field, model = _target(signature)
+        return {field: model(**records)}
+
+    def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
+        field, model = _target(signature)
+        whole = model.model_validate(outputs[field])
+        lines = [
+            "\t".join([letter, *(_written(value) for _, value in record)])
+            for letter, name in self.lists.items()
+            for record in getattr(whole, name)
+        ]
+        return "\n".join([*lines, END])
+
+
+def _lines(answer: str) -> list[str]:
+    """The lines of the answer; of those inside a code fence only, where there is one fence."""
+    lines = answer.split("\n")
+    fences = [place for place, line in enumerate(lines) if line.lstrip().startswith("```")]
+    return lines[fences[0] + 1 : fences[1]] if len(fences) == 2 else lines
+
+
+def _record(kind: _RecordType, values: list[str], number: int) -> BaseModel:
+    columns = kind.model.model_fields
+    while len(values) > len(columns) and not values[-1].strip():
+        values.pop()
+    if len(values) > len(columns):
+        names = ", ".join(columns)
+        raise NotAsAsked(f"line {number} has {len(values)} fields; the record has {len(columns)}: {names}.")
+    given: dict[str, object] = {}
+    for (name, field), value in zip(columns.items(), map(str.strip, values), strict=False):
+        if name in kind.several:
+            given[name] = tuple(part.strip() for part in value.split(";") if part.strip())
+        elif value or field.is_required():
+            given[name] = value
+    try:
+        return kind.model(**given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise NotAsAsked(f"line {number}, {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "; ".join(map(_written, value))
+    return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
+    """The one output field and its model."""
+    ((name, field),) = signature.output_fields.items()
+    model = field.annotation
+    assert issubclass(model, BaseModel)  # noqa: S101 - a step with this format has one model as its output
+    return name, model
+
+
+@memo
+def _record_types(signature: type[dspy.Signature], output: RecordsFormat) -> dict[str, _RecordType]:
+    _, whole = _target(signature)
+    types = {}
+    for letter, name in output.lists.items():
+        model = get_args(whole.model_fields[name].annotation)[0]
+        several = (
+            column for column, field in model.model_fields.items() if get_origin(field.annotation) in {tuple, list}
+        )
+        types[letter] = _RecordType(name, model, frozenset(several))
+    return types

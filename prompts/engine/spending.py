@@ -1,0 +1,176 @@
+"""What models cost: list prices, the ledger of a run by step and model, and the budget that a run keeps to.
+
+`prices.csv` has US dollars a million tokens, in and out, as LiteLLM 1.106's price list had them on the day `LISTED`. An
+own server and a proxy have no list price: theirs is unknown, never zero.
+
+Before a call is sent, the most that it can cost is set aside; when its reply has come, what it did cost is entered. A
+call for which too little is left waits for those under way: they may cost less than was set aside. When none is under
+way and it still is too much, the budget is closed for good.
+"""
+
+import asyncio
+import csv
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from prompts.engine.errors import BudgetSpent, ModelMisconfigured
+
+LISTED = "2026-11-21"
+_RELEASED = re.compile(r"(?:-(?:\d{8}|\d{4}|\d{2}))+\Z")
+_PAUSE = 0.02  # seconds between two looks at the budget
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars a million tokens, in and out."""
+
+    input: float
+    output: float
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float:
+        """US dollars."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+@cache
+def _prices() -> dict[str, Price]:
+    with Path(__file__).with_name("prices.csv").open(encoding="utf-8", newline="") as file:
+        return {row["model"]: Price(float(row["input"]), float(row["output"])) for row in csv.DictReader(file)}
+
+
+def price_of(model: str) -> Price | None:
+    """The price of `provider/model`, with or without the date of its release at the end; None where it is unknown."""
+    return _prices().get(model) or _prices().get(_RELEASED.sub("", model))
+
+
+@dataclass(slots=True)
+class Spent:
+    """Totals of one step on one model. `cost_usd` is None as soon as one call's price is unknown."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_calls: int = 0
+    cost_usd: float | None = 0.0
+    seconds: float = 0.0
+
+    def add(self, other: "Spent") -> None:
+        self.calls += other.calls
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.cached_calls += other.cached_calls
+        self.cost_usd = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
+        self.seconds += other.seconds
+
+
+class Meter:
+    """A ledger of (step, model) pairs, and of the calls that were spared; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spent: dict[tuple[str, str], Spent] = defaultdict(Spent)
+        self._spared: dict[str, str] = {}
+
+    def record(self, step: str, model: str, spent: Spent) -> None:
+        with self._lock:
+            self._spent[step, model].add(spent)
+
+    def rows(self) -> list[tuple[str, str, Spent]]:
+        """(step, model, totals), ordered by step and model."""
+        with self._lock:
+            return [(step, model, spent) for (step, model), spent in sorted(self._spent.items())]
+
+    def spare(self, step: str, reason: str) -> None:
+        """Enter that a step's model was not asked, and why that is harmless."""
+        with self._lock:
+            self._spared.setdefault(step, reason)
+
+    def spared(self) -> list[tuple[str, str]]:
+        """(step, reason) of the calls that were spared, in the order in which they were."""
+        with self._lock:
+            return list(self._spared.items())
+
+
+@dataclass(slots=True)
+class Bill:
+    """One call: set the tokens, in and out, that it used when the reply tells. One without a reply is not counted."""
+
+    most: tuple[int, int]
+    price: Price | None
+    used: tuple[int, int] = (0, 0)
+
+
+@dataclass
+class SpendBudget:
+    """Tokens (in and out together) and US dollars that may be spent; None: any amount. For any threads and loops."""
+
+    tokens: int | None = None
+    usd: float | None = None
+    _spent: dict[str, float] = field(default_factory=lambda: {"tokens": 0, "USD": 0.0})
+    _under_way: dict[int, Bill] = field(default_factory=dict, repr=False)
+    _closed: tuple[float, float, float, str] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def limited(self) -> bool:
+        return self.tokens is not None or self.usd is not None
+
+    @asynccontextmanager
+    async def reserved(self, tokens_in: int, tokens_out: int, price: Price | None) -> AsyncIterator[Bill]:
+        """Around one call that takes at most so many tokens. Raises BudgetSpent where that is too much."""
+        bill = Bill((tokens_in, tokens_out), price)
+        while self.limited and not self._begin(bill):  # noqa: ASYNC110 -- others may run in other threads and loops
+            await asyncio.sleep(_PAUSE)
+        try:
+            yield bill
+        finally:
+            self._end(bill)
+
+    @contextmanager
+    def reserved_in_thread(self, tokens_in: int, price: Price | None) -> Iterator[Bill]:
+        """The same in a thread that may wait."""
+        bill = Bill((tokens_in, 0), price)
+        while self.limited and not self._begin(bill):
+            time.sleep(_PAUSE)
+        try:
+            yield bill
+        finally:
+            self._end(bill)
+
+    def _begin(self, bill: Bill) -> bool:
+        """Set aside what the call may cost; False where others have to end first."""
+        if self.usd is not None and bill.price is None:
+            raise ModelMisconfigured(
+                "A model of unknown price was called under a budget in US dollars.", "Set a budget in tokens."
+            )
+        with self._lock:
+            if self._closed is not None:
+                raise BudgetSpent(*self._closed)
+            limits = {"tokens": self.tokens, "USD": self.usd}
+            needed = _sums(bill, bill.most)
+            for unit, limit in limits.items():
+                aside = sum(_sums(other, other.most)[unit] for other in self._under_way.values())
+                if limit is not None and self._spent[unit] + aside + needed[unit] > limit:
+                    if self._under_way:
+                        return False
+                    self._closed = self._spent[unit], limit, needed[unit], unit
+                    raise BudgetSpent(*self._closed)
+            self._under_way[id(bill)] = bill
+            return True
+
+    def _end(self, bill: Bill) -> None:
+        with self._lock:
+            if self._under_way.pop(id(bill), None) is not None:
+                for unit, amount in _sums(bill, bill.used).items():
+                    self._spent[unit] += amount
+
+
+def _sums(bill: Bill, tokens: tuple[int, int]) -> dict[str, float]:
+    return {"tokens": sum(tokens), "USD": bill.price.cost(*tokens) if bill.price else 0.0}
