@@ -15,8 +15,7 @@ from pydantic import BaseModel
 
 from prompts.text.amounts import amounts_in
 from storage.records import Document
-from tasks.load.compose import compose
-from tasks.load.sources import read_sources
+from tasks.load.sources import compose, read_sources
 from tasks.tables.relations import Cell, relations_of
 
 DOCUMENTS = "router/loong_financial_docs.jsonl.gz"

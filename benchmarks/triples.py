@@ -20,7 +20,7 @@ from pathlib import Path
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
-from tasks.load.plain import clean, one_line
+from tasks.load.text import clean, one_line
 
 Fact = tuple[str, str, str, str]
 

@@ -34,7 +34,7 @@ from storage.records import Chunk
 from storage.run_records import IndexReport
 from storage.staging import Staging
 from tasks.communities import detect_communities
-from tasks.load.step import load
+from tasks.load.sources import load
 
 if TYPE_CHECKING:
     from flows.orchestration.recorded_flows import index

@@ -29,7 +29,7 @@ from tasks.chunk import chunk
 from tasks.embed import plan_windows
 from tasks.extract import extraction_inputs
 from tasks.forecast import Lengths, lengths_of
-from tasks.load.step import load
+from tasks.load.sources import load
 
 SAMPLE = 500  # passages
 

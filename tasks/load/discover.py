@@ -44,12 +44,12 @@ def walk(source: Source, skipped: list[Skipped]) -> list[Found]:
     """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
     if source.kind == "file":
         return [Found(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
-    paths = (
-        set(_below(source.base, source.base, skipped)) if source.kind == "folder" else set(_matches(source, skipped))
-    )
     found = []
-    for path in paths:
-        if _readable(path, source.base, skipped):
+    for path in set(_below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)):
+        problem = _problem(path, source.base)
+        if problem:
+            _skip(skipped, path, problem)
+        else:
             relative = Path(os.path.relpath(path, source.base)).as_posix()
             found.append(Found(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
     return sorted(found, key=lambda file: (file.id, file.path))
@@ -79,59 +79,44 @@ def _matches(source: Source, skipped: list[Skipped]) -> Iterator[str]:
         path = os.path.abspath(match)
         if any(_ignored(part) for part in Path(os.path.relpath(path, source.base)).parts if part != "."):
             continue
-        if os.path.isdir(path):
-            if _enters(path, source.base, skipped):
-                yield from _below(path, source.base, skipped)
-        else:
+        if not os.path.isdir(path):
             yield path
+        elif _enters(path, skipped):
+            yield from _below(path, skipped)
 
 
-def _below(folder: str, base: str, skipped: list[Skipped]) -> Iterator[str]:
+def _below(folder: str, skipped: list[Skipped]) -> Iterator[str]:
     def unreadable(error: OSError) -> None:
-        skipped.append(Skipped(path=printable(str(error.filename)), reason=f"unreadable ({error.strerror})"))
+        _skip(skipped, str(error.filename), f"unreadable ({error.strerror})")
 
     for place, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(
-            name for name in folders if not _ignored(name) and _enters(os.path.join(place, name), base, skipped)
+            name for name in folders if not _ignored(name) and _enters(os.path.join(place, name), skipped)
         )
-        yield from (os.path.join(place, name) for name in sorted(files) if not _ignored(name))
+        yield from (os.path.join(place, name) for name in files if not _ignored(name))
 
 
 def _ignored(name: str) -> bool:
     return name.startswith((".", "~$")) or name in _IGNORED
 
 
-def _enters(folder: str, base: str, skipped: list[Skipped]) -> bool:
-    if not os.path.islink(folder):
-        return True
-    inside = _inside(folder, base)
-    reason = (
-        "symbolic link to a folder of this source, read in its own place"
-        if inside
-        else "symbolic link out of the source"
-    )
-    _skip(skipped, folder, reason)
-    return False
-
-
-def _inside(path: str, base: str) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base))
-
-
-def _readable(path: str, base: str, skipped: list[Skipped]) -> bool:
-    if os.path.islink(path) and not _inside(path, base):
-        _skip(skipped, path, "symbolic link out of the source")
-        return False
-    try:
-        mode = os.stat(path).st_mode
-    except OSError as error:
-        _skip(skipped, path, "broken symbolic link" if os.path.islink(path) else f"unreadable ({error.strerror})")
-        return False
-    # Opening a pipe or a device could wait for ever.
-    if not stat.S_ISREG(mode):
-        _skip(skipped, path, "not a regular file")
+def _enters(folder: str, skipped: list[Skipped]) -> bool:
+    if os.path.islink(folder):
+        _skip(skipped, folder, "symbolic link to a folder: name that folder itself to read it")
         return False
     return True
+
+
+def _problem(path: str, base: str) -> str:
+    """Why a file cannot be read; empty where it can."""
+    link = os.path.islink(path)
+    if link and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base)):
+        return "symbolic link out of the source"
+    try:
+        # Opening a pipe or a device could wait for ever.
+        return "" if stat.S_ISREG(os.stat(path).st_mode) else "not a regular file"
+    except OSError as error:
+        return "broken symbolic link" if link else f"unreadable ({error.strerror})"
 
 
 def _skip(skipped: list[Skipped], path: str, reason: str) -> None:

@@ -16,10 +16,9 @@ from storage.answer_records import Passage
 from storage.errors import SourceNotFound
 from storage.records import Chunk, Document, Part, Record
 from tasks.chunk import chunk_document
-from tasks.load.compose import compose
 from tasks.load.discover import Found, resolve, walk
-from tasks.load.plain import Unreadable, clean, pretty_stem
-from tasks.load.sources import read_file
+from tasks.load.sources import compose, read_file
+from tasks.load.text import Unreadable, clean, pretty_stem
 from tasks.retrieve.lexical import Lexicon, chunk_terms
 from tasks.step import step
 
