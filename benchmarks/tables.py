@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from prompts.text.amounts import amounts_in
 from storage.records import Document
 from tasks.load.sources import compose, read_sources
-from tasks.tables.relations import Cell, relations_of
+from tasks.tables.relations import GridCell, relations_of
 
 DOCUMENTS = "router/loong_financial_docs.jsonl.gz"
 QUESTIONS = "router/loong_financial_questions.jsonl.gz"
@@ -44,7 +44,7 @@ def read_questions(data: Path) -> list[Question]:
     return [row for row in rows if row.level == 1]
 
 
-def cells_of(document: Document) -> list[Cell]:
+def cells_of(document: Document) -> list[GridCell]:
     """All cells of a document's tables beside the names of their rows."""
     return [
         cell
@@ -55,7 +55,7 @@ def cells_of(document: Document) -> list[Cell]:
     ]
 
 
-def holds(cells: Sequence[Cell], answer: str) -> bool:
+def holds(cells: Sequence[GridCell], answer: str) -> bool:
     """Whether a figure of a gold answer is one of the cells, its scale and its sign aside."""
     gold = {abs(amount.number) for amount in amounts_in(answer)} - {0.0}
     return any(

@@ -37,9 +37,9 @@ from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.traverse import Hop
 from storage.records import Record
-from tasks.traverse.cues import cues_in
-from tasks.traverse.meta_path import step_score
-from tasks.traverse.run import around
+from tasks.traverse.meta_paths import step_score
+from tasks.traverse.plan import around
+from tasks.traverse.relation_cues import cues_in
 
 STEPS, FIRST, MOST_HOPS, WORDED = 2, 8, 3, 0.5
 

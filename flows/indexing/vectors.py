@@ -16,8 +16,8 @@ from storage.graph_records import Entity
 from storage.records import Chunk
 from storage.staging import Staging
 from tasks.embed import embed, plan_windows
-from tasks.resolve.near import near_pairs
-from tasks.retrieve.levels import keyed_text
+from tasks.resolve.candidates import near_pairs
+from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
 
 EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 256, 256, 512

@@ -17,9 +17,8 @@ from storage.answer_records import Mode, Passage, RouteDecision
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages
 from tasks.keywords import find_keys
-from tasks.retrieve.levels import Found, Level, search_graph
+from tasks.retrieve.dual_levels import Level, LevelScores, Shares, best_rows, graph_notes, search_graph, stating_sources
 from tasks.retrieve.link import Link
-from tasks.retrieve.tables import Shares, best_rows, graph_notes, stating_sources
 
 LEVEL_OF: dict[Mode, Level] = {"local": "low", "low": "low", "high": "high", "hybrid": "both", "mix": "both"}
 # So many passages that only the graph leads to follow those that search finds.
@@ -32,7 +31,7 @@ PASSAGE_SHARE = 0.75
 class GraphSearch:
     """What the levels of a mode found, and the passages that this leads to, best first."""
 
-    found: Found
+    found: LevelScores
     passages: list[Passage]
 
 

@@ -22,7 +22,7 @@ from tasks.filter import FilterResult, filter_passages
 from tasks.route import choose_structure, core_content, is_tabular
 from tasks.sources import Source, merged, number_of, packed
 from tasks.structurize import Structured, shown_of, structure_note, structurize
-from tasks.tables.step import answer_from_tables, cell_sources, stated_by, table_notes
+from tasks.tables.answer import answer_from_tables, cell_sources, stated_by, table_notes
 
 PART_PASSAGES = 8
 # Documents whose tables an unrestricted question is asked of, and so many that a question may name.

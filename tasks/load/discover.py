@@ -18,7 +18,7 @@ from storage.records import Record, Skipped
 _IGNORED = frozenset({"__pycache__", "node_modules"})
 
 
-class Source(Record):
+class NamedSource(Record):
     """A named source: its canonical key (absolute path or glob pattern) and the folder that ids are relative to."""
 
     key: str
@@ -26,7 +26,7 @@ class Source(Record):
     kind: str
 
 
-class Found(Record):
+class SourceFile(Record):
     """A file to read: `path` absolute, `id` relative to its source's base; both with forward slashes."""
 
     source: str
@@ -34,16 +34,16 @@ class Found(Record):
     id: str
 
 
-def resolve(sources: Sequence[str | Path]) -> list[Source]:
+def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
     """The named sources, each once, sorted by key; raises `SourceNotFound` before anything is read."""
     named = {source.key: source for source in map(_source, sources)}
     return [named[key] for key in sorted(named)]
 
 
-def walk(source: Source, skipped: list[Skipped]) -> list[Found]:
+def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
     """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
     if source.kind == "file":
-        return [Found(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
+        return [SourceFile(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
     found = []
     for path in set(_below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)):
         problem = _problem(path, source.base)
@@ -51,7 +51,7 @@ def walk(source: Source, skipped: list[Skipped]) -> list[Found]:
             _skip(skipped, path, problem)
         else:
             relative = Path(os.path.relpath(path, source.base)).as_posix()
-            found.append(Found(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
+            found.append(SourceFile(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
     return sorted(found, key=lambda file: (file.id, file.path))
 
 
@@ -60,21 +60,21 @@ def printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _source(named: str | Path) -> Source:
+def _source(named: str | Path) -> NamedSource:
     path = os.path.abspath(named)
     key = Path(path).as_posix()
     if os.path.isdir(path):
-        return Source(key=key, base=key, kind="folder")
+        return NamedSource(key=key, base=key, kind="folder")
     if os.path.exists(path):
-        return Source(key=key, base=Path(path).parent.as_posix(), kind="file")
+        return NamedSource(key=key, base=Path(path).parent.as_posix(), kind="file")
     if not glob.has_magic(path) or next(glob.iglob(path, recursive=True), None) is None:
         raise SourceNotFound(str(named))
     parts = Path(path).parts
     plain = next(i for i, part in enumerate(parts) if glob.has_magic(part))
-    return Source(key=key, base=Path(*parts[:plain]).as_posix(), kind="glob")
+    return NamedSource(key=key, base=Path(*parts[:plain]).as_posix(), kind="glob")
 
 
-def _matches(source: Source, skipped: list[Skipped]) -> Iterator[str]:
+def _matches(source: NamedSource, skipped: list[Skipped]) -> Iterator[str]:
     for match in glob.iglob(source.key, recursive=True):
         path = os.path.abspath(match)
         if any(_ignored(part) for part in Path(os.path.relpath(path, source.base)).parts if part != "."):

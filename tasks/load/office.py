@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
 from tasks.load.rows import is_header, row_line
-from tasks.load.text import Page, Unreadable, clean, one_line, to_markdown
+from tasks.load.text import PageText, Unreadable, clean, one_line, to_markdown
 
 if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
@@ -24,7 +24,7 @@ _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n?")
 
 
-def read_office(data: bytes, ending: str) -> tuple[Page, tuple[int, ...]]:
+def read_office(data: bytes, ending: str) -> tuple[PageText, tuple[int, ...]]:
     """An office file by its ending (.docx, .pptx or .xlsx) and the offsets of its pages.
 
     Raises `Unreadable` with the reason where it is encrypted, broken or unreasonably large.
@@ -47,7 +47,7 @@ def read_office(data: bytes, ending: str) -> tuple[Page, tuple[int, ...]]:
         raise Unreadable(f"broken {ending} file ({type(error).__name__}: {one_line(str(error))[:200]})") from error
 
 
-def read_docx(data: bytes, archive: zipfile.ZipFile) -> tuple[Page, tuple[int, ...]]:
+def read_docx(data: bytes, archive: zipfile.ZipFile) -> tuple[PageText, tuple[int, ...]]:
     """Headings, lists and tables as Markdown, formulas as LaTeX."""
     import mammoth
     from markitdown.converter_utils.docx.pre_process import pre_process_docx
@@ -57,10 +57,10 @@ def read_docx(data: bytes, archive: zipfile.ZipFile) -> tuple[Page, tuple[int, .
         style_map="p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh",
         convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
     )
-    return Page(text=to_markdown(result.value), title=_property_title(archive)), ()
+    return PageText(text=to_markdown(result.value), title=_property_title(archive)), ()
 
 
-def read_pptx(data: bytes, archive: zipfile.ZipFile) -> tuple[Page, tuple[int, ...]]:
+def read_pptx(data: bytes, archive: zipfile.ZipFile) -> tuple[PageText, tuple[int, ...]]:
     """Slide after slide (title as a heading, texts, tables and notes), and the offset at which each slide starts."""
     from markitdown import StreamInfo
     from markitdown.converters import PptxConverter
@@ -68,7 +68,7 @@ def read_pptx(data: bytes, archive: zipfile.ZipFile) -> tuple[Page, tuple[int, .
     converted = PptxConverter().convert(io.BytesIO(data), StreamInfo(extension=".pptx")).text_content  # type: ignore[no-untyped-call]
     slides = [clean(_IMAGE.sub("", slide)).strip() for slide in _SLIDE.split(converted)[1:]]
     text, pages = join_pages(slides, ["\n\n"] * len(slides))
-    return Page(text=text, title=_property_title(archive)), pages
+    return PageText(text=text, title=_property_title(archive)), pages
 
 
 def join_pages(pages: Sequence[str], joints: Sequence[str]) -> tuple[str, tuple[int, ...]]:
@@ -96,7 +96,7 @@ def _property_title(archive: zipfile.ZipFile) -> str:
 # --- spreadsheets ----------------------------------------------------------------------------------------------
 
 
-def read_xlsx(data: bytes, archive: zipfile.ZipFile) -> tuple[Page, tuple[int, ...]]:
+def read_xlsx(data: bytes, archive: zipfile.ZipFile) -> tuple[PageText, tuple[int, ...]]:
     """Sheet after sheet, each row one line that names its columns; figures as the sheet displays them, dates as ISO.
 
     A formula that was never calculated shows itself.
@@ -112,7 +112,7 @@ def read_xlsx(data: bytes, archive: zipfile.ZipFile) -> tuple[Page, tuple[int, .
         lines = _lines(_cells(sheet, formulas[sheet.title]))
         if lines:
             parts.append("\n".join([f"# {one_line(sheet.title)}", *lines] if len(sheets) > 1 else lines))
-    return Page(text=clean("\n\n".join(parts)), title=one_line(clean(book.properties.title or ""))), ()
+    return PageText(text=clean("\n\n".join(parts)), title=one_line(clean(book.properties.title or ""))), ()
 
 
 def _cells(sheet: "Worksheet", formulas: "Worksheet") -> list[list[str]]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.load.office import join_pages
-from tasks.load.text import Page, Unreadable, clean, one_line
+from tasks.load.text import PageText, Unreadable, clean, one_line
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -39,7 +39,7 @@ class _Line(NamedTuple):
     right: float
 
 
-def read_pdf(data: bytes) -> tuple[Page, tuple[int, ...]]:
+def read_pdf(data: bytes) -> tuple[PageText, tuple[int, ...]]:
     """The text of all pages with the title of the metadata, and the offset at which each page starts.
 
     Raises `Unreadable` for an encrypted or broken file and for one that holds no text.
@@ -64,7 +64,7 @@ def read_pdf(data: bytes) -> tuple[Page, tuple[int, ...]]:
         raise Unreadable("no text (a scan has to be recognised first)")
     joints = [_joint(texts, number) for number in range(len(texts))]
     text, starts = join_pages(texts, joints)
-    return Page(text=text, title="" if _NO_TITLE.match(title) else title), starts
+    return PageText(text=text, title="" if _NO_TITLE.match(title) else title), starts
 
 
 def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:

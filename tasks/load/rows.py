@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from prompts.text.defined import opening_subject
 from storage.records import DeadLetter, Part, Record, Triple
-from tasks.load.discover import Found
+from tasks.load.discover import SourceFile
 from tasks.load.text import Unreadable, clean, one_line, pretty_stem, scalars, stem, title_of
 
 _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), then index again."
@@ -40,13 +40,13 @@ class BadRow(Exception):
     """A row is neither a document nor a triple; the text says why."""
 
 
-def read_jsonl(text: str, file: Found) -> Rows:
+def read_jsonl(text: str, file: SourceFile) -> Rows:
     """The rows of a JSON Lines text; blank lines are no rows."""
     lines = ((number, line) for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1) if line.strip())
     return collect(((number, _parsed(line)) for number, line in lines), file)
 
 
-def collect(rows: Iterable[tuple[int, object]], file: Found) -> Rows:
+def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
     """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
     parts: list[Part] = []
     dead: list[DeadLetter] = []
@@ -85,7 +85,7 @@ def _parsed(line: str) -> object:
         return BadRow(f"not valid JSON: {error}")
 
 
-def _read(row: object, line: int, file: Found) -> tuple[Part | None, Triple | None, str]:
+def _read(row: object, line: int, file: SourceFile) -> tuple[Part | None, Triple | None, str]:
     if isinstance(row, BadRow):
         raise row
     if not isinstance(row, dict):
@@ -110,7 +110,7 @@ def _text(row: Mapping[str, object]) -> str | None:
     raise BadRow("`text` is empty")
 
 
-def _text_part(row: Mapping[str, object], text: str, line: int, file: Found) -> Part:
+def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile) -> Part:
     own = _identifier(row.get("id"))
     given = row.get("title")
     title = one_line(clean(given)) if isinstance(given, str) else ""
@@ -154,7 +154,7 @@ def _weight(value: object) -> float:
         raise BadRow(f"`weight` is not a number above zero: {value!r}") from error
 
 
-def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], file: Found) -> Part:
+def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], file: SourceFile) -> Part:
     triples = tuple(Triple(s=s, p=p, o=o, weight=weight) for (s, p, o), weight in weights.items())
     return Part(
         document=document,
@@ -181,7 +181,9 @@ def _lines(value: object, name: str) -> Iterator[str]:
         for key, inner in value.items():
             yield from _lines(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list) and value and all(isinstance(item, dict) and _flat(item) for item in value):
-        yield from (label + " | ".join(f"{key}: {_shown(inner)}" for key, inner in item.items()) for item in value)
+        # The list's own name stands above the rows, which name their columns as those of a table do.
+        yield from [f"{name}:"] if name else []
+        yield from (" | ".join(f"{key}: {_shown(inner)}" for key, inner in item.items()) for item in value)
     elif isinstance(value, list) and _flat({"": value}) and value:
         yield label + ", ".join(_shown(item) for item in value)
     elif isinstance(value, list):
@@ -229,7 +231,7 @@ def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
     return names if {"s", "p", "o"} <= set(names) <= _TRIPLE_COLUMNS and len(set(names)) == len(names) else None
 
 
-def read_triples(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: Found) -> Rows:
+def read_triples(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile) -> Rows:
     """The triples below the header."""
     return collect(((line, _row(names, cells)) for line, cells in rows[1:]), file)
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from prompts.text.segment import language_of
 from storage.errors import DuplicateDocument
 from storage.records import DeadLetter, Document, Part, Record, Scalar, Skipped
-from tasks.load.discover import Found, printable, resolve, walk
+from tasks.load.discover import SourceFile, printable, resolve, walk
 from tasks.load.rows import (
     Rows,
     collect,
@@ -28,7 +28,7 @@ from tasks.load.rows import (
     triples_header,
 )
 from tasks.load.text import (
-    Page,
+    PageText,
     Unreadable,
     decode,
     not_empty,
@@ -87,7 +87,7 @@ def read_sources(sources: Sequence[str | Path]) -> Loaded:
     )
 
 
-def read_file(file: Found) -> Rows:
+def read_file(file: SourceFile) -> Rows:
     """The parts and dead letters of one file; raises `Unreadable` with the reason to report."""
     name = PurePosixPath(file.id.lower())
     zipped = name.suffix == ".gz"
@@ -119,7 +119,7 @@ def _bytes(path: str, zipped: bool) -> bytes:
 
 
 def _document_part(
-    file: Found, text: str, title: str, metadata: Mapping[str, Scalar] | None = None, pages: tuple[int, ...] = ()
+    file: SourceFile, text: str, title: str, metadata: Mapping[str, Scalar] | None = None, pages: tuple[int, ...] = ()
 ) -> Rows:
     """A file that is one document; its title has a place of its own beside the metadata."""
     part = Part(
@@ -135,23 +135,23 @@ def _document_part(
     return Rows(parts=(part,), dead_letters=())
 
 
-def _text(data: bytes, file: Found) -> Rows:
+def _text(data: bytes, file: SourceFile) -> Rows:
     """Markdown or plain text, which is read as Markdown as soon as it has front matter."""
     text, front = split_front_matter(read_text(data))
     headings = bool(front) or not file.id.lower().removesuffix(".gz").endswith(".txt")
     return _document_part(file, text, title_of(text, pretty_stem(file.id), front, headings), front)
 
 
-def _paged(page: Page, file: Found, pages: tuple[int, ...] = ()) -> Rows:
+def _paged(page: PageText, file: SourceFile, pages: tuple[int, ...] = ()) -> Rows:
     title = page.title or title_of(page.text, pretty_stem(file.id), {})
     return _document_part(file, page.text, title, page.metadata, pages)
 
 
-def _jsonl(data: bytes, file: Found) -> Rows:
+def _jsonl(data: bytes, file: SourceFile) -> Rows:
     return read_jsonl(not_empty(decode(data)), file)
 
 
-def _json(data: bytes, file: Found) -> Rows:
+def _json(data: bytes, file: SourceFile) -> Rows:
     """Rows where the file holds an object with text or a triple, or a list of such; else one readable document."""
     text = not_empty(decode(data))
     try:
@@ -168,7 +168,7 @@ def _json(data: bytes, file: Found) -> Rows:
     return _document_part(file, readable_json(written), title)
 
 
-def _table(data: bytes, file: Found) -> Rows:
+def _table(data: bytes, file: SourceFile) -> Rows:
     rows = read_table(read_text(data), "\t" if ".tsv" in PurePosixPath(file.id.lower()).suffixes else None)
     names = triples_header(rows)
     if names:
@@ -176,7 +176,7 @@ def _table(data: bytes, file: Found) -> Rows:
     return _document_part(file, render([cells for _, cells in rows]), pretty_stem(file.id))
 
 
-def _pdf(data: bytes, file: Found) -> Rows:
+def _pdf(data: bytes, file: SourceFile) -> Rows:
     from tasks.load.pdf import read_pdf
 
     page, pages = read_pdf(data)
@@ -184,14 +184,14 @@ def _pdf(data: bytes, file: Found) -> Rows:
     return _document_part(file, page.text, title, pages=pages)
 
 
-def _office(data: bytes, file: Found) -> Rows:
+def _office(data: bytes, file: SourceFile) -> Rows:
     from tasks.load.office import read_office
 
     page, pages = read_office(data, PurePosixPath(file.id.lower()).suffix)
     return _paged(page, file, pages)
 
 
-Reader = Callable[[bytes, Found], Rows]
+Reader = Callable[[bytes, SourceFile], Rows]
 _PLAIN: dict[str, Reader] = {
     **dict.fromkeys((".md", ".markdown", ".txt"), _text),
     **dict.fromkeys((".html", ".htm"), lambda data, file: _paged(read_html(data), file)),

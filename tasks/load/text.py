@@ -174,7 +174,7 @@ _BLANKS = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"[ \t\u00a0]+$", re.MULTILINE)
 
 
-class Page(Record):
+class PageText(Record):
     """Readable text, the title that the markup gives (or empty), and metadata."""
 
     text: str
@@ -182,7 +182,7 @@ class Page(Record):
     metadata: Mapping[str, Scalar] = Field(default_factory=dict)
 
 
-def read_html(data: bytes) -> Page:
+def read_html(data: bytes) -> PageText:
     """The page without scripts and navigation: headings as `# …` lines, lists and tables as Markdown."""
     from bs4 import BeautifulSoup
 
@@ -202,7 +202,7 @@ def read_html(data: bytes) -> Page:
         tag.decompose()
     top = soup.find("h1")
     title = one_line(given) or (one_line(top.get_text()) if top else "")
-    return Page(text=to_markdown(str(soup.body or soup)), title=clean(title), metadata=metadata)
+    return PageText(text=to_markdown(str(soup.body or soup)), title=clean(title), metadata=metadata)
 
 
 def to_markdown(markup: str) -> str:

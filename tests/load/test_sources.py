@@ -140,7 +140,7 @@ def test_json_is_rows_or_readable_text(tmp_path: Path) -> None:
     )
     loaded, documents = load(tmp_path)
     assert sorted(documents) == ["a", "free.json", "rows.json"]
-    assert documents["free.json"].text == "name: Orla\nlength: 1.10\nspans: m: 5 | x: none"
+    assert documents["free.json"].text == "name: Orla\nlength: 1.10\nspans:\nm: 5 | x: none"
     assert [letter.item for letter in loaded.dead_letters] == [f"{tmp_path}/rows.json:3"]
 
 

@@ -8,7 +8,7 @@ from prompts.engine.models import Models
 from prompts.plan_table import PlanTable
 from storage.answer_records import TableResult
 from storage.records import Document
-from tasks.tables.step import answer_from_tables
+from tasks.tables.answer import answer_from_tables
 from tests.tables.documents import branches, chinese, ports, samples, statements
 
 

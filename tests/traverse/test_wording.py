@@ -5,9 +5,8 @@ import pytest
 from prompts.text.relation_words import SYNONYM, likeness
 from prompts.text.words import stem
 from prompts.traverse import Hop
-from tasks.traverse.cues import Cue, cues_around
-from tasks.traverse.draft import measure_of
-from tasks.traverse.meta_path import step_score
+from tasks.traverse.meta_paths import step_score
+from tasks.traverse.relation_cues import Cue, cues_around
 
 
 def order(question: str, name: str) -> list[str]:
@@ -22,7 +21,6 @@ def order(question: str, name: str) -> list[str]:
         ("what is the gender of the kid of Ada ?", ["kid", "gender"]),
         ("where did Ada 's father die ?", ["father", "die", "where"]),
         ("who is the grandmother of Ada ?", ["mother", "parent", "who"]),
-        ("who is Ada's mother-in-law?", ["spous", "mother", "who"]),
         ("what does Ada 's kid do for a living ?", ["kid", "occup"]),
         ("is Ada's kid a man or a woman ?", ["kid", "man_or_woman"]),
         ("what is the name of the other half of Ada ?", ["other_half"]),
@@ -109,23 +107,3 @@ def test_of_a_dotted_relation_the_last_part_counts() -> None:
     told, other = Hop(relation="people.person.spouse"), Hop(relation="people.spouse.gender")
     assert step_score(told, cue)[0] > 0.5
     assert step_score(other, cue) == (0.0, None)
-
-
-@pytest.mark.parametrize(
-    ("question", "words", "direction"),
-    [
-        ("Who has more children,      or     ?", "children", "max"),
-        ("Which of   's children has the fewest books?", "books", "min"),
-        ("Who is older,     or     ?", "birth date", "min"),
-        ("Which of them died last?", "died date", "max"),
-        ("Which city has the largest population?", "population", "max"),
-    ],
-)
-def test_what_a_question_compares_by(question: str, words: str, direction: str) -> None:
-    measure = measure_of(question)
-    assert measure is not None
-    assert (measure.words, measure.direction) == (words, direction)
-
-
-def test_a_plain_question_compares_nothing() -> None:
-    assert measure_of("Who are the children of     ?") is None

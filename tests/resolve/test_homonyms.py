@@ -133,7 +133,3 @@ def test_two_things_stay_apart(first: Said, second: Said) -> None:
     graph, (one, other) = graph_of(first, second)
     assert one != other
     assert graph_of(second, first)[0].entities == graph.entities
-
-
-def test_there_are_twenty_pairs() -> None:
-    assert len(PAIRS) == 20
