@@ -157,8 +157,8 @@ class _Writer:
             text = f"{head} ({label}){self.colon}{self.computed()}{self.remark(self.figures())}"
             text += f" ({stated})" if operation in {"difference", "ratio"} else ""
         else:
-            text = f"{head}{label}" if self.chinese else f"{label} {head}".strip()
-            text += f"{self.colon}{stated}"
+            lead = label if operation in {"max", "min"} else ""
+            text = f"{head}{lead}{self.colon}{stated}" if self.chinese else f"{lead} {head}{self.colon}{stated}".strip()
         return text + ("。" if self.chinese else ".")
 
     def looked_up(self, group: Group) -> str:
