@@ -213,7 +213,7 @@ class SearchIndex:
         chunk_index, entity_index = ends.reshape(-1, 2).T
         self.walker = Walker(len(self.chunks), len(self.entities), chunk_index, entity_index, counts)
         bridges = Bridges(named, about, len(self.entities))
-        self.gatherer = PassageSetSelector(self.chunks, self._texts, self.lexicon, bridges, self.spellings)
+        self.selector = PassageSetSelector(self.chunks, self._texts, self.lexicon, bridges, self.spellings)
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names."""
@@ -288,7 +288,7 @@ class SearchIndex:
         asked = self.asked(question, dense)
         # Chinese names tie passages less surely than they are found by their words.
         as_set = self.switches.sets and not is_han(question)
-        first = self.gatherer.first(asked, allowed, self.switches) if as_set else []
+        first = self.selector.first(asked, allowed, self.switches) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
         return first + [int(place) for place in np.argsort(-rest, kind="stable") if rest[place] > 0]

@@ -2,7 +2,6 @@
 query engine). What a step finds, or why it finds nothing, is an outcome.
 """
 
-import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -187,7 +186,7 @@ def _hop(hop: Hop, graph: TraversalGraph) -> Hop:
 @step("traverse")
 async def traverse(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcome]:
     """What each step finds; the last is the answer."""
-    return await asyncio.to_thread(run_plan, steps, graph)
+    return run_plan(steps, graph)
 
 
 def run_plan(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcome]:

@@ -137,9 +137,10 @@ def _names_in(question: str, kind: QuestionType, linked: Linked, graph: Traversa
 
 
 def _drafted(question: str, kind: QuestionType, names: Sequence[NamedEntity], graph: TraversalGraph) -> TraversalPlan:
-    beyond = _BEYOND_WORDS.search(blanked(question, names)) if kind not in {"s**", "s*o"} else None
-    if beyond is not None:
-        raise UnfitPlan(Problem("bad plan", f'without a model, no steps are found for "{beyond.group().strip()}".'))
+    beyond = _BEYOND_WORDS.findall(blanked(question, names)) if kind not in {"s**", "s*o"} else []
+    for word in beyond:
+        if graph.vocabulary.worded_by(Cue(stem(fold(word)), word)) is None:
+            raise UnfitPlan(Problem("bad plan", f'without a model, no steps are found for "{word}".'))
     if kind == "s**":
         return _plan(PlanStep(operator="neighbours", sources=_called(names[:1], graph)))
     if kind == "nested":

@@ -41,14 +41,11 @@ def test_ids_are_relative_to_the_folder_the_file_or_the_base_of_the_glob(tmp_pat
 
 
 def test_a_missing_source_stops_before_anything_is_read(tmp_path: Path) -> None:
+    assert load(tmp_path)[0].parts == (), "an empty folder is fine"
     write(tmp_path, a_dot_md="x")
     for missing in (tmp_path / "none", tmp_path / "*.pdf"):
         with pytest.raises(SourceNotFound, match=missing.name.replace("*", r"\*")):
             read_sources([tmp_path, missing])
-
-
-def test_an_empty_folder_is_fine(tmp_path: Path) -> None:
-    assert load(tmp_path)[0].parts == ()
 
 
 def test_hidden_and_foreign_files_are_passed_over_and_others_are_reported(tmp_path: Path) -> None:
