@@ -14,10 +14,8 @@ from flows.session import Session, open_session
 from prompts.text.amounts import amounts_in
 from storage.answer_records import Answer
 from storage.records import Document, Record
-from tasks.load.compose import compose
-from tasks.load.sources import read_sources
-from tasks.tables.relations import Cell as TableCell
-from tasks.tables.relations import relations_of
+from tasks.load.sources import compose, read_sources
+from tasks.tables.relations import GridCell, relations_of
 
 MODES: dict[str, AskOptions] = {
     "full": AskOptions(mode="struct"),
@@ -138,7 +136,7 @@ def tables(run: Run) -> None:
     run.table("figures asked for", rows)
 
 
-def cells_of(document: Document) -> list[TableCell]:
+def cells_of(document: Document) -> list[GridCell]:
     """All cells of a document's tables beside the names of their rows."""
     return [
         cell
@@ -149,7 +147,7 @@ def cells_of(document: Document) -> list[TableCell]:
     ]
 
 
-def holds(cells: Sequence[TableCell], answer: str) -> bool:
+def holds(cells: Sequence[GridCell], answer: str) -> bool:
     """Whether a figure of a gold answer is one of the cells, its scale and its sign aside."""
     gold = {abs(amount.number) for amount in amounts_in(answer)} - {0.0}
     return any(

@@ -15,9 +15,9 @@ from flows.question import AskOptions
 from flows.session import Session
 from prompts.traverse import Hop
 from storage.records import Record
-from tasks.traverse.cues import cues_in
-from tasks.traverse.meta_path import step_score
-from tasks.traverse.run import around
+from tasks.traverse.meta_paths import step_score
+from tasks.traverse.plan import around
+from tasks.traverse.relation_cues import cues_in
 
 QUESTIONS_ASKED = 600
 STEPS, FIRST, MOST_HOPS, WORDED = 2, 8, 3, 0.5

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from benchmarks.runner import Run, measure
 from benchmarks.sets import SETS, Row, files_of, index, settings_in, triple_rows
 from flows.runtime import Runtime
-from tasks.load.plain import clean, one_line
+from tasks.load.text import clean, one_line
 
 SET = "musique_train100_triples"
 Fact = tuple[str, str, str, str]

@@ -71,8 +71,8 @@ def cases(run: Run, name: str) -> list[Case]:
         index = session.index
         for question in SETS[name].read_questions(run.options.data, run.limit):
             asked = index.asked(question.text, session.dense([question.text])[0])
-            pool = index.gatherer.pool(asked, index.allowed(None), Switches())
-            signs = index.gatherer.signs(asked, pool, Switches())
+            pool = index.selector.pool(asked, index.allowed(None), Switches())
+            signs = index.selector.signs(asked, pool, Switches())
             each = [pair_scores(signs, Weights(**{one: float(one == name) for one in NAMES})) for name in NAMES]
             documents = [index.chunks[place].document for place in pool]
             found.append(Case(question, documents, signs.subject, np.stack(each, axis=-1)))

@@ -38,7 +38,7 @@ from flows.runtime import Runtime, usage_rows
 from storage.records import Chunk
 from storage.run_records import IndexReport
 from storage.staging import Staging
-from tasks.load.step import load
+from tasks.load.sources import load
 
 if TYPE_CHECKING:
     from flows.orchestration.recorded_flows import index

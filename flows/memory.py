@@ -18,7 +18,7 @@ from tasks.calibration import DEFAULT, Scale, of_characters, of_cosines, of_word
 from tasks.question_similarity import Mention, Question, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
-from tasks.traverse.names import Spellings
+from tasks.traverse.entity_names import Spellings
 from tasks.trigger import Likeness, Recall, check_trigger, overlap
 
 if TYPE_CHECKING:  # they know the session, which holds the features below

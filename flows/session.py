@@ -22,15 +22,14 @@ from storage.records import Chunk, Document
 from storage.workspace import Generation
 from tasks.reports.near import CommunityChunkIndex
 from tasks.reports.tree import Tree, tree_of
+from tasks.retrieve.dual_levels import Levels, keyed_text
 from tasks.retrieve.facts import GraphFacts
-from tasks.retrieve.levels import Levels, keyed_text
 from tasks.retrieve.link import NameVectors
 from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex
-from tasks.traverse.names import Spellings
-from tasks.traverse.plan import Graph
-from tasks.traverse.run import TraversalGraph
-from tasks.traverse.vocabulary import Vocabulary
+from tasks.traverse.entity_names import Spellings
+from tasks.traverse.meta_paths import Vocabulary
+from tasks.traverse.plan import TraversalGraph
 
 DENSE_DEPTH = 50
 MOST_KEPT = 32  # documents
@@ -73,7 +72,7 @@ class Session(AbstractContextManager["Session"]):
         """The relations as a graph that plans are run on."""
         index, facts = self.index, self.facts
         spellings = Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
-        return TraversalGraph(Graph(facts, Vocabulary(facts.relations.values()), spellings), self.generation.traversal)
+        return TraversalGraph(facts, Vocabulary(facts.relations.values()), spellings, self.generation.traversal)
 
     @cached_property
     def triples_alone(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from prompts.text.segment import UnitKind, language_of, units
 from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Record, content_id
-from tasks.load.compose import JOINT
+from tasks.load.sources import JOINT
 from tasks.step import step
 
 _CLAUSE = re.compile(r"(?<=[,;:，、；：])\s*|(?<=\s[-–—]\s)|(?<=——)")

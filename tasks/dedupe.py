@@ -17,8 +17,7 @@ from storage.graph_records import Alias, Claim, Entity, Found, Occurrence, Relat
 from storage.provenance import Place, Verdict, Went
 from storage.records import Chunk, DeadLetter, Record, content_id
 from tasks.batching import gather_or_cancel
-from tasks.resolve.assemble import assemble, entity_id, predicate_key
-from tasks.resolve.edits import Given, edited
+from tasks.resolve.assemble import Given, assemble, edited, entity_id, predicate_key
 from tasks.resolve.keys import Resolved, name_key
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, step

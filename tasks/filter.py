@@ -99,7 +99,7 @@ def shares(index: SearchIndex, question: str, dense: Mapping[str, float], chunks
     if len(known) < 2 or is_han(question) or not index.switches.sets:
         return {}
     places = [index.position[chunk] for chunk in known]
-    pairs = pair_scores(index.gatherer.signs(index.asked(question, dense), places, index.switches))
+    pairs = pair_scores(index.selector.signs(index.asked(question, dense), places, index.switches))
     np.fill_diagonal(pairs, -np.inf)
     likely = np.exp(pairs - pairs.max()).sum(axis=1)
     return dict(zip(known, (likely / likely.sum()).tolist(), strict=True))

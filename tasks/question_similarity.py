@@ -13,7 +13,7 @@ from prompts.text.question import ask
 from prompts.text.relation_words import likeness, meanings, sex_of
 from prompts.text.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
 from storage.records import content_id
-from tasks.traverse.cues import cues_around, cues_in
+from tasks.traverse.relation_cues import cues_around, cues_in
 
 _ORDINALS = dict(
     zip("first second third fourth fifth sixth seventh eighth ninth tenth".split(), map(str, range(1, 11)), strict=True)

@@ -14,8 +14,7 @@ from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Record, Skipped
 from storage.run_records import DocumentCounts
-from tasks.load.compose import compose
-from tasks.load.sources import Loaded
+from tasks.load.sources import Loaded, compose
 
 REMOVAL_LIMIT = 0.3
 FORGOTTEN = "forgotten"

@@ -11,7 +11,7 @@ from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Triple
 from tasks.chunk import chunk_document
-from tasks.load.compose import compose
+from tasks.load.sources import compose
 
 ENGLISH = "The ferry of line {n} leaves Pier {n} at noon, and it returns before the tide turns at dusk."
 TONGUES = ("A bridge", "一座桥 bridge", "この橋は長い", "다리가 길다", "Мост", "12")

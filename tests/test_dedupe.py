@@ -158,12 +158,6 @@ def test_a_last_word_that_begins_another_name_may_mean_either() -> None:
     assert len(graph.entities) == 3
 
 
-def test_a_head_noun_stands_for_the_only_organisation() -> None:
-    a = chunk("a")
-    graph = graph_of((a, extraction(a, [("Orrelin Sound Authority", "organisation"), ("Authority", "organisation")])))
-    assert len(graph.entities) == 1
-
-
 def test_statements_of_one_kind_become_one_weighted_relation() -> None:
     a, b = chunk("a"), chunk("b")
     said = [("Ada", "designed by", "Bob")]

@@ -7,8 +7,7 @@ import pytest
 from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
-from tasks.load.compose import compose
-from tasks.load.sources import Loaded
+from tasks.load.sources import Loaded, compose
 from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, touched, with_gone_inside
 
 

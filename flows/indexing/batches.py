@@ -22,8 +22,8 @@ from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
 from tasks.embed import embed, plan_windows
 from tasks.extract import Extracts, extraction_inputs
-from tasks.resolve.near import near_pairs
-from tasks.retrieve.levels import keyed_text
+from tasks.resolve.candidates import near_pairs
+from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
 
 BATCH = 64

@@ -52,7 +52,7 @@ async def choose_modes(question: QuestionContext) -> Choice:
 async def _walk(question: QuestionContext) -> Walk | None:
     """What a walk without a model gives; None where the question names something that texts speak of too, or nothing:
     there the search reads both."""
-    if not is_imported(question) or not question.session.traversal_graph.graph.spellings.named(question.text):
+    if not is_imported(question) or not question.session.traversal_graph.spellings.named(question.text):
         return None
     result = await walk(question, Models.offline())
     answers = result.stated is not None and result.stated.fallback != "abstained"

@@ -16,9 +16,8 @@ from storage.records import Chunk
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages
 from tasks.keywords import find_keys
-from tasks.retrieve.levels import Found, Level, search_graph
+from tasks.retrieve.dual_levels import Level, LevelScores, Shares, best_rows, graph_notes, search_graph, stating_sources
 from tasks.retrieve.link import Link
-from tasks.retrieve.tables import Shares, best_rows, graph_notes, stating_sources
 
 LEVEL_OF: dict[Mode, Level] = {"local": "low", "low": "low", "high": "high", "hybrid": "both", "mix": "both"}
 # So many passages that only the graph leads to follow those that search finds.
@@ -65,7 +64,7 @@ async def dual_level_search(question: QuestionContext) -> ModeResult:
     )
 
 
-async def search_levels(question: QuestionContext, k: int) -> tuple[Found, list[Passage]]:
+async def search_levels(question: QuestionContext, k: int) -> tuple[LevelScores, list[Passage]]:
     """What the mode's levels find, and the passages that this leads to, best first: `low` and `high` one level alone,
     `mix` what search finds first of all."""
     mode, documents = question.options.mode, question.options.documents

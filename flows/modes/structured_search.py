@@ -16,7 +16,7 @@ from tasks.decompose import PartAnswer, answer_parts, decompose
 from tasks.filter import FilterResult
 from tasks.sources import Source, merged, number_of, packed
 from tasks.structurize import Structured, shown_of, structure_note
-from tasks.tables.step import answer_from_tables, cell_sources, stated_by, table_notes
+from tasks.tables.answer import answer_from_tables, cell_sources, stated_by, table_notes
 
 PART_PASSAGES = 8
 # Documents whose tables an unrestricted question is asked of, and so many that a question may name.

@@ -35,7 +35,7 @@ from tasks.chunk import chunk
 from tasks.embed import plan_windows
 from tasks.extract import extraction_inputs
 from tasks.forecast import Lengths, Written, lengths_of
-from tasks.load.step import load
+from tasks.load.sources import load
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from storage.errors import UsageError
 from storage.records import Chunk, Record
 from storage.run_records import Usage
 from tasks.chunk import chunk
-from tasks.load.compose import compose
-from tasks.load.step import load
+from tasks.load.sources import compose, load
 from tasks.tune import some_documents, some_passages, tune
 
 # To cut more of a large collection would only cost time: a sample holds far fewer.

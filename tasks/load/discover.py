@@ -18,7 +18,7 @@ from storage.records import Record, Skipped
 _IGNORED = frozenset({"__pycache__", "node_modules"})
 
 
-class Source(Record):
+class NamedSource(Record):
     """A named source: its canonical key (absolute path or glob pattern) and the folder that ids are relative to."""
 
     key: str
@@ -26,7 +26,7 @@ class Source(Record):
     kind: str
 
 
-class Found(Record):
+class SourceFile(Record):
     """A file to read: `path` absolute, `id` relative to its source's base; both with forward slashes."""
 
     source: str
@@ -34,24 +34,24 @@ class Found(Record):
     id: str
 
 
-def resolve(sources: Sequence[str | Path]) -> list[Source]:
+def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
     """The named sources, each once, sorted by key; raises `SourceNotFound` before anything is read."""
     named = {source.key: source for source in map(_source, sources)}
     return [named[key] for key in sorted(named)]
 
 
-def walk(source: Source, skipped: list[Skipped]) -> list[Found]:
+def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
     """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
     if source.kind == "file":
-        return [Found(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
-    paths = (
-        set(_below(source.base, source.base, skipped)) if source.kind == "folder" else set(_matches(source, skipped))
-    )
+        return [SourceFile(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
     found = []
-    for path in paths:
-        if _readable(path, source.base, skipped):
+    for path in set(_below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)):
+        problem = _problem(path, source.base)
+        if problem:
+            _skip(skipped, path, problem)
+        else:
             relative = Path(os.path.relpath(path, source.base)).as_posix()
-            found.append(Found(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
+            found.append(SourceFile(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
     return sorted(found, key=lambda file: (file.id, file.path))
 
 
@@ -60,78 +60,63 @@ def printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _source(named: str | Path) -> Source:
+def _source(named: str | Path) -> NamedSource:
     path = os.path.abspath(named)
     key = Path(path).as_posix()
     if os.path.isdir(path):
-        return Source(key=key, base=key, kind="folder")
+        return NamedSource(key=key, base=key, kind="folder")
     if os.path.exists(path):
-        return Source(key=key, base=Path(path).parent.as_posix(), kind="file")
+        return NamedSource(key=key, base=Path(path).parent.as_posix(), kind="file")
     if not glob.has_magic(path) or next(glob.iglob(path, recursive=True), None) is None:
         raise SourceNotFound(str(named))
     parts = Path(path).parts
     plain = next(i for i, part in enumerate(parts) if glob.has_magic(part))
-    return Source(key=key, base=Path(*parts[:plain]).as_posix(), kind="glob")
+    return NamedSource(key=key, base=Path(*parts[:plain]).as_posix(), kind="glob")
 
 
-def _matches(source: Source, skipped: list[Skipped]) -> Iterator[str]:
+def _matches(source: NamedSource, skipped: list[Skipped]) -> Iterator[str]:
     for match in glob.iglob(source.key, recursive=True):
         path = os.path.abspath(match)
         if any(_ignored(part) for part in Path(os.path.relpath(path, source.base)).parts if part != "."):
             continue
-        if os.path.isdir(path):
-            if _enters(path, source.base, skipped):
-                yield from _below(path, source.base, skipped)
-        else:
+        if not os.path.isdir(path):
             yield path
+        elif _enters(path, skipped):
+            yield from _below(path, skipped)
 
 
-def _below(folder: str, base: str, skipped: list[Skipped]) -> Iterator[str]:
+def _below(folder: str, skipped: list[Skipped]) -> Iterator[str]:
     def unreadable(error: OSError) -> None:
-        skipped.append(Skipped(path=printable(str(error.filename)), reason=f"unreadable ({error.strerror})"))
+        _skip(skipped, str(error.filename), f"unreadable ({error.strerror})")
 
     for place, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(
-            name for name in folders if not _ignored(name) and _enters(os.path.join(place, name), base, skipped)
+            name for name in folders if not _ignored(name) and _enters(os.path.join(place, name), skipped)
         )
-        yield from (os.path.join(place, name) for name in sorted(files) if not _ignored(name))
+        yield from (os.path.join(place, name) for name in files if not _ignored(name))
 
 
 def _ignored(name: str) -> bool:
     return name.startswith((".", "~$")) or name in _IGNORED
 
 
-def _enters(folder: str, base: str, skipped: list[Skipped]) -> bool:
-    if not os.path.islink(folder):
-        return True
-    inside = _inside(folder, base)
-    reason = (
-        "symbolic link to a folder of this source, read in its own place"
-        if inside
-        else "symbolic link out of the source"
-    )
-    _skip(skipped, folder, reason)
-    return False
-
-
-def _inside(path: str, base: str) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base))
-
-
-def _readable(path: str, base: str, skipped: list[Skipped]) -> bool:
-    if os.path.islink(path) and not _inside(path, base):
-        _skip(skipped, path, "symbolic link out of the source")
-        return False
-    try:
-        mode = os.stat(path).st_mode
-    except OSError as error:
-        _skip(skipped, path, "broken symbolic link" if os.path.islink(path) else f"unreadable ({error.strerror})")
-        return False
-    # Opening a pipe or a device could wait for ever.
-    if not stat.S_ISREG(mode):
-        _skip(skipped, path, "not a regular file")
+def _enters(folder: str, skipped: list[Skipped]) -> bool:
+    if os.path.islink(folder):
+        _skip(skipped, folder, "symbolic link to a folder: name that folder itself to read it")
         return False
     return True
+
+
+def _problem(path: str, base: str) -> str:
+    """Why a file cannot be read; empty where it can."""
+    link = os.path.islink(path)
+    if link and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base)):
+        return "symbolic link out of the source"
+    try:
+        # Opening a pipe or a device could wait for ever.
+        return "" if stat.S_ISREG(os.stat(path).st_mode) else "not a regular file"
+    except OSError as error:
+        return "broken symbolic link" if link else f"unreadable ({error.strerror})"
 
 
 def _skip(skipped: list[Skipped], path: str, reason: str) -> None:

@@ -3,16 +3,16 @@
 All three are zip archives. An encrypted one is an OLE container instead, which is how it is recognised.
 """
 
+import datetime
 import io
 import re
 import zipfile
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
-from tasks.load.figures import shown
-from tasks.load.markup import Page, to_markdown
-from tasks.load.plain import Unreadable, clean, one_line
-from tasks.load.tables import is_header, row_line
+from tasks.load.rows import is_header, row_line
+from tasks.load.text import PageText, Unreadable, clean, one_line, to_markdown
 
 if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
@@ -24,23 +24,11 @@ _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n?")
 
 
-def read_office(data: bytes, ending: str) -> tuple[Page, tuple[int, ...]]:
+def read_office(data: bytes, ending: str) -> tuple[PageText, tuple[int, ...]]:
     """An office file by its ending (.docx, .pptx or .xlsx) and the offsets of its pages.
 
-    Raises `Unreadable` with the reason where it is encrypted or broken.
+    Raises `Unreadable` with the reason where it is encrypted, broken or unreasonably large.
     """
-    try:
-        if ending == ".pptx":
-            return read_pptx(data)
-        return (read_docx if ending == ".docx" else read_xlsx)(data), ()
-    except Unreadable:
-        raise
-    except Exception as error:  # the parsers promise no exception types for a broken file; its reason is reported
-        raise Unreadable(f"broken {ending} file ({type(error).__name__}: {one_line(str(error))[:200]})") from error
-
-
-def open_archive(data: bytes) -> zipfile.ZipFile:
-    """The archive of an office file; raises `Unreadable` where it is encrypted, broken or unreasonably large."""
     if data.startswith(_OLE):
         encrypted = "EncryptedPackage".encode("utf-16-le") in data
         raise Unreadable(
@@ -52,12 +40,15 @@ def open_archive(data: bytes) -> zipfile.ZipFile:
         raise Unreadable(f"broken file ({error})") from error
     if sum(entry.file_size for entry in archive.infolist()) > _LARGEST:
         raise Unreadable("larger than 1 GiB when unpacked")
-    return archive
+    reader = {".docx": read_docx, ".pptx": read_pptx, ".xlsx": read_xlsx}[ending]
+    try:
+        return reader(data, archive)
+    except Exception as error:  # the parsers promise no exception types for a broken file; its reason is reported
+        raise Unreadable(f"broken {ending} file ({type(error).__name__}: {one_line(str(error))[:200]})") from error
 
 
-def read_docx(data: bytes) -> Page:
+def read_docx(data: bytes, archive: zipfile.ZipFile) -> tuple[PageText, tuple[int, ...]]:
     """Headings, lists and tables as Markdown, formulas as LaTeX."""
-    archive = open_archive(data)
     import mammoth
     from markitdown.converter_utils.docx.pre_process import pre_process_docx
 
@@ -66,19 +57,18 @@ def read_docx(data: bytes) -> Page:
         style_map="p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh",
         convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
     )
-    return Page(text=to_markdown(result.value), title=_property_title(archive), metadata={})
+    return PageText(text=to_markdown(result.value), title=_property_title(archive)), ()
 
 
-def read_pptx(data: bytes) -> tuple[Page, tuple[int, ...]]:
+def read_pptx(data: bytes, archive: zipfile.ZipFile) -> tuple[PageText, tuple[int, ...]]:
     """Slide after slide (title as a heading, texts, tables and notes), and the offset at which each slide starts."""
-    archive = open_archive(data)
     from markitdown import StreamInfo
     from markitdown.converters import PptxConverter
 
     converted = PptxConverter().convert(io.BytesIO(data), StreamInfo(extension=".pptx")).text_content  # type: ignore[no-untyped-call]
     slides = [clean(_IMAGE.sub("", slide)).strip() for slide in _SLIDE.split(converted)[1:]]
     text, pages = join_pages(slides, ["\n\n"] * len(slides))
-    return Page(text=text, title=_property_title(archive), metadata={}), pages
+    return PageText(text=text, title=_property_title(archive)), pages
 
 
 def join_pages(pages: Sequence[str], joints: Sequence[str]) -> tuple[str, tuple[int, ...]]:
@@ -96,22 +86,21 @@ def _property_title(archive: zipfile.ZipFile) -> str:
     from bs4 import BeautifulSoup
 
     try:
-        found = BeautifulSoup(archive.read("docProps/core.xml"), "xml").find("dc:title")
+        tag = BeautifulSoup(archive.read("docProps/core.xml"), "xml").find("dc:title")
     except KeyError:
         return ""
-    title = one_line(clean(found.get_text())) if found else ""
+    title = one_line(clean(tag.get_text())) if tag else ""
     return "" if title.lower() in _DEFAULT_TITLES else title
 
 
 # --- spreadsheets ----------------------------------------------------------------------------------------------
 
 
-def read_xlsx(data: bytes) -> Page:
-    """Sheet after sheet, each row one line that names its columns; values as the sheet displays them.
+def read_xlsx(data: bytes, archive: zipfile.ZipFile) -> tuple[PageText, tuple[int, ...]]:
+    """Sheet after sheet, each row one line that names its columns; figures as the sheet displays them, dates as ISO.
 
     A formula that was never calculated shows itself.
     """
-    archive = open_archive(data)
     import openpyxl
 
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
@@ -123,20 +112,17 @@ def read_xlsx(data: bytes) -> Page:
         lines = _lines(_cells(sheet, formulas[sheet.title]))
         if lines:
             parts.append("\n".join([f"# {one_line(sheet.title)}", *lines] if len(sheets) > 1 else lines))
-    title = one_line(clean(book.properties.title or ""))
-    return Page(text=clean("\n\n".join(parts)), title=title, metadata={})
+    return PageText(text=clean("\n\n".join(parts)), title=one_line(clean(book.properties.title or ""))), ()
 
 
 def _cells(sheet: "Worksheet", formulas: "Worksheet") -> list[list[str]]:
-    rows = []
-    for row, raw in zip(sheet.iter_rows(), formulas.iter_rows(), strict=False):
-        rows.append(
-            [
-                one_line(shown(raw_cell.value if cell.value is None else cell.value, cell.number_format))
-                for cell, raw_cell in zip(row, raw, strict=False)
-            ]
-        )
-    return rows
+    return [
+        [
+            one_line(displayed(raw.value if cell.value is None else cell.value, cell.number_format))
+            for cell, raw in zip(row, raws, strict=False)
+        ]
+        for row, raws in zip(sheet.iter_rows(), formulas.iter_rows(), strict=False)
+    ]
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -145,17 +131,74 @@ def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
     names: Sequence[str] = ()
     begins = True
     for number, row in enumerate(rows):
-        filled = sum(1 for cell in row if cell)
+        filled = [cell for cell in row if cell]
+        below = rows[number + 1] if number + 1 < len(rows) else ()
         if not filled:
             begins = True
-            continue
-        below = rows[number + 1] if number + 1 < len(rows) else ()
-        if begins and filled > 1 and is_header(row) and any(below) and not (names and is_header(below)):
+        elif begins and len(filled) > 1 and is_header(row) and any(below) and not (names and is_header(below)):
             names, begins = row, False
-            lines.append(" | ".join(cell for cell in row if cell))
-        elif filled == 1 and begins:
-            lines.append(next(cell for cell in row if cell))
+            lines.append(" | ".join(filled))
+        elif begins and len(filled) == 1:
+            lines.append(filled[0])
         else:
             begins = False
             lines.append(row_line(names, row))
     return lines
+
+
+_FORMAT_TOKEN = re.compile(
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<money>[^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.|'
+    r"(?P<digits>[#0?][#0?.,]*)|(?P<other>.)"
+)
+_GENERAL_DIGITS = 11
+
+
+def displayed(value: object, number_format: str) -> str:
+    """A cell's value with the decimals, separators, signs and units of its format (`1,308,463`, `12.5%`, `(1.2)`).
+
+    Dates and times are ISO, durations `26:03:00`; formats of another kind (fractions, exponents) show the plain value.
+    """
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        return _figure(value, number_format)
+    if isinstance(value, datetime.timedelta):
+        seconds = round(value.total_seconds())
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ", "seconds") if value.time() != datetime.time() else value.date().isoformat()
+    return "" if value is None else str(value)
+
+
+def _figure(value: int | float, number_format: str) -> str:
+    sections = number_format.split(";")
+    section, sign = sections[0], "-" if value < 0 else ""
+    if value < 0 and len(sections) > 1:
+        section, sign = sections[1], ""
+    elif value == 0 and len(sections) > 2:
+        section = sections[2]
+    plain = str(int(value)) if float(value).is_integer() else f"{value:.{_GENERAL_DIGITS}g}"
+    tokens = list(_FORMAT_TOKEN.finditer(section))
+    places = [place for place, token in enumerate(tokens) if token["digits"]]
+    letters = re.search(r"[A-Za-z/@]", "".join(token["other"] or "" for token in tokens))
+    if letters or len(places) > 1 or not (places or section in sections[1:]):
+        return plain
+    texts = [token["quoted"] or token["escaped"] or token["money"] or token["other"] or "" for token in tokens]
+    for place in places:
+        percent = 2 * texts.count("%")
+        texts[place] = _digits(Decimal(str(abs(value))).scaleb(percent), tokens[place]["digits"])
+    text = "".join(texts).strip()
+    return sign + text if re.search("[1-9]", text) else text
+
+
+def _digits(magnitude: Decimal, pattern: str) -> str:
+    """The digits for a pattern such as `#,##0.00`; commas at its end divide by a thousand each."""
+    scaled = pattern.rstrip(",")
+    whole, _, fraction = scaled.partition(".")
+    rounded = magnitude.scaleb(-3 * (len(pattern) - len(scaled))).quantize(
+        Decimal(1).scaleb(-len(fraction)), rounding=ROUND_HALF_UP
+    )
+    before, _, after = f"{rounded:,f}".partition(".")
+    before = before if "," in whole else before.replace(",", "")
+    after = after.rstrip("0").ljust(fraction.count("0"), "0")
+    return ("" if before == "0" else before).zfill(whole.count("0")) + (f".{after}" if after else "")

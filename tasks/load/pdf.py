@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.records import Record
 from tasks.load.office import join_pages
-from tasks.load.plain import Unreadable, clean, one_line
+from tasks.load.text import PageText, Unreadable, clean, one_line
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -33,14 +32,6 @@ _NO_TITLE = re.compile(
 _PASSWORD, _SECURITY = 4, 5  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 
-class Pdf(Record):
-    """Stored text, the title in the metadata (or empty), and the offset at which each page starts."""
-
-    text: str
-    title: str
-    pages: tuple[int, ...]
-
-
 class _Line(NamedTuple):
     text: str
     top: float
@@ -48,8 +39,11 @@ class _Line(NamedTuple):
     right: float
 
 
-def read_pdf(data: bytes) -> Pdf:
-    """The text of all pages; raises `Unreadable` for an encrypted or broken file and for one that holds no text."""
+def read_pdf(data: bytes) -> tuple[PageText, tuple[int, ...]]:
+    """The text of all pages with the title of the metadata, and the offset at which each page starts.
+
+    Raises `Unreadable` for an encrypted or broken file and for one that holds no text.
+    """
     import pypdfium2
 
     try:
@@ -70,7 +64,7 @@ def read_pdf(data: bytes) -> Pdf:
         raise Unreadable("no text (a scan has to be recognised first)")
     joints = [_joint(texts, number) for number in range(len(texts))]
     text, starts = join_pages(texts, joints)
-    return Pdf(text=text, title="" if _NO_TITLE.match(title) else title, pages=starts)
+    return PageText(text=text, title="" if _NO_TITLE.match(title) else title), starts
 
 
 def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:

@@ -1,22 +1,32 @@
-"""Rows of a file: documents, triples, or something to put aside.
+"""JSON and tables: rows that are documents or triples, and all others as text.
 
 A row with `text` is a document; a row with `s`, `p`, `o` and no `text` is a triple (optional `weight`, `document`);
 anything else is a dead letter, and the rest goes on. Names are kept as written, but for line breaks and outer space.
 """
 
+import csv
+import io
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from prompts.text.defined import opening_subject
-from storage.records import DeadLetter, Part, Record, Scalar, Triple
-from tasks.load.discover import Found
-from tasks.load.plain import clean, one_line, pretty_stem, scalars, stem, title_of
+from storage.records import DeadLetter, Part, Record, Triple
+from tasks.load.discover import SourceFile
+from tasks.load.text import Unreadable, clean, one_line, pretty_stem, scalars, stem, title_of
 
 _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), then index again."
 # A longer one is cut by passages, and then none of them holds it.
 _LONGEST_TRIPLE = 1000
 _RESERVED = frozenset({"id", "title", "text"})
+_TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
+_WEIGHT = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
+_FIGURE = re.compile(r"[-+(]?[$€£¥]?\d[\d.,' ]*%?\)?$")
+_YEAR = re.compile(r"[12]\d{3}$")
+_LARGEST_FIELD = 1 << 28
 
 
 class Rows(Record):
@@ -30,13 +40,13 @@ class BadRow(Exception):
     """A row is neither a document nor a triple; the text says why."""
 
 
-def read_jsonl(text: str, file: Found) -> Rows:
+def read_jsonl(text: str, file: SourceFile) -> Rows:
     """The rows of a JSON Lines text; blank lines are no rows."""
     lines = ((number, line) for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1) if line.strip())
     return collect(((number, _parsed(line)) for number, line in lines), file)
 
 
-def collect(rows: Iterable[tuple[int, object]], file: Found) -> Rows:
+def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
     """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
     parts: list[Part] = []
     dead: list[DeadLetter] = []
@@ -53,8 +63,7 @@ def collect(rows: Iterable[tuple[int, object]], file: Found) -> Rows:
             weights = triples.setdefault(document, {})
             key = (triple.s, triple.p, triple.o)
             weights[key] = weights.get(key, 0.0) + triple.weight
-    for document, weights in triples.items():
-        parts.append(_triples_part(document, weights, file))
+    parts += [_triples_part(document, weights, file) for document, weights in triples.items()]
     return Rows(parts=tuple(parts), dead_letters=tuple(dead))
 
 
@@ -76,7 +85,7 @@ def _parsed(line: str) -> object:
         return BadRow(f"not valid JSON: {error}")
 
 
-def _read(row: object, line: int, file: Found) -> tuple[Part | None, Triple | None, str]:
+def _read(row: object, line: int, file: SourceFile) -> tuple[Part | None, Triple | None, str]:
     if isinstance(row, BadRow):
         raise row
     if not isinstance(row, dict):
@@ -101,7 +110,7 @@ def _text(row: Mapping[str, object]) -> str | None:
     raise BadRow("`text` is empty")
 
 
-def _text_part(row: Mapping[str, object], text: str, line: int, file: Found) -> Part:
+def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile) -> Part:
     own = _identifier(row.get("id"))
     given = row.get("title")
     title = one_line(clean(given)) if isinstance(given, str) else ""
@@ -124,13 +133,11 @@ def _identifier(value: object) -> str:
 
 
 def _triple(row: Mapping[str, object]) -> Triple:
-    missing = [name for name in ("s", "p", "o") if name not in row]
-    if missing:
+    if not {"s", "p", "o"} <= set(row):
         raise BadRow("the row has neither `text` nor all of `s`, `p`, `o`")
-    s, p, o = (_identifier(row[name]) for name in ("s", "p", "o"))
-    for name, value in (("s", s), ("p", p), ("o", o)):
-        if not value:
-            raise BadRow(f"`{name}` is empty or not a string")
+    s, p, o = names = [_identifier(row[name]) for name in ("s", "p", "o")]
+    if not all(names):
+        raise BadRow(f"`{'spo'[names.index('')]}` is empty or not a string")
     triple = Triple(s=s, p=p, o=o, weight=_weight(row.get("weight")))
     length = len(triple.rendered())
     if length > _LONGEST_TRIPLE:
@@ -142,15 +149,12 @@ def _weight(value: object) -> float:
     if value is None or value == "":
         return 1.0
     try:
-        weight = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-    except (ValueError, OverflowError):
-        weight = math.nan
-    if not (math.isfinite(weight) and weight > 0):
-        raise BadRow(f"`weight` is not a number above zero: {value!r}")
-    return weight
+        return _WEIGHT.validate_python(value)
+    except ValidationError as error:
+        raise BadRow(f"`weight` is not a number above zero: {value!r}") from error
 
 
-def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], file: Found) -> Part:
+def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], file: SourceFile) -> Part:
     triples = tuple(Triple(s=s, p=p, o=o, weight=weight) for (s, p, o), weight in weights.items())
     return Part(
         document=document,
@@ -177,7 +181,9 @@ def _lines(value: object, name: str) -> Iterator[str]:
         for key, inner in value.items():
             yield from _lines(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list) and value and all(isinstance(item, dict) and _flat(item) for item in value):
-        yield from (label + " | ".join(f"{key}: {_shown(inner)}" for key, inner in item.items()) for item in value)
+        # The list's own name stands above the rows, which name their columns as those of a table do.
+        yield from [f"{name}:"] if name else []
+        yield from (" | ".join(f"{key}: {_shown(inner)}" for key, inner in item.items()) for item in value)
     elif isinstance(value, list) and _flat({"": value}) and value:
         yield label + ", ".join(_shown(item) for item in value)
     elif isinstance(value, list):
@@ -203,6 +209,65 @@ def _shown(value: object) -> str:
     return clean(str(value))
 
 
-def metadata_of(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Metadata without the title, which a document has a place of its own for."""
-    return {key: value for key, value in values.items() if key != "title"}
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def read_table(text: str, delimiter: str | None) -> list[tuple[int, list[str]]]:
+    """(Line from 1, cells) of each row of a delimited text; the delimiter is found where it is None.
+
+    Raises `Unreadable` with the parser's reason.
+    """
+    csv.field_size_limit(_LARGEST_FIELD)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter or _delimiter(text))
+    try:
+        return [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise Unreadable(f"broken table ({error})") from error
+
+
+def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
+    """The column names where the header is `s,p,o[,weight,document]` in any order, else None."""
+    names = [cell.strip().lower() for cell in rows[0][1]] if rows else []
+    return names if {"s", "p", "o"} <= set(names) <= _TRIPLE_COLUMNS and len(set(names)) == len(names) else None
+
+
+def read_triples(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile) -> Rows:
+    """The triples below the header."""
+    return collect(((line, _row(names, cells)) for line, cells in rows[1:]), file)
+
+
+def _row(names: Sequence[str], cells: Sequence[str]) -> object:
+    if len(cells) > len(names):
+        return BadRow(f"{len(cells)} cells under {len(names)} columns")
+    return dict(zip(names, cells, strict=False))
+
+
+def render(rows: Sequence[Sequence[str]]) -> str:
+    """A table as lines: the header, then a line for each row that repeats the column names (`Bridge: Orla | Length (m):
+    412`), so that a row can be found and cited by itself; without a header the cells alone."""
+    table = [[one_line(cell) for cell in row] for row in rows]
+    if not table:
+        return ""
+    names = table[0] if is_header(table[0]) else []
+    lines = [" | ".join(cell for cell in names if cell)] if names else []
+    lines += [row_line(names, row) for row in table[1 if names else 0 :]]
+    return "\n".join(line for line in lines if line)
+
+
+def row_line(names: Sequence[str], row: Sequence[str]) -> str:
+    """One row: `column: cell` joined by bars, empty cells left out."""
+    labels = [*names, *[""] * len(row)]
+    return " | ".join(f"{label}: {cell}" if label else cell for label, cell in zip(labels, row, strict=False) if cell)
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Whether a first row names columns: distinct names and no figures other than years."""
+    named = [cell for cell in cells if cell]
+    distinct = len(set(named)) == len(named)
+    return bool(named) and distinct and not any(_FIGURE.match(cell) and not _YEAR.match(cell) for cell in named)
+
+
+def _delimiter(text: str) -> str:
+    """The delimiter that the first line holds most of, outside quotation marks."""
+    first = re.sub(r'"[^"]*"', "", text[:10_000].lstrip().split("\n", 1)[0])
+    return max(",;\t|", key=first.count)

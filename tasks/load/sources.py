@@ -1,22 +1,47 @@
-"""The sources: what the named files, folders and globs hold.
+"""Load: what the named files, folders and globs hold, as parts, and the documents that the parts make up.
 
 One reader per family of formats; a file that cannot be read is skipped with the reason, a row that is neither document
 nor triple is a dead letter, and the rest goes on.
 """
 
+import asyncio
 import gzip
 import json
+import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from storage.records import DeadLetter, Part, Record, Scalar, Skipped
-from tasks.load.discover import Found, printable, resolve, walk
-from tasks.load.markup import Page, read_html
-from tasks.load.plain import Unreadable, decode, not_empty, pretty_stem, read_text, split_front_matter, title_of
-from tasks.load.rows import Rows, collect, is_row, metadata_of, read_jsonl, readable_json
-from tasks.load.tables import read_table, read_triples, render, triples_header
+from prompts.text.segment import language_of
+from storage.errors import DuplicateDocument
+from storage.records import DeadLetter, Document, Part, Record, Scalar, Skipped
+from tasks.load.discover import SourceFile, printable, resolve, walk
+from tasks.load.rows import (
+    Rows,
+    collect,
+    is_row,
+    read_jsonl,
+    read_table,
+    read_triples,
+    readable_json,
+    render,
+    triples_header,
+)
+from tasks.load.text import (
+    PageText,
+    Unreadable,
+    decode,
+    not_empty,
+    pretty_stem,
+    read_html,
+    read_text,
+    split_front_matter,
+    title_of,
+)
+from tasks.step import step
 
+JOINT = "\n\n"
+_LINE_NUMBER = re.compile(r"^(.*):(\d+)$")
 _LARGEST = 1 << 30
 
 
@@ -27,6 +52,12 @@ class Loaded(Record):
     parts: tuple[Part, ...]
     skipped: tuple[Skipped, ...]
     dead_letters: tuple[DeadLetter, ...]
+
+
+@step("load")
+async def load(sources: Sequence[str | Path]) -> Loaded:
+    """Read everything that the named sources hold; SourceNotFound before anything is read where one does not exist."""
+    return await asyncio.to_thread(read_sources, sources)
 
 
 def read_sources(sources: Sequence[str | Path]) -> Loaded:
@@ -56,7 +87,7 @@ def read_sources(sources: Sequence[str | Path]) -> Loaded:
     )
 
 
-def read_file(file: Found) -> Rows:
+def read_file(file: SourceFile) -> Rows:
     """The parts and dead letters of one file; raises `Unreadable` with the reason to report."""
     name = PurePosixPath(file.id.lower())
     zipped = name.suffix == ".gz"
@@ -84,8 +115,13 @@ def _bytes(path: str, zipped: bool) -> bytes:
     return data
 
 
-def _one(file: Found, text: str, title: str, metadata: dict[str, Scalar], pages: tuple[int, ...] = ()) -> Rows:
-    """A file that is one document."""
+# --- one reader per family of formats ----------------------------------------------------------------------------
+
+
+def _document_part(
+    file: SourceFile, text: str, title: str, metadata: Mapping[str, Scalar] | None = None, pages: tuple[int, ...] = ()
+) -> Rows:
+    """A file that is one document; its title has a place of its own beside the metadata."""
     part = Part(
         document=file.id,
         source=file.source,
@@ -93,42 +129,29 @@ def _one(file: Found, text: str, title: str, metadata: dict[str, Scalar], pages:
         kind="text",
         title=title,
         text=not_empty(text),
-        metadata=metadata,
+        metadata={key: value for key, value in (metadata or {}).items() if key != "title"},
         pages=pages,
     )
     return Rows(parts=(part,), dead_letters=())
 
 
-def _markdown(data: bytes, file: Found) -> Rows:
+def _text(data: bytes, file: SourceFile) -> Rows:
+    """Markdown or plain text, which is read as Markdown as soon as it has front matter."""
     text, front = split_front_matter(read_text(data))
-    return _one(file, text, title_of(text, pretty_stem(file.id), front), metadata_of(front))
+    headings = bool(front) or not file.id.lower().removesuffix(".gz").endswith(".txt")
+    return _document_part(file, text, title_of(text, pretty_stem(file.id), front, headings), front)
 
 
-def _text(data: bytes, file: Found) -> Rows:
-    """Plain text; it is Markdown as soon as it has front matter."""
-    text, front = split_front_matter(read_text(data))
-    return _one(file, text, title_of(text, pretty_stem(file.id), front, headings=bool(front)), metadata_of(front))
-
-
-def _html(data: bytes, file: Found) -> Rows:
-    try:
-        markup: str | bytes = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # The page may declare its encoding itself.
-        markup = data if b"charset" in data[:2048].lower() else decode(data)
-    return _paged(read_html(markup), file)
-
-
-def _paged(page: Page, file: Found, pages: tuple[int, ...] = ()) -> Rows:
+def _paged(page: PageText, file: SourceFile, pages: tuple[int, ...] = ()) -> Rows:
     title = page.title or title_of(page.text, pretty_stem(file.id), {})
-    return _one(file, page.text, title, page.metadata, pages)
+    return _document_part(file, page.text, title, page.metadata, pages)
 
 
-def _jsonl(data: bytes, file: Found) -> Rows:
+def _jsonl(data: bytes, file: SourceFile) -> Rows:
     return read_jsonl(not_empty(decode(data)), file)
 
 
-def _json(data: bytes, file: Found) -> Rows:
+def _json(data: bytes, file: SourceFile) -> Rows:
     """Rows where the file holds an object with text or a triple, or a list of such; else one readable document."""
     text = not_empty(decode(data))
     try:
@@ -142,51 +165,80 @@ def _json(data: bytes, file: Found) -> Rows:
         raise Unreadable(f"broken JSON ({error})") from error
     given = value.get("title") if isinstance(value, dict) else None
     title = given if isinstance(given, str) and given.strip() else pretty_stem(file.id)
-    return _one(file, readable_json(written), title, {})
+    return _document_part(file, readable_json(written), title)
 
 
-def _csv(data: bytes, file: Found) -> Rows:
-    return _table(data, file, None)
-
-
-def _tsv(data: bytes, file: Found) -> Rows:
-    return _table(data, file, "\t")
-
-
-def _table(data: bytes, file: Found, delimiter: str | None) -> Rows:
-    rows = read_table(read_text(data), delimiter)
+def _table(data: bytes, file: SourceFile) -> Rows:
+    rows = read_table(read_text(data), "\t" if ".tsv" in PurePosixPath(file.id.lower()).suffixes else None)
     names = triples_header(rows)
     if names:
         return read_triples(rows, names, file)
-    return _one(file, render([cells for _, cells in rows]), pretty_stem(file.id), {})
+    return _document_part(file, render([cells for _, cells in rows]), pretty_stem(file.id))
 
 
-def _pdf(data: bytes, file: Found) -> Rows:
+def _pdf(data: bytes, file: SourceFile) -> Rows:
     from tasks.load.pdf import read_pdf
 
-    pdf = read_pdf(data)
-    return _one(
-        file, pdf.text, pdf.title or title_of(pdf.text, pretty_stem(file.id), {}, headings=False), {}, pdf.pages
-    )
+    page, pages = read_pdf(data)
+    title = page.title or title_of(page.text, pretty_stem(file.id), {}, headings=False)
+    return _document_part(file, page.text, title, pages=pages)
 
 
-def _office(data: bytes, file: Found) -> Rows:
+def _office(data: bytes, file: SourceFile) -> Rows:
     from tasks.load.office import read_office
 
     page, pages = read_office(data, PurePosixPath(file.id.lower()).suffix)
     return _paged(page, file, pages)
 
 
-Reader = Callable[[bytes, Found], Rows]
+Reader = Callable[[bytes, SourceFile], Rows]
 _PLAIN: dict[str, Reader] = {
-    ".md": _markdown,
-    ".markdown": _markdown,
-    ".txt": _text,
-    ".html": _html,
-    ".htm": _html,
-    ".csv": _csv,
-    ".tsv": _tsv,
+    **dict.fromkeys((".md", ".markdown", ".txt"), _text),
+    **dict.fromkeys((".html", ".htm"), lambda data, file: _paged(read_html(data), file)),
+    **dict.fromkeys((".csv", ".tsv"), _table),
     ".json": _json,
     ".jsonl": _jsonl,
 }
-_BINARY: dict[str, Reader] = {".pdf": _pdf, ".docx": _office, ".pptx": _office, ".xlsx": _office}
+_BINARY: dict[str, Reader] = {".pdf": _pdf, **dict.fromkeys((".docx", ".pptx", ".xlsx"), _office)}
+
+
+# --- documents -----------------------------------------------------------------------------------------------------
+
+
+def compose(parts: Iterable[Part]) -> list[Document]:
+    """One document per id, sorted by id: text first, then triples by source and place, joined by blank lines.
+
+    The same text twice under one id is one part; another text under it raises `DuplicateDocument`. Title, metadata and
+    pages are the first part's; `language` is the script's that dominates (zh, ja, ko, en for Latin letters, und).
+    """
+    grouped: dict[str, list[Part]] = {}
+    for part in parts:
+        grouped.setdefault(part.document, []).append(part)
+    return [_document(name, sorted(grouped[name], key=_order)) for name in sorted(grouped)]
+
+
+def _order(part: Part) -> tuple[bool, str, str, int]:
+    numbered = _LINE_NUMBER.match(part.path)
+    place, line = (numbered.group(1), int(numbered.group(2))) if numbered else (part.path, 0)
+    return part.kind == "triples", part.source, place, line
+
+
+def _document(name: str, parts: list[Part]) -> Document:
+    texts = [part for part in parts if part.kind == "text"]
+    for other in texts[1:]:
+        if other.text != texts[0].text:
+            raise DuplicateDocument(name, texts[0].path, other.path)
+    kept = tuple(texts[:1] + _each_once([part for part in parts if part.kind == "triples"]))
+    text = JOINT.join(part.text for part in kept)
+    first = kept[0]
+    # The first part begins the text, so that its page offsets hold in the whole.
+    return Document(
+        id=name, title=first.title, text=text, language=language_of(text), parts=kept, metadata=first.metadata,
+        pages=first.pages,
+    )  # fmt: skip
+
+
+def _each_once(parts: list[Part]) -> list[Part]:
+    """The same triples count once, whether one file was named twice or a copy of it stands in another source."""
+    by_file = {part.path: part for part in reversed(parts)}
+    return list({part.hash: part for part in by_file.values()}.values())[::-1]

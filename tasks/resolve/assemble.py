@@ -1,17 +1,20 @@
-"""What the mentions of each thing add up to: entities, relations and claims from resolved names.
+"""What the mentions of each thing add up to: entities, relations and claims from resolved names, as people edited them.
 
-All of them, or those of the things that a change touches; each is the same either way.
+All of them, or those of the things that a change touches; each is the same either way. Each edit is applied to what the
+rules and the edits before it have made. One whose names no text holds any more changes nothing, and holds again when
+they come back.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum
 
 from pydantic import TypeAdapter
 
 from prompts.text.words import fold, stem
+from storage.graph import Edit, Subject
 from storage.graph_records import (
     Alias,
     Claim,
@@ -26,8 +29,70 @@ from storage.graph_records import (
     RelationRow,
 )
 from storage.records import content_id
-from tasks.resolve.edits import Given
-from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
+from tasks.resolve.keys import Place, Resolved, main_kind, name_key, qualifier_of
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What people say a group is; None where they say nothing."""
+
+    kind: str | None = None
+    name: str | None = None
+    description: str | None = None
+
+
+def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping[str, Given]]:
+    """The groups after all edits, and what people say of them, by group."""
+    if not edits:
+        return resolved, {}
+    keys, reasons, given = dict(resolved.keys), dict(resolved.reasons), dict[str, Given]()
+    by_name: dict[str, set[Place]] = defaultdict(set)
+    members: dict[str, set[Place]] = defaultdict(set)
+    for place, group in keys.items():
+        by_name[place[1]].add(place)
+        members[group].add(place)
+
+    def move(places: set[Place], before: str, after: str, reason: str) -> None:
+        members[before] -= places
+        members[after] |= places
+        keys.update(dict.fromkeys(places, after))
+        reasons.update(dict.fromkeys(places, reason))
+
+    for edit in edits:
+        target, other = (_group_of(subject, keys, by_name) for subject in (edit.subject, edit.other))
+        if target is None:
+            continue
+        known = given.get(target, Given())
+        if edit.action == "change":
+            changed = {name: getattr(edit, name) for name in ("kind", "name", "description")}
+            given[target] = replace(known, **{name: value for name, value in changed.items() if value is not None})
+        elif edit.action == "split":
+            leaving = _leaving(edit, members[target])
+            first = min((key for _, key in leaving), default="")
+            move(leaving, target, f"{first} / {edit.id}", f"split by hand (edit {edit.id})")
+        elif other is not None and other != target:
+            move(set(members[other]), other, target, f"merged by hand (edit {edit.id})")
+            given[target] = replace(known, name=known.name or edit.subject.name)
+    return Resolved(keys, reasons), given
+
+
+def _group_of(subject: Subject | None, keys: Mapping[Place, str], by_name: Mapping[str, set[Place]]) -> str | None:
+    """The group that most places of the subject are in."""
+    if subject is None:
+        return None
+    places = by_name.get(name_key(subject.name), set())
+    counted = Counter(keys[place] for place in places if not subject.documents or place[0] in subject.documents)
+    return min(counted, key=lambda group: (-counted[group], group)) if counted else None
+
+
+def _leaving(edit: Edit, places: set[Place]) -> set[Place]:
+    """The places that a split takes away; none where nothing would be left."""
+    names = {name_key(name) for name in edit.names}
+    leaving = {place for place in places if place[1] in names or place[0] in edit.documents}
+    return leaving if leaving != places else set()
+
+
+# --- records -------------------------------------------------------------------------------------------------------
 
 # The entity that a name means in a document.
 EntityOf = Callable[[str, str], str]
@@ -38,24 +103,24 @@ def claims_of(extractions: Sequence[Found], documents: Mapping[str, str], entity
 
     An object that turns out to be the subject is none.
     """
-    found: dict[str, Claim] = {}
+    claims: dict[str, Claim] = {}
     for extraction in extractions:
-        for said in extraction.claims:
+        for mention in extraction.claims:
             document = documents[extraction.chunk]
-            subject = entity(document, said.subject)
-            other = entity(document, said.object) if said.object else None
-            claim = _claim(said, document, subject, None if other == subject else other)
-            if claim.id not in found or claim.chunk < found[claim.id].chunk:
-                found[claim.id] = claim
-    return tuple(found[key] for key in sorted(found))
+            subject = entity(document, mention.subject)
+            other = entity(document, mention.object) if mention.object else None
+            claim = _claim(mention, document, subject, None if other == subject else other)
+            if claim.id not in claims or claim.chunk < claims[claim.id].chunk:
+                claims[claim.id] = claim
+    return tuple(claims[key] for key in sorted(claims))
 
 
-def _claim(said: ClaimMention, document: str, subject: str, other: str | None) -> Claim:
-    told = (said.kind, said.status, said.since or "", said.until or "", said.description)
+def _claim(mention: ClaimMention, document: str, subject: str, other: str | None) -> Claim:
+    words = (mention.kind, mention.status, mention.since or "", mention.until or "", mention.description)
     return Claim(
-        id=content_id("clm", subject, other or "", *told, document, str(said.start), str(said.end)),
-        subject=subject, object=other, kind=said.kind, status=said.status, since=said.since, until=said.until,
-        description=said.description, chunk=said.chunk, start=said.start, end=said.end,
+        id=content_id("clm", subject, other or "", *words, document, str(mention.start), str(mention.end)),
+        subject=subject, object=other,
+        **mention.model_dump(include={"kind", "status", "since", "until", "description", "chunk", "start", "end"}),
     )  # fmt: skip
 
 

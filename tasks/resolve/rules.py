@@ -11,87 +11,36 @@ order and no history counts. In this order:
 4. Where one qualified thing bears a name and nothing is titled with the bare one, the bare name is that thing.
 5. Similar names beside the same rare others are one where the decision on that pair says so.
 6. Where several things bear a name, a document's bare name is the one whose neighbours the document names.
-7. A surname, a first name, initials, an abbreviation, or a head noun ("the Authority") is the only full name in its
-   document that it can shorten.
+7. A surname, a first name, initials, or an abbreviation is the only full name in its document that it can shorten.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 from prompts.resolve import Decided, Pair, decide
+from prompts.text.defined import CLASS_OF
+from prompts.text.kinds import TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
 from prompts.text.words import fold
+from prompts.text.written import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from storage.graph_records import Found
-from tasks.resolve.alike import OpenPair, Shortened, join_forms, open_pairs
+from tasks.resolve.candidates import OpenPair, fits_initials, open_pairs
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
-from tasks.resolve.reading import Read, read
+from tasks.resolve.mentions import NamesRead, names_read
 
-_NEAR = 0.3  # how much being named by the document about a thing counts beside a relation to it
 _CLEAR = 1.25  # how much better the best of several homonyms must fit
-
-
-class Homonyms:
-    """Names that several qualified things bear ("Mercury (planet)", "Mercury (element)"), and what tells them apart."""
-
-    def __init__(self, read: Read, joined: Joined) -> None:
-        self.read = read
-        self.joined = joined
-        self.by_title: dict[str, list[str]] = defaultdict(list)
-        for document, title in sorted(read.titles.items()):
-            self.by_title[title].append(document)
-        self.neighbours: dict[str, Mapping[str, float]] = {}
-        self.spread: Counter[str] = Counter()
-        if any(len(keys) > 1 for keys in read.qualified.values()):
-            for counted in read.counts.values():
-                self.spread.update({joined.find(key) for key in counted})
-
-    def target(self, document: str, key: str) -> tuple[str, str]:
-        """The key that a key stands for in a document, and why."""
-        candidates = self.read.qualified.get(key, ())
-        title = self.read.titles.get(document, "")
-        if title in candidates:
-            return title, "the document's title names it with a qualifier"
-        if (document, key) in self.read.assigned:
-            return self.read.assigned[document, key], "the document defines which thing of the name it means"
-        if len(candidates) < 2 or title == key:
-            return key, ""
-        fits = sorted(((self._fit(document, key, candidate), candidate) for candidate in candidates), reverse=True)
-        if fits[0][0] > _CLEAR * fits[1][0]:
-            return fits[0][1], "the document names what belongs to this one of the name"
-        return key, ""
-
-    def _fit(self, document: str, bare: str, candidate: str) -> float:
-        own = self._neighbours(candidate)
-        others = [self._neighbours(other) for other in self.read.qualified[bare] if other != candidate]
-        here = {self.joined.find(key) for key in self.read.counts[document] if key != bare}
-        tied = {self.joined.find(key) for place, key in self.read.ties.get(bare, ()) if place == document}
-        shared = total = 0.0
-        for key in sorted(own):
-            # The more documents name a neighbour, the less it tells; so does one that another of the name has too.
-            weight = 1 / max(1, self.spread[key])
-            telling = own[key] - max(other.get(key, 0.0) for other in others)
-            shared += weight * max(0.0, telling) * ((key in here) + (key in tied))
-            total += weight * own[key]
-        words = candidate[len(bare) + 2 : -1].split()
-        said = any(word in fold(quote) for quote in self.read.quotes.get((document, bare), ()) for word in words)
-        return shared / sqrt(total or 1.0) + said
-
-    def _neighbours(self, key: str) -> Mapping[str, float]:
-        """The groups that belong to a qualified thing: tied to it by a relation, or named by the document about it."""
-        if key not in self.neighbours:
-            found: dict[str, float] = {}
-            for document in (*self.by_title.get(key, ()), *self.read.about.get(key, ())):
-                found |= dict.fromkeys(map(self.joined.find, self.read.counts.get(document, ())), _NEAR)
-            found |= dict.fromkeys((self.joined.find(other) for _, other in self.read.ties.get(key, ())), 1.0)
-            for own in (self.joined.find(key), key[: key.rindex(" (")]):
-                found.pop(own, None)
-            self.neighbours[key] = found
-        return self.neighbours[key]
-
-
-_ABBREVIATION = 5  # letters at most
+_ABBREVIATION = range(3, 7)  # letters
+_CHINESE_NAME = range(2, 5)  # characters
+_ARTICLES = ("The ", "the ", "A ", "a ", "An ", "an ")
+_NO_PART_OF_A_NAME = frozenset("of and in the with for at on to".split())
+_ONE_OF_MANY = frozenset({"person", "thing"})
+_TITLES = TITLES | PERSONAL_TITLES
+# They stand before first names, which many bear.
+_RULERS = frozenset(
+    "king queen prince princess duke earl count baron lord emperor pope cardinal bishop archbishop".split()
+)
+_SAME_FORM = "the same name in another form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +48,7 @@ class Prepared:
     """What the rules have joined, and the pairs that they leave to a decision."""
 
     documents: Mapping[str, str]
-    read: Read
+    read: NamesRead
     joined: Joined
     local: Mapping[Place, str]
     open: Sequence[OpenPair]
@@ -118,7 +67,7 @@ def prepare(
     `near` are pairs of names to be decided on because their vectors are alike; `exact` are documents of nothing but
     triples, which write each name in full.
     """
-    known = read(extractions, documents, titles)
+    known = names_read(extractions, documents, titles)
     joined, local = _join(known)
     return Prepared(documents, known, joined, local, open_pairs(extractions, documents, known, joined, near), exact)
 
@@ -134,7 +83,7 @@ def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
     keys: dict[Place, str] = {}
     reasons: dict[Place, str] = {}
     for document, counted in known.counts.items():
-        shortened = Shortened(document, known)
+        shortened = DocumentNames(document, known)
         for key in counted:
             full, reason = (key, "") if document in prepared.exact else shortened.full_name(key)
             if (document, full) in prepared.local:
@@ -148,7 +97,7 @@ def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
     return Resolved(keys, reasons)
 
 
-def _join(known: Read) -> tuple[Joined, dict[Place, str]]:
+def _join(known: NamesRead) -> tuple[Joined, dict[Place, str]]:
     """The unions that hold everywhere, and (document, short name) → name for those that hold in one document."""
     joined, local = Joined(), dict[Place, str]()
     titled = set(known.titles.values())
@@ -170,12 +119,147 @@ def _join(known: Read) -> tuple[Joined, dict[Place, str]]:
     for bare, keys in sorted(known.qualified.items()):
         if len(keys) == 1 and bare not in titled:
             joined.join(bare, keys[0], "only one thing of this name is described")
-    join_forms(known, joined)
+    _join_forms(known, joined, many, titled)
     return joined, local
 
 
 def _stands_for_several(key: str, partners: Iterable[str]) -> bool:
     """Whether a short form abbreviates different full names in different texts."""
-    if len(key) > _ABBREVIATION or " " in key:
-        return False
-    return sum(" " in partner and partner.isascii() for partner in partners) > 1
+    return len(key) in _ABBREVIATION and sum(" " in partner and partner.isascii() for partner in partners) > 1
+
+
+def _join_forms(known: NamesRead, joined: Joined, many: Collection[str], titled: Collection[str]) -> None:
+    """Join the names that differ in their writing alone, where their kinds allow it; `many` are names of several."""
+    forms: dict[str, dict[str, str]] = defaultdict(dict)
+    for key, names in known.written.items():
+        for name in names if key not in many and not key.endswith(")") else ():
+            shape, reason = form(name)
+            forms[shape][key] = max(reason, forms[shape].get(key, ""))
+    for reasons in forms.values():
+        first, *others = sorted(reasons, key=lambda key: (bool(reasons[key]), key))
+        for key in others:
+            # Two documents with a title each are about two things.
+            if not kinds_differ(known.kinds[first], known.kinds[key]) and not {key, first} <= set(titled):
+                reason = reasons[key] or reasons[first]
+                joined.join(first, key, f"{_SAME_FORM}: {reason}" if reason else _SAME_FORM)
+
+
+class Homonyms:
+    """Names that several qualified things bear ("Mercury (planet)", "Mercury (element)"), and what tells them apart."""
+
+    def __init__(self, read: NamesRead, joined: Joined) -> None:
+        self.read = read
+        self.joined = joined
+        self.titled: dict[str, list[str]] = defaultdict(list)
+        for document, title in sorted(read.titles.items()):
+            self.titled[title].append(document)
+        self.spread: Counter[str] = Counter()
+        if any(len(keys) > 1 for keys in read.qualified.values()):
+            for counted in read.counts.values():
+                self.spread.update({joined.find(key) for key in counted})
+
+    def target(self, document: str, key: str) -> tuple[str, str]:
+        """The key that a key stands for in a document, and why."""
+        candidates = self.read.qualified.get(key, ())
+        title = self.read.titles.get(document, "")
+        if title in candidates:
+            return title, "the document's title names it with a qualifier"
+        if (document, key) in self.read.assigned:
+            return self.read.assigned[document, key], "the document defines which thing of the name it means"
+        if len(candidates) < 2 or title == key:
+            return key, ""
+        fits = sorted(((self._fit(document, key, candidate), candidate) for candidate in candidates), reverse=True)
+        if fits[0][0] > _CLEAR * fits[1][0]:
+            return fits[0][1], "the document names what belongs to this one of the name"
+        return key, ""
+
+    def _fit(self, document: str, bare: str, candidate: str) -> float:
+        """How much of what belongs to this candidate alone the document names; the rarer, the more it tells."""
+        here = {self.joined.find(key) for key in self.read.counts[document] if key != bare}
+        others = (self._belonging(other) for other in self.read.qualified[bare] if other != candidate)
+        telling = (self._belonging(candidate) & here).difference(*others)
+        words = candidate[len(bare) + 2 : -1].split()
+        called = any(word in fold(quote) for quote in self.read.quotes.get((document, bare), ()) for word in words)
+        return sum(1 / self.spread[key] for key in sorted(telling)) + called
+
+    def _belonging(self, key: str) -> set[str]:
+        """The groups that are tied to a qualified thing by a relation, or that the documents about it name."""
+        documents = (*self.titled.get(key, ()), *self.read.about.get(key, ()))
+        named = {other for document in documents for other in self.read.counts.get(document, ())}
+        named |= {other for _, other in self.read.ties.get(key, ())}
+        return {self.joined.find(other) for other in named} - {self.joined.find(key), key[: key.rindex(" (")]}
+
+
+class DocumentNames:
+    """The full names of one document, by the words that can stand for them."""
+
+    def __init__(self, document: str, read: NamesRead) -> None:
+        self.read = read
+        self.keys = read.counts[document]
+        self.title = read.titles.get(document, "").partition(" (")[0]
+        self.by_last: dict[str, list[str]] = defaultdict(list)
+        self.by_first: dict[str, list[str]] = defaultdict(list)
+        for key in sorted(self.keys):
+            words = key.split()
+            titled = len(words) == 2 and words[0] in _TITLES
+            if 2 <= len(words) <= 4 and words[-1].isalpha() and _NO_PART_OF_A_NAME.isdisjoint(words) and not titled:
+                self.by_last[words[-1]].append(key)
+                self.by_first[words[0]].append(key)
+
+    def full_name(self, key: str) -> tuple[str, str]:
+        """The full name that a short one stands for here, and why; the short one itself where that is not clear."""
+        if not key.isascii():
+            names, reason = self._with_chinese_title(key), "a title, with the surname of the only such person"
+        elif len(key) in _ABBREVIATION and any(name.isupper() for name in self.read.written[key]):
+            names = [name for name in self.keys if name.count(" ") >= len(key) - 1 and initials_of(name) == key]
+            reason = "the only name in the document that it abbreviates"
+        else:
+            names, reason = self._of_words(key)
+        return (names[0], reason) if len(names) == 1 else (key, "")
+
+    def _of_words(self, key: str) -> tuple[list[str], str]:
+        """The names with this last name, with a title ("President Castellan") or initials ("R. Castellan") or neither;
+        of a person else those with this first name."""
+        words, kind = key.split(), self.read.kinds[key]
+        titled = len(words) == 2 and words[0] in PERSONAL_TITLES
+        *given, last = words[titled:]
+        if kind not in _ONE_OF_MANY or self._is_common(last) or any(len(word) > 1 for word in given):
+            return [], ""
+        names = [
+            name
+            for name in self.by_last.get(last, ())
+            if name != key and self._may_be(name, last) and (not given or fits_initials(given, name.split()[:-1]))
+        ]
+        if not given and self.title in names:
+            return [self.title], "the last word of the document's title"
+        if titled and not names and words[0] not in _RULERS and last in self.keys:
+            return [last], "a title stands before the name"
+        if kind == "person" and not names and len(words) == 1:
+            names = [name for name in self.by_first.get(key, ()) if self._may_be(name)]
+            return names, "the only full name in the document that begins with it"
+        return names, "the only full name in the document that ends with it"
+
+    def _may_be(self, name: str, last: str = "") -> bool:
+        """Whether a full name is a person's, or a thing's by whose first word nothing is called: "Kestrel" beside
+        "MV Kestrel" and "Kestrel Bridge" may be either. "Caroline's Husband" is neither Caroline nor a Mr. Husband."""
+        kind = self.read.kinds[name]
+        owned = all("'s " in written or "’s " in written for written in self.read.written[name])
+        if owned or kind_of_words([word for word in name.split() if word not in PERSONAL_TITLES]):
+            return False
+        return kind == "person" or (kind == "thing" and bool(last) and last not in self.by_first)
+
+    def _is_common(self, word: str) -> bool:
+        """Whether a word is no name but says what somebody is ("the porter", "father")."""
+        written = self.read.written.get(word, ())
+        return word in CLASS_OF or word in _TITLES or any(name.startswith(_ARTICLES) for name in written)
+
+    def _with_chinese_title(self, key: str) -> list[str]:
+        title = ZH_TITLE.search(key)
+        surname = key[: title.start()] if title else ""
+        if len(surname) not in {1, 2}:
+            return []
+        return [
+            name for name in self.keys
+            if name.startswith(surname) and len(name) in _CHINESE_NAME and len(name) > len(surname)
+            and self.read.kinds[name] == "person" and not ZH_TITLE.search(name)
+        ]  # fmt: skip

@@ -81,7 +81,6 @@ class GraphFacts:
         for relation in relations:
             self.touching[relation.source].append(relation)
             self.touching[relation.target].append(relation)
-        self._ways: dict[str, dict[tuple[str, bool], list[Relation]]] | None = None
 
     def of(self, entity: str) -> list[Relation]:
         """The relations into and out of an entity, heaviest first."""
@@ -106,7 +105,7 @@ class GraphFacts:
 
     def along(self, entity: str, predicate: str, inverse: bool = False) -> list[Relation]:
         """The relations of one predicate out of an entity (`inverse`: into it), heaviest first."""
-        return self._by_way().get(entity, {}).get((predicate, inverse), [])
+        return self._by_way.get(entity, {}).get((predicate, inverse), [])
 
     def is_a(self, entity: str, kind: str) -> bool:
         """Whether an entity is of a kind: its own, or one that a relation ties it to (`type`, `gender`)."""
@@ -115,17 +114,16 @@ class GraphFacts:
 
     def leaving(self, entities: Iterable[str]) -> list[tuple[str, bool]]:
         """The ways that lead on from some entities: (predicate, whether against its direction), in order."""
-        ways = self._by_way()
+        ways = self._by_way
         return sorted({way for entity in entities for way in ways.get(entity, {})})
 
+    @cached_property
     def _by_way(self) -> dict[str, dict[tuple[str, bool], list[Relation]]]:
-        if self._ways is None:
-            ways: dict[str, dict[tuple[str, bool], list[Relation]]] = defaultdict(lambda: defaultdict(list))
-            for relation in sorted(self.relations.values(), key=lambda one: (-one.weight, one.id)):
-                ways[relation.source][relation.predicate, False].append(relation)
-                ways[relation.target][relation.predicate, True].append(relation)
-            self._ways = ways
-        return self._ways
+        ways: dict[str, dict[tuple[str, bool], list[Relation]]] = defaultdict(lambda: defaultdict(list))
+        for relation in sorted(self.relations.values(), key=lambda relation: (-relation.weight, relation.id)):
+            ways[relation.source][relation.predicate, False].append(relation)
+            ways[relation.target][relation.predicate, True].append(relation)
+        return ways
 
     def inside(self, chunks: Iterable[str]) -> list[Relation]:
         """The relations that some chunks state, in the order of the chunks."""

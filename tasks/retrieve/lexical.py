@@ -16,6 +16,12 @@ B = 0.75
 Scores = NDArray[np.float64]
 
 
+def scaled(scores: Scores) -> Scores:
+    """Scores divided by the best one."""
+    best = scores.max(initial=0.0)
+    return scores / best if best > 0 else scores
+
+
 def chunk_terms(chunk: Chunk) -> Counter[str]:
     """Term counts of a chunk with its title and headings, so that a passage is found by what it belongs to."""
     return Counter(terms(f"{chunk.title}\n{chunk.heading}\n{chunk.text}"))

@@ -1,5 +1,5 @@
-"""Linking: the entities that a question names. Longest n-gram, folded; then what is spelt almost alike; then what is
-near in meaning.
+"""Entity linking: the entities that a question names. Longest n-gram, folded; then what is spelt almost alike; then
+what is near in meaning.
 
 "Unlinked" is an answer: a question may name nothing that the graph knows. A question in lower case is linked as one
 with capitals: how the documents write a phrase tells whether it is a name.
@@ -32,7 +32,7 @@ _ARTICLES = frozenset({"the", "a", "an"})
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class QuestionWord:
     """A word of a question: its folded form, its place, and the number of the bracket that it stands in (0: none)."""
 
     folded: str
@@ -47,7 +47,7 @@ class Word:
         return self.folded not in STOPWORDS
 
 
-def words_of(question: str) -> list[Word]:
+def words_of(question: str) -> list[QuestionWord]:
     """The words in order, possessive endings and full stops dropped (as `fold_name` does for a whole name)."""
     brackets = [match.span() for match in _BRACKETED.finditer(question)]
     found = []
@@ -55,18 +55,18 @@ def words_of(question: str) -> list[Word]:
         text = match.group()
         inside = next((n for n, (start, end) in enumerate(brackets, 1) if start <= match.start() < end), 0)
         folded = _POSSESSIVE.sub("", fold(text)).replace(".", "").replace("’", "'")
-        found.append(Word(folded, match.start(), match.end(), text != text.lower(), inside))
+        found.append(QuestionWord(folded, match.start(), match.end(), text != text.lower(), inside))
     return found
 
 
-def key_of(words: list[Word]) -> str:
+def key_of(words: list[QuestionWord]) -> str:
     """The key under which a name of these words is known."""
     while len(words) > 1 and words[0].folded in _ARTICLES:
         words = words[1:]
     return " ".join(word.folded for word in words)
 
 
-def is_cased(words: list[Word]) -> bool:
+def is_cased(words: list[QuestionWord]) -> bool:
     """Whether capitals tell names: some word but the first has one, and not every word has."""
     rest = words[1:]
     return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
@@ -109,20 +109,17 @@ class Writing:
         return small, capital
 
     def _holding(self, spelling: str) -> list[Chunk]:
-        columns = [self._lexicon.column.get(term) for term in terms(fold(spelling))]
-        known = [column for column in columns if column is not None]
-        if not known or len(known) < len(columns):
+        wanted = terms(fold(spelling))
+        if not wanted or any(term not in self._lexicon.column for term in wanted):
             return []
-        matrix = self._lexicon.matrix
-        rarest = max(known, key=lambda column: self._lexicon.idf[column])
-        places = matrix.indices[matrix.indptr[rarest] : matrix.indptr[rarest + 1]]
+        places = self._lexicon.holding(max(wanted, key=self._lexicon.idf_of))
         spread = places[:: max(1, len(places) // SAMPLE)][:SAMPLE]
         return [self._chunks[int(place)] for place in spread]
 
 
 # Longer Chinese names are rare, and each length costs a look-up at every place of the question.
 LONGEST = 24
-Found = tuple[int, int, str]
+Match = tuple[int, int, str]
 
 
 class HanNames:
@@ -136,21 +133,22 @@ class HanNames:
                 self._key_of.setdefault(bare, key)
         self._longest = min(LONGEST, max(map(len, self._key_of), default=0))
 
-    def find(self, question: str) -> list[Found]:
+    def find(self, question: str) -> list[Match]:
         """(start, end, key) of the longest names, none overlapping another, in the order of the question."""
         bare, places = _unspaced(question)
-        found: list[tuple[int, int, str]] = []
+        found: list[Match] = []
         for start in range(len(bare)):
             for end in range(start + 2, min(start + self._longest, len(bare)) + 1):
                 key = self._key_of.get(bare[start:end])
-                if key is not None and _whole(bare, start, end):
+                # No Latin word or figure is cut in two.
+                if key is not None and not (_joined(bare, start) or _joined(bare, end)):
                     found.append((start, end, key))
-        found.sort(key=lambda one: (one[0] - one[1], one[0]))
-        taken: list[Found] = []
+        found.sort(key=lambda match: (match[0] - match[1], match[0]))
+        longest: list[Match] = []
         for start, end, key in found:
-            if all(end <= other[0] or start >= other[1] for other in taken):
-                taken.append((start, end, key))
-        return [(places[start], places[end - 1] + 1, key) for start, end, key in sorted(taken)]
+            if all(end <= other[0] or start >= other[1] for other in longest):
+                longest.append((start, end, key))
+        return [(places[start], places[end - 1] + 1, key) for start, end, key in sorted(longest)]
 
 
 def _unspaced(question: str) -> tuple[str, list[int]]:
@@ -162,11 +160,6 @@ def _unspaced(question: str) -> tuple[str, list[int]]:
         for folded in fold(character)
     ]
     return "".join(folded for folded, _ in pairs), [place for _, place in pairs]
-
-
-def _whole(bare: str, start: int, end: int) -> bool:
-    """Whether a stretch cuts no Latin word or figure in two."""
-    return not (_joined(bare, start) or _joined(bare, end))
 
 
 def _joined(bare: str, place: int) -> bool:
@@ -314,7 +307,7 @@ class Names:
 
     # --- equal ------------------------------------------------------------------------------------------------------
 
-    def _exact(self, question: str, words: list[Word], cased: bool) -> list[Link]:
+    def _exact(self, question: str, words: list[QuestionWord], cased: bool) -> list[Link]:
         links: list[Link] = []
         at = 0
         while at < len(words):
@@ -327,7 +320,7 @@ class Names:
             at += max(size, 1)
         return links
 
-    def _admits(self, question: str, stretch: list[Word], cased: bool, introduced: bool) -> bool:
+    def _admits(self, question: str, stretch: list[QuestionWord], cased: bool, introduced: bool) -> bool:
         """Whether a stretch is a known name, used as a name; `introduced`: after a word like "film"."""
         first, key = stretch[0], key_of(stretch)
         if key not in self.by_key:
@@ -345,7 +338,7 @@ class Names:
         capitals = [name for name in self._spelt[key] if name != name.lower()]
         return bool(introduced and not cased and capitals) or self._is_name(stretch, key, capitals, cased)
 
-    def _is_name(self, stretch: list[Word], key: str, capitals: Sequence[str], cased: bool) -> bool:
+    def _is_name(self, stretch: list[QuestionWord], key: str, capitals: Sequence[str], cased: bool) -> bool:
         """Whether a stretch whose capitals say nothing is a name; `capitals` are its spellings that have some."""
         telling = sum(word.tells for word in stretch)
         if telling == 0 or (cased and telling < 2 and not stretch[0].capital):
@@ -357,7 +350,7 @@ class Names:
         written = self._writing.is_name(dict.fromkeys(capitals)) if self._writing else None
         return telling > 1 or not usually_lower(key) if written is None else written
 
-    def _linked(self, question: str, stretch: Sequence[Word], key: str, score: float) -> list[Link]:
+    def _linked(self, question: str, stretch: Sequence[QuestionWord], key: str, score: float) -> list[Link]:
         """The entities that a stretch means by a key; a bracketed qualifier after it ("Agni (2004 film)") decides."""
         start, end = stretch[0].start, stretch[-1].end
         qualifier = _QUALIFIED.match(question, end)
@@ -383,7 +376,7 @@ class Names:
 
     # --- almost equal -----------------------------------------------------------------------------------------------
 
-    def _misspelt(self, question: str, words: list[Word], links: list[Link]) -> list[Link]:
+    def _misspelt(self, question: str, words: list[QuestionWord], links: list[Link]) -> list[Link]:
         """The links with those that one slip of the pen hid: longest stretch first. A longer one takes the place of
         links inside it."""
         for size in range(min(MAX_WORDS, len(words)), 0, -1):
@@ -397,20 +390,20 @@ class Names:
                     links = [link for link in links if not found or link not in touching] + found
         return links
 
-    def _may_be_misspelt(self, question: str, stretch: list[Word]) -> bool:
+    def _may_be_misspelt(self, question: str, stretch: list[QuestionWord]) -> bool:
         """Whether a stretch is no known name, and two of its words carry meaning, or one that the documents lack."""
         telling = [word for word in stretch if word.tells]
         if key_of(stretch) in self.by_key or not telling:
             return False
         return len(telling) > 1 or not self._known(question, telling[0])
 
-    def _known(self, question: str, word: Word) -> bool:
+    def _known(self, question: str, word: QuestionWord) -> bool:
         """Whether a word is spelt as the documents spell it."""
         if word.folded in self.by_key or usually_lower(word.folded):
             return True
         return self._writing is None or self._writing.knows(question[word.start : word.end])
 
-    def _one_slip(self, question: str, stretch: list[Word]) -> list[Link]:
+    def _one_slip(self, question: str, stretch: list[QuestionWord]) -> list[Link]:
         key = key_of(stretch)
         near = next(((name, score) for name, score in self._near.one_slip(key) if _same_figures(key, name)), None)
         if near is None:
@@ -439,20 +432,20 @@ class Names:
         return [(span.start, span.end) for span in spans if span.text.lower() not in IMPERATIVES]
 
 
-def _groups(words: Sequence[Word]) -> list[list[Word]]:
+def _groups(words: Sequence[QuestionWord]) -> list[list[QuestionWord]]:
     """The words outside brackets, then those of each bracket; what a bracket says of a name before it names nothing."""
-    groups: dict[int, list[Word]] = {0: []}
+    groups: dict[int, list[QuestionWord]] = {0: []}
     for word in words:
         groups.setdefault(word.bracket, []).append(word)
     return list(groups.values())
 
 
-def _free(word: Word, links: Sequence[Link]) -> bool:
+def _free(word: QuestionWord, links: Sequence[Link]) -> bool:
     """Whether no link holds a word, and it does not stand in the bracket after a linked name."""
     return not any(link.start <= word.start < link.end for link in links)
 
 
-def _reach(question: str, stretch: Sequence[Word]) -> int:
+def _reach(question: str, stretch: Sequence[QuestionWord]) -> int:
     """Where a name ends with its bracket: no other name is looked for in that."""
     qualifier = _QUALIFIED.match(question, stretch[-1].end)
     return qualifier.end() if qualifier else stretch[-1].end

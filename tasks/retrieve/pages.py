@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol
 
@@ -16,10 +17,9 @@ from storage.answer_records import Passage
 from storage.errors import SourceNotFound
 from storage.records import Chunk, Document, Part, Record
 from tasks.chunk import chunk_document
-from tasks.load.compose import compose
-from tasks.load.discover import Found, resolve, walk
-from tasks.load.plain import Unreadable, clean, pretty_stem
-from tasks.load.sources import read_file
+from tasks.load.discover import SourceFile, resolve, walk
+from tasks.load.sources import compose, read_file
+from tasks.load.text import Unreadable, clean, pretty_stem
 from tasks.retrieve.lexical import Lexicon, chunk_terms
 from tasks.step import step
 
@@ -94,10 +94,7 @@ def best_parts(chunks: Sequence[Chunk], queries: Sequence[str]) -> list[Passage]
 
 def joined(passages: Sequence[Passage], outside: Sequence[Passage]) -> list[Passage]:
     """Both in turn, best first: their scores do not compare, and neither may push the other out."""
-    found: list[Passage] = []
-    for rank in range(max(len(passages), len(outside))):
-        found += [*passages[rank : rank + 1], *outside[rank : rank + 1]]
-    return found
+    return [passage for pair in zip_longest(passages, outside) for passage in pair if passage is not None]
 
 
 class FolderRetriever:
@@ -137,7 +134,7 @@ class FolderRetriever:
         return found
 
 
-def _pages_of(file: Found) -> list[Page]:
+def _pages_of(file: SourceFile) -> list[Page]:
     try:
         parts = read_file(file).parts
     except Unreadable as reason:

@@ -19,7 +19,7 @@ from scipy import sparse
 from prompts.text.concepts import concept_terms, members
 from prompts.text.words import content_terms, fold_name
 from storage.records import Chunk, Record
-from tasks.retrieve.lexical import Lexicon
+from tasks.retrieve.lexical import Lexicon, Scores, scaled
 from tasks.retrieve.link import Link
 
 
@@ -40,7 +40,6 @@ class Switches(Record):
     """Passages ranked as sets; else each by itself."""
 
 
-Scores = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _END = re.compile(r"(?<=[.!?])\s+")
@@ -252,7 +251,7 @@ _WORDLESS = 0.05
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchedQuestion:
     """A question and what each way of searching makes of every chunk.
 
     `lexical` and `walked` are 1 for the best chunk, `cosines` 0 for chunks that are not near; `base` is the mixture
@@ -294,7 +293,7 @@ class PassageSetSelector:
         self._bridges = bridges
         self._spellings = spellings
 
-    def first(self, asked: Asked, allowed: Flags, switches: Switches) -> list[int]:
+    def first(self, asked: SearchedQuestion, allowed: Flags, switches: Switches) -> list[int]:
         """The chunks to read first, best first, at most `sets.CHOSEN`, none but the allowed ones."""
         pool = self.pool(asked, allowed, switches)
         if len(pool) < 2:
@@ -304,7 +303,7 @@ class PassageSetSelector:
         # Of the best pair the one that is better by itself: a question may need no second.
         return sorted(chosen[:2], key=lambda chunk: -asked.base[chunk]) + chosen[2:]
 
-    def pool(self, asked: Asked, allowed: Flags, switches: Switches) -> list[int]:
+    def pool(self, asked: SearchedQuestion, allowed: Flags, switches: Switches) -> list[int]:
         """The candidates, those of the walk first."""
         texts = allowed.copy()
         texts[list(self._texts)] = False
@@ -313,7 +312,7 @@ class PassageSetSelector:
         pool = dict.fromkeys([*walked, *fused(rankings)[:POOL_FUSED]])
         if switches.bridges and pool:
             further = self._bridges.further(_best(asked.base, FIRST, texts), asked.linked)
-            further *= _WORDLESS + _scaled(self._lexicon.scores_of(self._unnamed(asked)))
+            further *= _WORDLESS + scaled(self._lexicon.scores_of(self._unnamed(asked)))
             further[list(pool)] = 0.0
             pool |= dict.fromkeys(_best(further, POOL_BRIDGED, allowed))
         return self._untold(list(pool), asked.question)
@@ -333,12 +332,12 @@ class PassageSetSelector:
         ]
 
     @staticmethod
-    def _unnamed(asked: Asked) -> list[str]:
+    def _unnamed(asked: SearchedQuestion) -> list[str]:
         """The terms of the question that are no part of a name."""
         named = {term for link in asked.links for term in content_terms(link.text)}
         return [term for term in content_terms(asked.question) if term not in named]
 
-    def signs(self, asked: Asked, pool: Sequence[int], switches: Switches) -> Signs:
+    def signs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> Signs:
         """What is known of the passages of a pool."""
         linked = asked.linked
         weights = self._concepts(asked.question)
@@ -382,8 +381,3 @@ def _best(scores: Scores, count: int, allowed: Flags) -> list[int]:
     """The places of the best allowed scores above 0, best first; ties go to the earlier place."""
     found = np.flatnonzero((scores > 0) & allowed)
     return [int(place) for place in found[np.argsort(-scores[found], kind="stable")[:count]]]
-
-
-def _scaled(scores: Scores) -> Scores:
-    best = scores.max(initial=0.0)
-    return scores / best if best > 0 else scores

@@ -20,9 +20,9 @@ from storage.documents import Postings
 from storage.graph import EntityChunkPairs
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk
-from tasks.retrieve.lexical import Lexicon
+from tasks.retrieve.lexical import Lexicon, Scores, scaled
 from tasks.retrieve.link import Link, Names, Writing
-from tasks.retrieve.passage_sets import Asked, Bridges, PassageSetSelector, Switches
+from tasks.retrieve.passage_sets import Bridges, PassageSetSelector, SearchedQuestion, Switches
 from tasks.step import step
 
 
@@ -108,8 +108,6 @@ def _shortens(short: Sequence[str], whole: Sequence[str]) -> bool:
 DAMPING = 0.85
 STEPS = 24
 
-Scores = NDArray[np.float64]
-
 
 class Walker:
     """Random walks with restart on the bipartite graph of `chunks` and `entities`; immutable."""
@@ -177,7 +175,7 @@ class SearchIndex:
         self.entities = list(entities)
         self.lexicon = Lexicon(len(self.chunks), postings.terms, postings.chunk_index, postings.term_index, postings.tf)
         self.switches = Switches()
-        self.recent: dict[tuple[str, tuple[tuple[str, float], ...]], Asked] = {}
+        self.recent: dict[tuple[str, tuple[tuple[str, float], ...]], SearchedQuestion] = {}
         where = {entity.id: index for index, entity in enumerate(self.entities)}
         self.names = Names(
             [(entity.name, index) for index, entity in enumerate(self.entities)]
@@ -215,7 +213,7 @@ class SearchIndex:
         chunk_index, entity_index = ends.reshape(-1, 2).T
         self.walker = Walker(len(self.chunks), len(self.entities), chunk_index, entity_index, counts)
         bridges = Bridges(named, about, len(self.entities))
-        self.gatherer = PassageSetSelector(self.chunks, self._texts, self.lexicon, bridges, self.spellings)
+        self.selector = PassageSetSelector(self.chunks, self._texts, self.lexicon, bridges, self.spellings)
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names."""
@@ -232,7 +230,7 @@ class SearchIndex:
         """A score ≥ 0 for every chunk by itself; `dense` maps the nearest chunk ids to their cosine."""
         return self.asked(question, dense).base
 
-    def asked(self, question: str, dense: Mapping[str, float]) -> Asked:
+    def asked(self, question: str, dense: Mapping[str, float]) -> SearchedQuestion:
         """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids to their cosine.
 
         The last ones are kept: the filter asks again for what the search has made. Nobody writes into them.
@@ -244,15 +242,15 @@ class SearchIndex:
             self.recent = dict([*self.recent.items(), (key, known)][-RECENT:])
         return known
 
-    def _asked(self, question: str, dense: Mapping[str, float]) -> Asked:
+    def _asked(self, question: str, dense: Mapping[str, float]) -> SearchedQuestion:
         lexical, cosines = np.zeros(len(self.chunks)), np.zeros(len(self.chunks))
         if self.switches.words:
-            lexical = _scaled(self.lexicon.scores(question))
+            lexical = scaled(self.lexicon.scores(question))
         if self.switches.meaning:
             for chunk, cosine in dense.items():
                 if chunk in self.position:
                     cosines[self.position[chunk]] = max(cosine, 0.0)
-        meaning = _scaled(cosines)
+        meaning = scaled(cosines)
         near = lexical + meaning
         links = self._linked(question)
         walked = self._walked(links, lexical + START_DENSE * meaning)
@@ -263,7 +261,7 @@ class SearchIndex:
                 base = near + HAN_WALK * walked
             else:
                 base = walked + (1 - self.coverage(question, links)) ** UNLINKED_POWER * near
-        return Asked(question, links, lexical, cosines, walked, base)
+        return SearchedQuestion(question, links, lexical, cosines, walked, base)
 
     def _linked(self, question: str) -> list[Link]:
         links = self.link(question)
@@ -281,7 +279,7 @@ class SearchIndex:
             hub = 1 + float(np.log1p(self.walker.degree[link.entity]))
             start[link.entity] = start.get(link.entity, 0.0) + link.score / hub
         share = START_WEIGHT * sum(start.values()) if start else 1.0
-        walked = _scaled(self.walker.walk(start, {place: share * float(seeds[place]) for place in best}))
+        walked = scaled(self.walker.walk(start, {place: share * float(seeds[place]) for place in best}))
         walked[list(self._texts)] = walked[list(self._texts.values())]
         return walked
 
@@ -290,7 +288,7 @@ class SearchIndex:
         asked = self.asked(question, dense)
         # Chinese names tie passages less surely than they are found by their words.
         as_set = self.switches.sets and not is_han(question)
-        first = self.gatherer.first(asked, allowed, self.switches) if as_set else []
+        first = self.selector.first(asked, allowed, self.switches) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
         return first + [int(place) for place in np.argsort(-rest, kind="stable") if rest[place] > 0]
@@ -333,12 +331,6 @@ class SearchIndex:
     def chunk(self, name: str) -> Chunk:
         """A chunk by id."""
         return self.chunks[self.position[name]]
-
-
-def _scaled(scores: Scores) -> Scores:
-    """Scores divided by the best one."""
-    best = scores.max() if scores.size else 0.0
-    return scores / best if best > 0 else scores
 
 
 @step("retrieve")

@@ -1,25 +1,312 @@
-"""The tables of all documents of a question as relations: tables with the same columns are one, and what reports state
-in rows under dates becomes a row for each document and date, so that documents can be compared."""
+"""The tables of all documents of a question: found in their stored text, then put together as relations.
+
+Tables are rows that name their columns, Markdown, and columns kept by blanks. A reader only finds places: each cell is
+a span of the text, so that its raw string is what stands there. Tables with the same columns are one relation, and what
+reports state in rows under dates becomes a row for each document and date, so that documents can be compared.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from prompts.plan_table import TableView
 from prompts.text.amounts import amount_of, scale_stated
 from prompts.text.words import fold, fold_name
 from storage.records import Document
 from storage.table_query import Value
-from tasks.tables.reading import Grid, Span, grids_in
 
 DOCUMENT, PERIOD = "document", "period"
 # What the rows of such a table may be called in a question.
 _REPORTS = "documents by date (reports, companies, firms, 公司, 企业, 报告)"
-_TIME = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)|\bended\b|[期年月]")
+Span = tuple[int, int]
+_SEGMENT = re.compile(r"\S+(?: \S+)*")
+_BAR = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"\|?\s*:?-{3,}:?\s*(?:\|\s*:?-{3,}:?\s*)*\|?")
+_MONEY_ALONE = re.compile(r"(?:US|HK|[CA])?[$€£¥￥]")
+_CLOSING = re.compile(r"[)）]?\s*%?\s*[)）]?")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_TIME = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)|\bended\b|[年月期]")
+_PAGE = re.compile(r"\d{1,4}")
+# Odd blanks become spaces: offsets stay as they are.
+_BLANKS = str.maketrans(dict.fromkeys("\u200b\xa0\u2002\u2003\u2007\u2009\u202f\ufeff\t\u3000", " "))
+_LONGEST_HEADING, _LONGEST_LABEL, _MOST_HEADER_LINES = 120, 150, 3
+# From this column of a line on, words head columns; so far may a header stand from the figures below it.
+_LABEL_WIDTH, _NEAR = 12, 12
+NIL = frozenset({"", "-", "–", "—", "--", "——", "null", "n/a"})
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Grid:
+    """A table as it stands: the labels of its columns, and for each row the span of each cell (None: empty).
+
+    The first column holds what the rows are called. `scale` is what the lines above say of all figures.
+    """
+
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Span | None, ...], ...]
+    scale: float
+
+
+@lru_cache(maxsize=64)
+def grids_in(text: str) -> tuple[Grid, ...]:
+    """All tables of a text, in order."""
+    flat = text.translate(_BLANKS)
+    return tuple(grid for grid in _Reader(flat).grids() if grid.rows)
+
+
+class _Reader:
+    """One pass over the lines; what stands above a table names it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.heading = ""
+        self.above: list[str] = []
+
+    def grids(self) -> Iterator[Grid]:
+        lines = list(_lines(self.text))
+        place = 0
+        while place < len(lines):
+            kind = self._kind(lines, place)
+            if not kind:
+                self._note(self.text[slice(*lines[place])])
+                place += 1
+                continue
+            end = place + 1
+            while end < len(lines) and self._goes_on(kind, lines, end):
+                end += 1
+            yield from _READERS[kind](self, lines[place:end])
+            place = end
+
+    def _kind(self, lines: Sequence[Span], place: int) -> str:
+        line = self.text[slice(*lines[place])]
+        if line.lstrip().startswith("|"):
+            return "bars"
+        if len(_pieces(line)) > 1:
+            return "named"
+        return "aligned" if self._is_aligned(line) else ""
+
+    def _goes_on(self, kind: str, lines: Sequence[Span], place: int) -> bool:
+        line = self.text[slice(*lines[place])]
+        found = self._kind(lines, place)
+        if kind != "aligned" or found:
+            return found == kind
+        # Short lines of words are sections and the rest of labels; running text ends the table.
+        return len(line.strip()) <= _LONGEST_LABEL and not line.strip().endswith(".")
+
+    @staticmethod
+    def _is_aligned(line: str) -> bool:
+        parts = _segments(line)
+        figures = sum(is_figure for _, is_figure in parts)
+        heads = len(parts) > 1 and all(start >= _LABEL_WIDTH for (start, _), _ in parts)
+        return heads or (figures > 0 and len(parts) > 1 and not parts[0][1])
+
+    def _note(self, line: str) -> None:
+        text = " ".join(line.split()).lstrip("# ").strip("*")
+        if text:
+            self.above = [*self.above[-5:], text[:300]]
+            if (
+                len(text) <= _LONGEST_HEADING
+                and text[-1] not in ".,;:。；，："
+                and " | " not in text
+                and scale_stated(text) == 1.0
+            ):
+                self.heading = text
+
+    def _made(self, columns: Sequence[str], rows: Sequence[Sequence[Span | None]]) -> Grid:
+        scale = next((s for line in reversed(self.above) if (s := scale_stated(line)) != 1.0), 1.0)
+        wide = tuple((*row, *[None] * (len(columns) - len(row))) for row in rows)
+        kept = tuple(row for row in wide if any(span is not None for span in row[1:]))
+        self.above = []
+        return Grid(self.heading, tuple(columns), kept, scale)
+
+    # --- rows that name their columns: `Bridge: Orla | Length (m): 412` ----------------------------------------------
+
+    def _named(self, lines: Sequence[Span]) -> Iterator[Grid]:
+        rows = []
+        for start, end in lines:
+            row: dict[str, Span] = {}
+            for column, a, b in _pieces(self.text[start:end]):
+                row.setdefault(column, self._trimmed(start + a, start + b))
+            rows.append(row)
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        yield self._made(columns, [[row.get(column) for column in columns] for row in rows])
+
+    # --- Markdown ----------------------------------------------------------------------------------------------------
+
+    def _bars(self, lines: Sequence[Span]) -> Iterator[Grid]:
+        columns: list[str] = []
+        rows: list[list[Span | None]] = []
+        for place, (start, end) in enumerate(lines):
+            if _RULE.fullmatch(self.text[start:end].strip()):
+                continue
+            cells = self._cells(start, end)
+            heads = place + 1 < len(lines) and _RULE.fullmatch(self.text[slice(*lines[place + 1])].strip())
+            if heads and not any(self._is_figure(cell) for cell in cells[1:]):
+                if rows:
+                    yield self._made(columns, rows)
+                columns, rows = [_label(self.text[a:b]) for a, b in cells], []
+            elif not rows and columns and all(self._heads(cell) for cell in cells[1:]):
+                columns = self._joined(columns, [_label(self.text[a:b]) for a, b in cells])
+            else:
+                columns += [""] * (len(cells) - len(columns))
+                rows.append(self._row(columns, cells))
+        if rows:
+            yield self._made(columns, rows)
+
+    def _row(self, columns: Sequence[str], cells: Sequence[Span]) -> list[Span | None]:
+        """The cells; a sign of money or a closing bracket in a cell of its own is none, and a cell without a header
+        under the next one to the left goes there."""
+        row: list[Span | None] = []
+        for place, (a, b) in enumerate(cells):
+            text = self.text[a:b]
+            lone = bool(_MONEY_ALONE.fullmatch(text) or (text and _CLOSING.fullmatch(text)))
+            row.append(None if text in NIL or lone else (a, b))
+            if place > 1 and row[place] and not columns[place]:
+                left = next((p for p in range(place - 1, 0, -1) if columns[p]), 0)
+                if left and row[left] is None:
+                    row[left], row[place] = row[place], None
+        return row
+
+    def _heads(self, cell: Span) -> bool:
+        text = self.text[slice(*cell)]
+        return text in NIL or bool(_YEAR.fullmatch(text))
+
+    def _is_figure(self, cell: Span) -> bool:
+        text = self.text[slice(*cell)]
+        return amount_of(text) is not None and not _YEAR.fullmatch(text)
+
+    @staticmethod
+    def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
+        """Two lines of a header: an upper cell stands over the columns that it spans."""
+        last, joined = "", []
+        for place in range(max(len(upper), len(lower))):
+            over = upper[place] if place < len(upper) else ""
+            below = lower[place] if place < len(lower) else ""
+            last = over or last
+            joined.append(f"{last if below and place else over} {below}".strip())
+        return joined
+
+    def _cells(self, start: int, end: int) -> list[Span]:
+        bars = [match.start() for match in _BAR.finditer(self.text, start, end)]
+        closes = bars[1:] if not self.text[bars[-1] + 1 : end].strip() else [*bars[1:], end]
+        return [self._trimmed(a + 1, b) for a, b in zip(bars, closes, strict=False)]
+
+    def _trimmed(self, a: int, b: int) -> Span:
+        inner = self.text[a:b]
+        left = a + len(inner) - len(inner.lstrip())
+        return left, max(left, a + len(inner.rstrip()))
+
+    # --- columns kept by blanks, as in reports ----------------------------------------------------------------------
+
+    def _aligned(self, lines: Sequence[Span]) -> Iterator[Grid]:
+        head: list[list[tuple[Span, str]]] = []
+        columns: list[str] = []
+        rows: list[list[Span | None]] = []
+        for start, end in lines:
+            parts = _segments(self.text[start:end])
+            figures = [span for span, is_figure in parts if is_figure]
+            words = [(span, self.text[start + span[0] : start + span[1]]) for span, is_figure in parts if not is_figure]
+            years = [(span, self.text[start + span[0] : start + span[1]]) for span in figures]
+            if figures and parts[0][0][0] >= _LABEL_WIDTH and all(_YEAR.fullmatch(text) for _, text in years):
+                words, figures = sorted(words + years), []
+            if not figures:
+                heading = [one for one in words if one[0][0] >= _LABEL_WIDTH]
+                if len(words) == 1 and not _TIME.search(words[0][1]):
+                    self._note(self.text[start:end])
+                    heading = []
+                if heading and rows and len(heading) > 1:
+                    yield self._made(["", *columns], rows)
+                    head, columns, rows = [], [], []
+                head = [*head[1 - _MOST_HEADER_LINES :], heading] if heading and not rows else head
+                continue
+            if parts[0][1] or (len(figures) == 1 and not head and _PAGE.fullmatch(years[0][1])):
+                continue
+            own = _headed(head, figures)
+            if rows and (len(own) != len(columns)):
+                yield self._made(["", *columns], rows)
+                rows = []
+            columns = own
+            label = (start + words[0][0][0], start + max(span[1] for span, _ in words if span[0] < figures[0][0]))
+            rows.append([label, *((start + a, start + b) for a, b in figures)])
+        if rows:
+            yield self._made(["", *columns], rows)
+
+
+_READERS = {"named": _Reader._named, "bars": _Reader._bars, "aligned": _Reader._aligned}  # noqa: SLF001
+
+
+def _headed(head: Sequence[Sequence[tuple[Span, str]]], figures: Sequence[Span]) -> list[str]:
+    """The header above each figure: by order where there are as many, else by place."""
+    parts: list[list[str]] = [[] for _ in figures]
+    for line in head:
+        for place, (a, b) in enumerate(figures):
+            if len(line) == len(figures):
+                parts[place].append(line[place][1])
+            else:
+                nearest = min(line, key=lambda one: max(one[0][0] - b, a - one[0][1]))
+                if max(nearest[0][0] - b, a - nearest[0][1]) <= _NEAR or len(line) == 1:
+                    parts[place].append(nearest[1])
+    return [_label(" ".join(part)) for part in parts]
+
+
+def _segments(line: str) -> list[tuple[Span, bool]]:
+    """The parts of a line that two blanks or more keep apart, and which are figures; signs go with their figure."""
+    found: list[tuple[Span, bool]] = []
+    for match in _SEGMENT.finditer(line):
+        text, start, end = match.group(), match.start(), match.end()
+        if _MONEY_ALONE.fullmatch(text):
+            continue
+        if found and found[-1][1] and _CLOSING.fullmatch(text):
+            whole = line[found[-1][0][0] : end]
+            if amount_of(whole):
+                found[-1] = ((found[-1][0][0], end), True)
+            continue
+        if sign := re.search(r"\s[$€£¥]$", text):
+            end = start + sign.start()
+            text = line[start:end]
+        figure = amount_of(text)
+        found.append(((start, start + figure.end if figure else end), figure is not None))
+    return found
+
+
+def _pieces(line: str) -> list[tuple[str, int, int]]:
+    """(column, start, end) of each cell of a row that names its columns; nothing where most parts name none."""
+    if " | " not in line or ": " not in line:
+        return []
+    found: list[tuple[str, int, int]] = []
+    at, unnamed = 0, 0
+    for piece in line.split(" | "):
+        column, colon, _ = piece.partition(": ")
+        if colon and 0 < len(column.strip()) <= _LONGEST_HEADING:
+            found.append((_label(column), at + len(column) + 2, at + len(piece)))
+        else:
+            unnamed += 1
+        at += len(piece) + 3
+    return found if len(found) > 1 and unnamed <= len(found) else []
+
+
+def _label(text: str) -> str:
+    """A label on one line, without marks of Markdown."""
+    text = re.sub(r"\s*<br\s*/?>\s*", " ", text.replace("\\|", "|"))
+    return " ".join(text.split()).strip(" *_`")
+
+
+def _lines(text: str) -> Iterator[Span]:
+    """The span of each line that is not blank."""
+    start = 0
+    for line in text.split("\n"):
+        if line.strip():
+            yield start, start + len(line)
+        start += len(line) + 1
+
+
+# --- relations -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
     """A cell as written, with what it amounts to in full units; `document` is empty where it stands in no text."""
 
     raw: str
@@ -37,12 +324,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DocumentTable:
     """A relation: rows by columns. `label` is the column that says what a row is called."""
 
     name: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell | None, ...], ...]
+    rows: tuple[tuple[GridCell | None, ...], ...]
     label: int = 0
     # Whether its rows are documents at dates.
     of_reports: bool = False
@@ -54,7 +341,7 @@ class Table:
         return TableView(self.name, self.columns, rows)
 
 
-def relations_of(documents: Sequence[Document]) -> list[Table]:
+def relations_of(documents: Sequence[Document]) -> list[DocumentTable]:
     """The tables of the documents, those of reports last."""
     read = [(document, grid) for document in documents for grid in grids_in(document.text)]
     alike: dict[tuple[str, ...], list[tuple[Document, Grid]]] = {}
@@ -76,7 +363,7 @@ def names_of(documents: Sequence[Document]) -> dict[str, str]:
     }
 
 
-def _united(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> Table:
+def _united(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> DocumentTable:
     """Tables of one form as one, with the document as a further column where they come from several."""
     first, grid = parts[0]
     several = len({document.id for document, _ in parts}) > 1
@@ -87,14 +374,14 @@ def _united(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> Ta
                 _cell(document, part, column, span) if span else None
                 for column, span in zip(part.columns, row, strict=True)
             )
-            rows.append((*read, Cell(names[document.id])) if several else read)
+            rows.append((*read, GridCell(names[document.id])) if several else read)
     heading = grid.heading if grid.heading and fold(grid.heading) != fold(first.title) else ""
     name = heading if several else f"{first.title}: {heading}" if heading else first.title
     columns = (*grid.columns, DOCUMENT) if several else grid.columns
-    return Table(name or "table", columns, tuple(rows), _label(rows, len(grid.columns)))
+    return DocumentTable(name or "table", columns, tuple(rows), _label_column(rows, len(grid.columns)))
 
 
-def _label(rows: Sequence[Sequence[Cell | None]], width: int) -> int:
+def _label_column(rows: Sequence[Sequence[GridCell | None]], width: int) -> int:
     """The column that says what a row is called: the first one of words."""
     for column in range(width):
         cells = [cell for row in rows if (cell := row[column])]
@@ -103,25 +390,21 @@ def _label(rows: Sequence[Sequence[Cell | None]], width: int) -> int:
     return 0
 
 
-def _cell(document: Document, grid: Grid, column: str, span: Span) -> Cell:
+def _cell(document: Document, grid: Grid, column: str, span: Span) -> GridCell:
     start, end = span
     raw = document.text[start:end]
     amount = amount_of(raw)
     if amount is None:
-        return Cell(raw, None, 1.0, 0, document.id, start, end)
+        return GridCell(raw, None, 1.0, 0, document.id, start, end)
     stated = scale_stated(column)
     scale = stated if stated != 1.0 else grid.scale if amount.scale == 1.0 and amount.unit != "%" else 1.0
-    if _is_bare_year(raw):
+    if _YEAR.fullmatch(raw):
         scale = 1.0
     number = round(amount.number * scale, 6)
-    return Cell(
+    return GridCell(
         document.text[start + amount.start : start + amount.end], number, scale * amount.scale, amount.places,
         document.id, start + amount.start, start + amount.end,
     )  # fmt: skip
-
-
-def _is_bare_year(raw: str) -> bool:
-    return re.fullmatch(r"(?:19|20)\d\d", raw) is not None
 
 
 def _is_dated(grid: Grid) -> bool:
@@ -130,12 +413,12 @@ def _is_dated(grid: Grid) -> bool:
     return bool(heads) and all(_TIME.search(column) for column in heads)
 
 
-def _reports(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> Table | None:
+def _reports(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> DocumentTable | None:
     """A row for each document and date, a column for each thing stated; None unless several documents have such."""
     if len({document.id for document, _ in parts}) < 2:
         return None
     columns: dict[str, str] = {}
-    rows: dict[tuple[str, str], dict[str, Cell]] = {}
+    rows: dict[tuple[str, str], dict[str, GridCell]] = {}
     for document, grid in parts:
         for row in grid.rows:
             label = " ".join(document.text[slice(*row[0])].split()) if row[0] else ""
@@ -148,7 +431,7 @@ def _reports(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> T
                     cells = rows.setdefault((document.id, head), {})
                     cells.setdefault(key, _cell(document, grid, head, span))
     made = tuple(
-        (Cell(names[document]), Cell(head), *(cells.get(key) for key in columns))
+        (GridCell(names[document]), GridCell(head), *(cells.get(key) for key in columns))
         for (document, head), cells in rows.items()
     )
-    return Table(_REPORTS, (DOCUMENT, PERIOD, *columns.values()), made, of_reports=True)
+    return DocumentTable(_REPORTS, (DOCUMENT, PERIOD, *columns.values()), made, of_reports=True)

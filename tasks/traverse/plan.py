@@ -1,29 +1,102 @@
-"""Checking a plan against a graph: names become entities, relations are those that exist, steps refer back."""
+"""Plans of a traversal: checked against a graph, so that every name and relation exists, and run step by step (PolyG's
+query engine). What a step finds, or why it finds nothing, is an outcome.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise, zip_longest
+from typing import Literal, get_args
 
 from prompts.traverse import MAX_HOPS, MAX_STEPS, Hop, Operator, PlanStep, TraversalPlan
-from tasks.retrieve.facts import GraphFacts
-from tasks.traverse.names import Spellings
-from tasks.traverse.results import Problem
-from tasks.traverse.vocabulary import Vocabulary
+from storage.graph import Direction, Measured, TraversalReader
+from storage.graph_records import Relation
+from tasks.retrieve.facts import Direction as WalkDirection
+from tasks.retrieve.facts import GraphFacts, Ways
+from tasks.step import step
+from tasks.traverse.entity_names import Spellings
+from tasks.traverse.meta_paths import Chain, Vocabulary, chains_of, follow
 
 EVERYTHING = "*"
+K = 3  # shortest paths
+WIDE = 6  # results of a step that are described or connected further
+MOST_AROUND = 40  # relations
+MOST_COMPARED = 4  # things of which all are shown, so that a comparison can be followed
 _REFERENCE = re.compile(r"\{(\d+)\}")
 _NEEDS_HOPS: frozenset[Operator] = frozenset({"follow", "check"})
 _NEEDS_TARGETS: frozenset[Operator] = frozenset({"connect", "check"})
 _OF_STEPS: frozenset[Operator] = frozenset({"intersect", "difference"})
 
+ProblemKind = Literal["no path", "not in the graph", "bad plan"]
+
 
 @dataclass(frozen=True)
-class Graph:
-    """What plans are checked against and run on: the relations, their names, and the names of entities."""
+class StepResult:
+    """What a step found: entities (ids), in order, or plain values, with the chains of relations that show them.
+
+    Where `values` is filled it is the answer; else the entities are.
+    """
+
+    entities: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    chains: tuple[Chain, ...] = ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why there is no answer: the things are there but no such way leads on; a name is unknown; the plan cannot be run.
+
+    `reason` is a sentence for the reader; `nearest` are names or relations that may have been meant.
+    """
+
+    kind: ProblemKind
+    reason: str
+    nearest: tuple[str, ...] = ()
+
+    def sentence(self) -> str:
+        """The reason with its suggestion."""
+        meant = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
+        return f"{self.kind.capitalize()}: {self.reason}{meant}"
+
+
+Outcome = StepResult | Problem
+
+
+@dataclass(frozen=True)
+class TraversalGraph:
+    """What plans are checked against and run on: relations, their names, names of entities, and counting in SQL."""
 
     facts: GraphFacts
     vocabulary: Vocabulary
     spellings: Spellings
+    tables: TraversalReader
+
+    def names_of(self, entities: Sequence[str]) -> tuple[str, ...]:
+        """The main names of entities."""
+        return tuple(self.facts.entities[entity].name for entity in entities)
+
+    def leaving(self, entities: Sequence[str]) -> list[str]:
+        """The relations that lead on from some entities."""
+        return list(dict.fromkeys(relation for relation, _ in self.facts.leaving(entities)))
+
+    def unknown(self, name: str) -> Problem:
+        """That the graph has nothing of this name, with names spelt much alike."""
+        near = [entity for entity in self.spellings.nearest(name) if entity in self.facts.entities]
+        return Problem("not in the graph", f'nothing is called "{name}".', self.names_of(near))
+
+    def unknown_relation(self, word: str, here: Sequence[str] = ()) -> Problem:
+        """That the graph has no relation of this word, with those that come nearest."""
+        nearest = self.vocabulary.nearest(word, self.leaving(here))
+        return Problem("bad plan", f'the graph has no relation "{word}".', nearest)
+
+    def no_such_way(self, here: Sequence[str], relation: str) -> Problem:
+        """That a relation leads on from none of some entities, with those that do."""
+        shown = self.names_of(here)
+        of = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+        return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(self.leaving(here)[:WIDE]))
+
+
+# --- checking --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -45,31 +118,28 @@ class CheckedStep:
     targets: tuple[Operand, ...]
     hops: tuple[Hop, ...]
 
-    @property
-    def needs(self) -> frozenset[int]:
-        """The steps that must have run before."""
-        return frozenset(one.step for one in (*self.sources, *self.targets) if one.step is not None)
 
+class UnfitPlan(Exception):
+    """A plan, or a question that words one, asks for what the graph does not have."""
 
-class _Unfit(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.reason)
         self.problem = problem
 
 
-def check(plan: TraversalPlan, graph: Graph) -> tuple[CheckedStep, ...] | Problem:
+def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...] | Problem:
     """The plan's steps with entities for names and the graph's own relations; a Problem where that cannot be."""
     if len(plan.steps) > MAX_STEPS:
         return Problem("bad plan", f"it has {len(plan.steps)} steps, more than {MAX_STEPS}.")
     try:
-        return tuple(_checked(number, one, graph) for number, one in enumerate(plan.steps, 1))
-    except _Unfit as unfit:
+        return tuple(_checked(number, step, graph) for number, step in enumerate(plan.steps, 1))
+    except UnfitPlan as unfit:
         return unfit.problem
 
 
-def _checked(number: int, step: PlanStep, graph: Graph) -> CheckedStep:
-    def unfit(reason: str) -> _Unfit:
-        return _Unfit(Problem("bad plan", f"step {number} ({step.operator}) {reason}."))
+def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
+    def unfit(reason: str) -> UnfitPlan:
+        return UnfitPlan(Problem("bad plan", f"step {number} ({step.operator}) {reason}."))
 
     if step.operator in _NEEDS_HOPS and not step.hops:
         raise unfit("names no relation to follow")
@@ -82,39 +152,220 @@ def _checked(number: int, step: PlanStep, graph: Graph) -> CheckedStep:
     )
     if step.operator in _OF_STEPS and len(sources) < 2:
         raise unfit("needs two results")
-    if any(one.everything for one in sources) and not (step.hops and step.operator in {"count", "max", "min", "sort"}):
+    if any(operand.everything for operand in sources) and not (
+        step.hops and step.operator in {"count", "max", "min", "sort"}
+    ):
         raise unfit("cannot start from everything")
     return CheckedStep(step.operator, sources, targets, tuple(_hop(hop, graph) for hop in step.hops))
 
 
-def _operand(name: str, number: int, graph: Graph) -> Operand:
+def _operand(name: str, number: int, graph: TraversalGraph) -> Operand:
     if name == EVERYTHING:
         return Operand(name, everything=True)
     reference = _REFERENCE.fullmatch(name.strip())
     if reference is not None:
         if not 1 <= int(reference[1]) < number:
-            raise _Unfit(Problem("bad plan", f"step {number} refers to {name}, which is no earlier step."))
+            raise UnfitPlan(Problem("bad plan", f"step {number} refers to {name}, which is no earlier step."))
         return Operand(name, step=int(reference[1]))
     entities = tuple(entity for entity in graph.spellings.resolve(name) if entity in graph.facts.entities)
     if not entities:
-        raise _Unfit(unknown(name, graph))
+        raise UnfitPlan(graph.unknown(name))
     return Operand(name, entities)
 
 
-def _hop(hop: Hop, graph: Graph) -> Hop:
+def _hop(hop: Hop, graph: TraversalGraph) -> Hop:
     relation = graph.vocabulary.known(hop.relation)
     if relation is None:
-        nearest = graph.vocabulary.nearest(hop.relation)
-        raise _Unfit(Problem("bad plan", f'the graph has no relation "{hop.relation}".', nearest))
+        raise UnfitPlan(graph.unknown_relation(hop.relation))
     return hop.model_copy(update={"relation": relation})
 
 
-def unknown(name: str, graph: Graph) -> Problem:
-    """That the graph has nothing of this name, with names spelt much alike."""
-    near = [entity for entity in graph.spellings.nearest(name) if entity in graph.facts.entities]
-    return Problem("not in the graph", f'nothing is called "{name}".', names_of(near, graph))
+# --- running ---------------------------------------------------------------------------------------------------------
 
 
-def names_of(entities: Sequence[str], graph: Graph) -> tuple[str, ...]:
-    """The main names of entities."""
-    return tuple(graph.facts.entities[entity].name for entity in entities)
+@step("traverse")
+async def traverse(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcome]:
+    """What each step finds; the last is the answer."""
+    return run_plan(steps, graph)
+
+
+def run_plan(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcome]:
+    """What each step found, in their order; the last one is the answer.
+
+    A step that needs one without a result has that one's Problem; where there is nothing to take away, the first stays.
+    """
+    outcomes: list[Outcome] = []
+    for checked in steps:
+        needed = checked.sources[:1] if checked.operator == "difference" else (*checked.sources, *checked.targets)
+        before = (outcomes[operand.step - 1] for operand in needed if operand.step is not None)
+        problem = next((outcome for outcome in before if isinstance(outcome, Problem)), None)
+        outcomes.append(problem or _run_step(checked, outcomes, graph))
+    return outcomes
+
+
+def _run_step(step: CheckedStep, done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
+    if step.operator in _OF_STEPS:
+        return _of_results(step, [_result(operand, done) for operand in step.sources], graph.tables)
+    sources = _entities(step.sources, done, step, graph.facts)
+    match step.operator:
+        case "max" | "min" | "sort":
+            return ranked(graph, sources, step.hops, step.operator)
+        case "neighbours":
+            return _described(sources, graph.facts)
+        case "connect" | "check":
+            return _tied(step, sources[:WIDE], done, graph)
+        case "count":
+            return _counted(_followed(step, sources, graph) if step.hops else _result(step.sources[0], done), graph)
+    return _followed(step, sources, graph)
+
+
+def _counted(outcome: Outcome, graph: TraversalGraph) -> Outcome:
+    if isinstance(outcome, Problem):
+        return outcome
+    return StepResult(values=(str(graph.tables.count(outcome.entities)),), chains=outcome.chains)
+
+
+def _result(operand: Operand, done: Sequence[Outcome]) -> StepResult:
+    outcome = done[operand.step - 1] if operand.step is not None else StepResult(entities=operand.entities)
+    return outcome if isinstance(outcome, StepResult) else StepResult()
+
+
+def _entities(
+    operands: Sequence[Operand], done: Sequence[Outcome], step: CheckedStep, facts: GraphFacts
+) -> tuple[str, ...]:
+    """The entities of operands; `everything` is what the step's first hop leads on from."""
+    if any(operand.everything for operand in operands):
+        hop = step.hops[0]
+        stated = (relation for relation in facts.relations.values() if relation.predicate == hop.relation)
+        return tuple(dict.fromkeys(relation.target if hop.inverse else relation.source for relation in stated))
+    return tuple(dict.fromkeys(entity for operand in operands for entity in _result(operand, done).entities))
+
+
+def _of_results(step: CheckedStep, results: Sequence[StepResult], tables: TraversalReader) -> Outcome:
+    """What all results share, or the first holds and no other, with the chains that lead there."""
+    entities = [result.entities for result in results]
+    shared = step.operator == "intersect"
+    picked = tables.shared(entities) if shared else tables.left_over(entities)
+    if not picked:
+        return Problem("no path", f"the results {'have nothing in common' if shared else 'leave nothing over'}.")
+    kept = set(picked)
+    chains = [chain for result in (results if shared else results[:1]) for chain in result.chains]
+    ending = [chain for chain in chains if chain and kept & {chain[-1].source, chain[-1].target}]
+    return StepResult(entities=tuple(picked), chains=tuple(ending))
+
+
+def _described(sources: Sequence[str], facts: GraphFacts) -> Outcome:
+    chosen = sources[:WIDE]
+    share = max(1, MOST_AROUND // max(1, len(chosen)))
+    relations = {one.id: one for source in chosen for one in around(facts, [source], most=share)}
+    if not relations:
+        return Problem("no path", "nothing is stated of it but its name.")
+    return StepResult(entities=tuple(chosen), chains=tuple((relation,) for relation in relations.values()))
+
+
+def _followed(step: CheckedStep, sources: Sequence[str], graph: TraversalGraph) -> Outcome:
+    walked = follow(graph.facts, sources, step.hops)
+    chains = chains_of(walked, sources, step.hops)
+    if chains:
+        return StepResult(entities=tuple(chains), chains=tuple(chains.values()))
+    stuck = walked[-1].hop
+    here = walked[-2].ends if len(walked) > 1 else tuple(sources)
+    return graph.no_such_way(here, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
+
+
+def _tied(step: CheckedStep, sources: Sequence[str], done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
+    facts = graph.facts
+    goals = [_entities([target], done, step, facts)[:WIDE] for target in step.targets]
+    targets = tuple(dict.fromkeys(end for goal in goals for end in goal))
+    if step.operator == "check":
+        reached = chains_of(follow(facts, sources, step.hops), sources, step.hops)
+        chains = [reached[target] for target in targets if target in reached]
+    else:
+        relations = frozenset(hop.relation for hop in step.hops) or None
+        # Of several things to reach the best way to each comes before the second best to any.
+        ways = [shortest_paths(facts, sources, goal, relations=relations) for goal in goals]
+        chains = [way for rank in zip_longest(*ways) for way in rank if way][: max(K, len(ways))]
+    if chains:
+        ends = {end for chain in chains for end in (chain[-1].source, chain[-1].target)}
+        return StepResult(entities=tuple(end for end in targets if end in ends), chains=tuple(chains))
+    one, two = (", ".join(graph.names_of(ends)[:3]) for ends in (sources, targets))
+    way = f" by {', '.join(f'`{hop.relation}`' for hop in step.hops)}" if step.hops else ""
+    return Problem("no path", f"no chain of relations leads from {one} to {two}{way}.")
+
+
+def ranked(
+    graph: TraversalGraph, sources: Sequence[str], hops: Sequence[Hop], operator: Literal["max", "min", "sort"]
+) -> Outcome:
+    """The sources by the number or date that the hops reach from each; where those are none, by how many things it is.
+
+    `max` and `min` give the best and its equals, `sort` all, the highest first. A Problem where hops lead nowhere from
+    any of them.
+    """
+    direction: Direction = "min" if operator == "min" else "max"
+    chains: dict[str, list[Chain]] = {}
+    pairs: list[tuple[str, str]] = []
+    for source in sources:
+        reached = chains_of(follow(graph.facts, [source], hops), [source], hops)
+        chains[source] = list(reached.values())
+        pairs += [(source, name) for name in graph.names_of(list(reached))]
+    if not pairs:
+        way = ", ".join(hop.relation for hop in hops) or "nothing"
+        return Problem("no path", f"from none of {len(sources)} things does `{way}` lead on.")
+    measured: Sequence[Measured] = graph.tables.ranked(pairs, direction)
+    if 2 * len({row.item for row in measured}) <= len({item for item, _ in pairs}):
+        measured = graph.tables.counted(pairs, direction)
+    best = [row.item for row in measured if operator == "sort" or row.number == measured[0].number]
+    shown = dict.fromkeys([*best, *chains] if len(chains) <= MOST_COMPARED else best)
+    return StepResult(entities=tuple(best), chains=tuple(chain for item in shown for chain in chains[item]))
+
+
+def around(facts: GraphFacts, sources: Sequence[str], depth: int = 1, most: int = MOST_AROUND) -> list[Relation]:
+    """At most so many relations within `depth` steps of the sources: the nearest first, then the best connected."""
+    seen = set(sources)
+    edge = list(dict.fromkeys(sources))
+    relations: dict[str, Relation] = {}
+    for _ in range(depth):
+        touching = [(relation, entity) for entity in edge for relation in facts.of(entity)]
+        touching.sort(key=lambda pair: (-_far_degree(facts, *pair), -pair[0].weight, pair[0].id))
+        new = {relation.id: relation for relation, _ in touching if relation.id not in relations}
+        relations |= new
+        edge = [end for relation in new.values() for end in (relation.source, relation.target) if end not in seen]
+        edge = list(dict.fromkeys(edge))
+        seen.update(edge)
+        if len(relations) >= most or not edge:
+            break
+    return list(relations.values())[:most]
+
+
+def _far_degree(facts: GraphFacts, relation: Relation, entity: str) -> int:
+    return facts.entities[relation.target if relation.source == entity else relation.source].degree
+
+
+def shortest_paths(
+    facts: GraphFacts,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    k: int = K,
+    relations: frozenset[str] | None = None,
+) -> list[Chain]:
+    """Up to k chains from one of the sources to one of the targets, each through other entities; `relations` are the
+    only ones to walk on.
+
+    Those along the relations' own direction come first, then those against it, then mixed ones; within each the
+    cheapest first. A step through a hub costs more, so that what everything touches comes last.
+    """
+    ways = facts.ways
+    if relations is not None:
+        ways = Ways(facts.entities, (one for one in facts.relations.values() if one.predicate in relations))
+    unique: dict[tuple[str, ...], None] = {}
+    directions: tuple[WalkDirection, ...] = get_args(WalkDirection)
+    for direction in directions:
+        found = [chain for one in sources for two in targets for chain in ways.cheapest(one, two, direction, k)]
+        unique.update(dict.fromkeys(tuple(nodes) for _, nodes in sorted(found)))
+    return [tuple(_heaviest(facts, *pair, relations) for pair in pairwise(nodes)) for nodes in islice(unique, k)]
+
+
+def _heaviest(facts: GraphFacts, one: str, two: str, relations: frozenset[str] | None) -> Relation:
+    """The heaviest relation between two neighbours on a path."""
+    between = (relation for relation in facts.of(one) if two in (relation.source, relation.target))
+    return next(relation for relation in between if relations is None or relation.predicate in relations)

@@ -1,8 +1,8 @@
-"""HTML, Word, PowerPoint, Excel and PDF files as text."""
+"""HTML, Word, PowerPoint, Excel and PDF files as text, down to the figures of a spreadsheet."""
 
 import io
 import zipfile
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
 import openpyxl
@@ -10,9 +10,9 @@ import pptx
 import pytest
 
 from storage.records import Document
-from tasks.load.compose import compose
-from tasks.load.figures import shown
-from tasks.load.sources import read_sources
+from tasks.load.office import displayed
+from tasks.load.sources import compose, read_sources
+from tasks.tables.relations import relations_of
 
 CONTENT_TYPES = (
     '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
@@ -127,36 +127,61 @@ def test_pptx_slides_are_pages(tmp_path: Path) -> None:
     assert document.title == "Plan"
 
 
-def test_xlsx_shows_values_as_the_sheet_does(tmp_path: Path) -> None:
+def test_a_workbook_keeps_what_it_displays_down_to_the_cell(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
-    for row in (["Bridge", "Cars", "Share", "Opened", "Sum"], ["Orla", 1308463, 0.125, date(2024, 3, 31), "=1+1"]):
+    names = ["Port", "Code", "Traffic", "Share", "Loss", "Since", "Sum"]
+    for row in (names, ["Nordlicht", 7, 1308463, 0.125, -415.5, date(2024, 3, 31), "=1+1"]):
         sheet.append(row)
-    sheet["B2"].number_format, sheet["C2"].number_format = "#,##0", "0.0%"
-    path = tmp_path / "traffic_counts.xlsx"
-    book.save(path)
-    document = read(path)
+    formats = {"B2": "000", "C2": '"$"#,##0', "D2": "0.0%", "E2": "#,##0.00_);(#,##0.00)", "F2": "mmm yyyy"}
+    for place, number_format in formats.items():
+        sheet[place].number_format = number_format
+    book.save(tmp_path / "ports.xlsx")
+    document = read(tmp_path / "ports.xlsx")
     assert document.text.splitlines() == [
-        "Bridge | Cars | Share | Opened | Sum",
-        "Bridge: Orla | Cars: 1,308,463 | Share: 12.5% | Opened: 2024-03-31 | Sum: =1+1",
+        " | ".join(names),
+        "Port: Nordlicht | Code: 007 | Traffic: $1,308,463 | Share: 12.5% | Loss: (415.50) | Since: 2024-03-31 | "
+        "Sum: =1+1",
     ]
+    [table] = relations_of([document])
+    cells = {name: cell for name, cell in zip(table.columns, table.rows[0], strict=True) if cell}
+    assert (cells["Traffic"].raw, cells["Traffic"].number) == ("$1,308,463", 1_308_463.0)
+    assert (cells["Loss"].number, cells["Share"].number, cells["Code"].raw) == (-415.5, 12.5, "007")
+
+
+ACCOUNTS = '_($* #,##0.00_);_($* (#,##0.00);_($* "-"??_);_(@_)'
 
 
 @pytest.mark.parametrize(
     ("value", "number_format", "expected"),
     [
-        (-1.25, "#,##0.00_);(#,##0.00)", "(1.25)"),
-        (1234.5, '"$"#,##0.00', "$1,234.50"),
-        (1500000, '#,##0.0,,"M"', "1.5M"),
-        (5, "000", "005"),
+        (-1234.5, ACCOUNTS, "$(1,234.50)"),
+        (0, ACCOUNTS, "$-"),
+        (-5, '"$"#,##0', "-$5"),
+        (-0.4, "0", "0"),
+        (-0.126, "0.0%", "-12.6%"),
+        (0, "#", ""),
+        (0.5, "#.##", ".5"),
+        (42, "00000", "00042"),
+        (1308463, '#,##0.0,,"M"', "1.3M"),
+        (1234.5, "[$€-407] #,##0.00", "€ 1,234.50"),
+        (0, "#,##0;-#,##0;", ""),
+        (0, "#,##0;-#,##0;–", "–"),
+        (3, '"Q"0', "Q3"),
         (0.1 + 0.2, "General", "0.3"),
-        (0, '0;-0;"-"', "-"),
+        (1.25, "# ?/?", "1.25"),
+        (1234567.0, "0.00E+00", "1234567"),
         (True, "General", "TRUE"),
+        ("#DIV/0!", "0", "#DIV/0!"),
+        (datetime(2024, 3, 31), "mmm-yy", "2024-03-31"),  # noqa: DTZ001 - sheets know no time zones
+        (datetime(2024, 3, 31, 14, 5), "m/d/yy h:mm", "2024-03-31 14:05:00"),  # noqa: DTZ001
+        (time(9, 5), "h:mm AM/PM", "09:05:00"),
+        (timedelta(hours=26, minutes=3), "[h]:mm", "26:03:00"),
     ],
 )
-def test_number_formats(value: float, number_format: str, expected: str) -> None:
-    assert shown(value, number_format) == expected
+def test_a_cell_is_displayed_by_its_format(value: object, number_format: str, expected: str) -> None:
+    assert displayed(value, number_format) == expected
 
 
 def test_pdf_pages_paragraphs_hyphens_and_running_heads(tmp_path: Path) -> None:

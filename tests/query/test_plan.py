@@ -13,9 +13,9 @@ from flows.settings import load_settings
 from prompts.engine.calls import NotAsAsked
 from prompts.engine.effort import Effort
 from prompts.traverse import Hop, PlannedQuestion, PlanStep, PlanTraversal
-from tasks.traverse.names import link
+from tasks.traverse.entity_names import link
 from tasks.traverse.plan import CheckedStep
-from tasks.traverse.steps import Planned, plan, wrong_with
+from tasks.traverse.planning import Planned, plan, wrong_with
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
 FACTS = (
@@ -41,12 +41,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def planner(session: Session, *answers: object, effort: Effort = "medium") -> PlanTraversal:
-    graph = session.traversal_graph.graph
+    graph = session.traversal_graph
     return scripted(PlanTraversal, *answers, effort=effort, wrong_with=lambda made: wrong_with(made, graph))
 
 
 async def planned(question: str, session: Session, step: PlanTraversal, *, imported: bool = True) -> Planned:
-    graph = session.traversal_graph.graph
+    graph = session.traversal_graph
     return await plan(question, await link(question, graph.spellings), graph, step, imported=imported)
 
 

@@ -1,9 +1,13 @@
 """Questions over a few passages: what they need together comes first, with any part of the search left out or not."""
 
+import math
+
+import numpy as np
 import pytest
 
+from tasks.retrieve.lexical import K1, B, Lexicon
 from tasks.retrieve.passage_sets import Switches
-from tasks.retrieve.search import SearchIndex, retrieve
+from tasks.retrieve.search import SearchIndex, Walker, retrieve
 from tests.retrieve.passages import index_of
 
 TEXTS = {
@@ -48,15 +52,12 @@ async def test_sets_keep_to_the_documents(index: SearchIndex) -> None:
     assert await found(index, "Ned Cobb", documents=["Ned Cobb"]) == ["Ned Cobb"]
 
 
-async def test_every_passage_stands_once_and_in_the_same_place(index: SearchIndex) -> None:
-    first = await found(index, CHAIN, 50)
+async def test_every_passage_stands_once_and_in_the_same_place_and_its_score_tells_its_rank(index: SearchIndex) -> None:
+    passages = await retrieve(index, [CHAIN], [{}], 50)
+    first = [passage.document for passage in passages]
     assert len(first) == len(set(first))
     assert await found(index, CHAIN, 50) == first
-
-
-async def test_the_score_tells_the_rank(index: SearchIndex) -> None:
-    passages = await retrieve(index, [CHAIN], [{}], 3)
-    assert [passage.score for passage in passages] == [1.0, 0.5, pytest.approx(1 / 3, abs=1e-6)]
+    assert [passage.score for passage in passages[:3]] == [1.0, 0.5, pytest.approx(1 / 3, abs=1e-6)]
 
 
 async def test_the_first_of_a_further_query_comes_after_the_best_pair(index: SearchIndex) -> None:
@@ -80,6 +81,26 @@ async def test_misspelt_names_are_not_linked_without_fuzzy(index: SearchIndex) -
     question = "Where did the designer of Orla Brigde study?"
     assert index.asked(question, {}).links
     assert not index.switched(Switches(fuzzy=False)).asked(question, {}).links
+
+
+def test_bm25_is_the_published_formula(index: SearchIndex) -> None:
+    lexicon = Lexicon(2, ["x", "y"], np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([2, 1, 3]))
+    idf_y = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))
+    norm = K1 * (1 - B + B * 4 / 3)
+    assert lexicon.scores_of(["y"]).tolist() == pytest.approx([0.0, idf_y * 3 * (K1 + 1) / (3 + norm)])
+    assert index.lexicon.idf_of("zeppelin") > max(index.lexicon.idf), "what occurs nowhere is the rarest"
+
+
+def test_a_walk_reaches_the_second_hop_before_what_is_unconnected() -> None:
+    walker = Walker(3, 2, np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4))
+    walked = walker.walk({0: 1.0}, {})
+    assert walked[0] > walked[2] > 0
+    assert walked[1] > walked[2]
+
+
+def test_the_nearest_vectors_count(index: SearchIndex) -> None:
+    ranked = index.rank(index.scores("mineral extraction", {"chk_Salt": 0.8}), 1)
+    assert [passage.document for passage in ranked] == ["Salt"]
 
 
 async def test_nothing_in_common_finds_nothing(index: SearchIndex) -> None:

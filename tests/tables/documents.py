@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from storage.records import Document
-from tasks.load.tables import read_table, render
+from tasks.load.rows import read_table, render
 
 DATA = Path(__file__).parents[2] / "examples" / "corpus" / "data"
 ZH = """| 名称 | 河流 | 长度（米） | 建成年份 | 造价（万元） |

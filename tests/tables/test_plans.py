@@ -10,10 +10,9 @@ from prompts.engine.models import Models
 from prompts.engine.output_formats import conversation
 from prompts.plan_table import PlanOverTables, PlanTable, TableFilter, TablePlan, shown_table
 from storage.answer_records import TableResult
+from tasks.tables.answer import answer_from_tables, table_result
 from tasks.tables.relations import relations_of
-from tasks.tables.run import DoesNotFit, run
-from tasks.tables.step import answer_from_tables
-from tasks.tables.tell import tell
+from tasks.tables.run_plan import DoesNotFit, run
 from tests.tables.documents import chinese, ports, samples
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompt_PlanOverTables.txt"
@@ -102,14 +101,14 @@ def test_operations(plan: TablePlan, values: list[str], sentence: str | None) ->
 
 
 def told(plan: TablePlan) -> TableResult:
-    return tell("?", run(plan, relations_of(ports())))
+    return table_result("?", run(plan, relations_of(ports())))
 
 
 def test_a_bare_figure_is_meant_as_its_column_writes_it() -> None:
     tables = relations_of(chinese())
     for value in ("1000", "1000万", "10,000,000"):
         plan = TablePlan(operation="list", filters=(where("造价", "more", value),))
-        assert tell("？", run(plan, tables)).values == ("北湖大桥", "石门大桥")
+        assert table_result("？", run(plan, tables)).values == ("北湖大桥", "石门大桥")
 
 
 def test_nothing_of_a_plan_becomes_sql() -> None:

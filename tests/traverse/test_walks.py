@@ -13,9 +13,8 @@ from storage.graph import TraversalReader
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import Chunk, content_id
 from tasks.retrieve.facts import MAX_HOPS, Direction, GraphFacts
-from tasks.traverse.context import Stated, entity_table, path_list, relation_table
-from tasks.traverse.paths import shortest_paths
-from tasks.traverse.run import around
+from tasks.traverse.answer import Statements, entity_table, path_list, relation_table
+from tasks.traverse.plan import around, shortest_paths
 
 
 def facts_of(*triples: tuple[str, str, str]) -> tuple[GraphFacts, Chunk]:
@@ -58,6 +57,16 @@ def test_the_same_nodes_come_once_and_no_more_than_k() -> None:
     assert len(shortest_paths(facts, ["a"], ["z"], k=1)) == 1
 
 
+def test_chains_avoid_hubs_and_stop_where_there_is_none() -> None:
+    facts, _ = facts_of(
+        ("a", "r", "hub"), ("hub", "r", "c"), ("a", "r", "b"), ("b", "r", "c"), ("y", "r", "alone"),
+        *(("hub", "r", f"x{number}") for number in range(40)),
+    )  # fmt: skip
+    assert nodes(shortest_paths(facts, ["a"], ["c"])[0], "a") == ["a", "b", "c"]
+    assert shortest_paths(facts, ["a"], ["alone"]) == []
+    assert {relation.id for relation in facts.inside(["chk"])} == set(facts.relations)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_cheapest_chains_are_those_that_trying_all_finds(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 -- a graph to try, no secret
@@ -90,7 +99,7 @@ def test_neighbours_come_by_their_degree_and_to_a_depth() -> None:
 
 def test_what_was_walked_is_shown_in_three_formats() -> None:
     facts, chunk = facts_of(("a|b", "knows", "c"), ("d", "owns", "c"))
-    stated = Stated(facts, lambda _: chunk)
+    stated = Statements(facts, lambda _: chunk)
     chain = tuple(shortest_paths(facts, ["a|b"], ["d"])[0])
     assert path_list(stated, [chain]) == ["a|b -[knows]-> c <-[owns]- d [1][2]"]
     assert relation_table(stated, chain).splitlines()[2:] == ["| a\\|b | knows | c | [1] |", "| d | owns | c | [2] |"]
@@ -103,7 +112,7 @@ def test_a_name_is_given_as_the_line_writes_it() -> None:
     one = facts.entities["s"].model_copy(update={"name": "South Orm"})
     (relation,) = facts.relations.values()
     merged = GraphFacts([facts.entities["a"], one], [relation], facts.places[relation.id])
-    assert Stated(merged, lambda _: chunk).name_at("s", (relation,)) == "s"
+    assert Statements(merged, lambda _: chunk).name_at("s", (relation,)) == "s"
 
 
 def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ import pytest
 from prompts.text.relation_words import SYNONYM, likeness
 from prompts.text.words import stem
 from prompts.traverse import Hop
-from tasks.traverse.cues import Cue, cues_around
-from tasks.traverse.draft import measure_of
-from tasks.traverse.meta_path import step_score
+from tasks.traverse.meta_paths import step_score
+from tasks.traverse.relation_cues import Cue, cues_around
 
 
 def order(question: str, name: str) -> list[str]:
@@ -22,7 +21,6 @@ def order(question: str, name: str) -> list[str]:
         ("what is the gender of the kid of Ada ?", ["kid", "gender"]),
         ("where did Ada 's father die ?", ["father", "die", "where"]),
         ("who is the grandmother of Ada ?", ["mother", "parent", "who"]),
-        ("who is Ada's mother-in-law?", ["spous", "mother", "who"]),
         ("what does Ada 's kid do for a living ?", ["kid", "occup"]),
         ("is Ada's kid a man or a woman ?", ["kid", "man_or_woman"]),
         ("what is the name of the other half of Ada ?", ["other_half"]),
@@ -38,62 +36,34 @@ def test_cues_lead_away_from_the_name(question: str, keys: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "two"),
-    [("kid", "children"), ("wife", "spouse"), ("job", "profession"), ("born", "birth"), ("妻子", "spouse")],
-)
-def test_words_of_one_meaning_are_alike(one: str, two: str) -> None:
-    assert likeness(stem(one), stem(two)) == SYNONYM
-
-
-@pytest.mark.parametrize(("one", "two"), [("author", "authored"), ("founder", "founded"), ("direct", "director")])
-def test_words_of_one_family_are_alike(one: str, two: str) -> None:
-    assert likeness(stem(one), stem(two)) > 0.5
-
-
-@pytest.mark.parametrize(("one", "two"), [("kid", "spouse"), ("birth", "death"), ("gender", "profession")])
-def test_words_of_two_meanings_are_not(one: str, two: str) -> None:
-    assert likeness(stem(one), stem(two)) == 0
-
-
-def test_a_relation_is_read_backwards_by_the_opposite_word_alone() -> None:
-    back = Hop(relation="children", inverse=True)
-    assert step_score(back, (Cue("parent", "parent"),))[0] > 0.5
-    assert step_score(back, (Cue("child", "child"),)) == (0.0, None)
+    ("one", "two", "least", "most"),
+    [
+        ("kid", "children", SYNONYM, 1), ("wife", "spouse", SYNONYM, 1), ("妻子", "spouse", SYNONYM, 1),
+        ("author", "authored", 0.5, 1), ("direct", "director", 0.5, 1),
+        ("kid", "spouse", 0, 0), ("birth", "death", 0, 0), ("gender", "profession", 0, 0),
+    ],
+)  # fmt: skip
+def test_words_are_alike_by_one_meaning_or_one_family(one: str, two: str, least: float, most: float) -> None:
+    assert least <= likeness(stem(one), stem(two)) <= most
 
 
 @pytest.mark.parametrize(
-    ("word", "relation", "inverse"),
+    ("word", "relation", "inverse", "worded"),
     [
-        ("daughter", "daughter of", True),
-        ("kid", "daughter_of", True),
-        ("father", "daughter of", False),
-        ("mother", "mother", False),
-        ("taught", "taught", True),
-        ("teacher", "taught", True),
-        ("teach", "taught", False),
-        ("pupil", "taught", False),
-        ("teacher", "taught by", False),
-        ("husband", "wife", True),
+        # A relation names its target or its source.
+        ("daughter", "daughter of", True, True), ("kid", "daughter_of", True, True),
+        ("father", "daughter of", False, True), ("mother", "mother", False, True), ("taught", "taught", True, True),
+        ("teacher", "taught", True, True), ("teach", "taught", False, True), ("pupil", "taught", False, True),
+        ("teacher", "taught by", False, True), ("husband", "wife", True, True),
+        # It is not walked to the wrong end, and backwards by the opposite word alone.
+        ("mother", "daughter of", True, False), ("daughter", "daughter of", False, False),
+        ("son", "daughter of", True, False), ("mother", "father", False, False), ("teacher", "taught", False, False),
+        ("parent", "children", True, True), ("child", "children", True, False),
     ],
-)
-def test_a_relation_names_its_target_or_its_source(word: str, relation: str, inverse: bool) -> None:
-    hop = Hop(relation=relation, inverse=inverse)
-    assert step_score(hop, (Cue(stem(word), word),))[0] > 0.5
-
-
-@pytest.mark.parametrize(
-    ("word", "relation", "inverse"),
-    [
-        ("mother", "daughter of", True),
-        ("daughter", "daughter of", False),
-        ("son", "daughter of", True),
-        ("mother", "father", False),
-        ("teacher", "taught", False),
-    ],
-)
-def test_a_relation_is_not_walked_to_the_wrong_end(word: str, relation: str, inverse: bool) -> None:
-    hop = Hop(relation=relation, inverse=inverse)
-    assert step_score(hop, (Cue(stem(word), word),)) == (0.0, None)
+)  # fmt: skip
+def test_a_relation_is_worded_in_its_direction(word: str, relation: str, inverse: bool, worded: bool) -> None:
+    score, left = step_score(Hop(relation=relation, inverse=inverse), (Cue(stem(word), word),))
+    assert score > 0.5 if worded else (score, left) == (0.0, None)
 
 
 def test_the_cause_and_the_place_of_death_are_told_apart() -> None:
@@ -109,23 +79,3 @@ def test_of_a_dotted_relation_the_last_part_counts() -> None:
     told, other = Hop(relation="people.person.spouse"), Hop(relation="people.spouse.gender")
     assert step_score(told, cue)[0] > 0.5
     assert step_score(other, cue) == (0.0, None)
-
-
-@pytest.mark.parametrize(
-    ("question", "words", "direction"),
-    [
-        ("Who has more children,      or     ?", "children", "max"),
-        ("Which of   's children has the fewest books?", "books", "min"),
-        ("Who is older,     or     ?", "birth date", "min"),
-        ("Which of them died last?", "died date", "max"),
-        ("Which city has the largest population?", "population", "max"),
-    ],
-)
-def test_what_a_question_compares_by(question: str, words: str, direction: str) -> None:
-    measure = measure_of(question)
-    assert measure is not None
-    assert (measure.words, measure.direction) == (words, direction)
-
-
-def test_a_plain_question_compares_nothing() -> None:
-    assert measure_of("Who are the children of     ?") is None

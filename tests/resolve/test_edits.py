@@ -3,7 +3,7 @@
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias
 from tasks.dedupe import Graph, build_graph
-from tests.test_resolve import Said, found_in, together
+from tests.resolve.test_rules import Said, found_in, together
 
 
 def edited(edits: tuple[Edit, ...], *documents: Said) -> Graph:

@@ -16,7 +16,7 @@ _JOINED = ("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedEntity:
     """A stretch `start`..`end` of the question and the entities (ids) that it may mean.
 
     A name that is `doubtful` is an ordinary word of the question as well as a name of the graph.
@@ -44,7 +44,7 @@ class Spellings:
             for name in names:
                 self._exact[name].append(entity)
 
-    def named(self, question: str) -> list[Named]:
+    def named(self, question: str) -> list[NamedEntity]:
         """What a question names, in its order; longest stretches first, no overlaps."""
         written = self._written(question)
         linked: dict[tuple[int, int], list[Link]] = defaultdict(list)
@@ -54,7 +54,7 @@ class Spellings:
         for (start, reach), links in linked.items():
             text = _POSSESSIVE.sub("", question[start:reach])
             entities = tuple(dict.fromkeys(self._ids[link.entity] for link in links))
-            found += _free(Named(text, start, start + len(text), entities), found)
+            found += _free(NamedEntity(text, start, start + len(text), entities), found)
         for one in written:
             found += _free(one, found) if one.doubtful else []
         return sorted(found, key=lambda one: one.start)
@@ -67,7 +67,7 @@ class Spellings:
         folded = self._linker.by_key.get(fold_name(name), [])
         return tuple(self._ids[entity] for entity in folded)
 
-    def unlinked(self, question: str, named: Sequence[Named]) -> list[str]:
+    def unlinked(self, question: str, named: Sequence[NamedEntity]) -> list[str]:
         """What looks like a name and is none of the graph's."""
         links = [Link(text=one.text, entity=0, score=1.0, start=one.start, end=one.end) for one in named]
         return self._linker.unlinked(question, links)
@@ -76,9 +76,9 @@ class Spellings:
         """Entities (ids) whose names are spelt much like a name."""
         return list(dict.fromkeys(self._ids[link.entity] for link in self._linker.candidates(name)))
 
-    def _written(self, question: str) -> list[Named]:
+    def _written(self, question: str) -> list[NamedEntity]:
         words = [(match.start(), match.end()) for match in WORD.finditer(question)]
-        found: list[Named] = []
+        found: list[NamedEntity] = []
         at = 0
         while at < len(words):
             sizes = range(min(MOST_WORDS, len(words) - at), 0, -1)
@@ -87,7 +87,7 @@ class Spellings:
                 start, end = words[at][0], words[at + size - 1][1]
                 text = question[start:end]
                 doubtful = size == 1 and text.isalpha() and text.islower()
-                found.append(Named(text, start, end, tuple(self._exact[text]), doubtful))
+                found.append(NamedEntity(text, start, end, tuple(self._exact[text]), doubtful))
             at += max(size, 1)
         return found
 
@@ -99,7 +99,7 @@ class Spellings:
         return text in self._exact and len(text) >= SHORTEST and text.lower() not in STOPWORDS
 
 
-def _free(name: Named, taken: Sequence[Named]) -> list[Named]:
+def _free(name: NamedEntity, taken: Sequence[NamedEntity]) -> list[NamedEntity]:
     """The name, unless it overlaps with one of those taken."""
     return [name] if all(name.end <= one.start or name.start >= one.end for one in taken) else []
 
@@ -108,7 +108,7 @@ def _free(name: Named, taken: Sequence[Named]) -> list[Named]:
 class Linked:
     """What of the graph a question names, and what looks like a name and is none of the graph's."""
 
-    named: tuple[Named, ...]
+    named: tuple[NamedEntity, ...]
     unlinked: tuple[str, ...]
 
 

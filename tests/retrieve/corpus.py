@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from storage.graph import EntityChunkPairs
 from storage.graph_records import Alias, Entity, Occurrence, Relation
 from storage.records import Chunk
+from tasks.retrieve.dual_levels import Levels
 from tasks.retrieve.facts import GraphFacts
-from tasks.retrieve.levels import Levels
 from tasks.retrieve.search import SearchIndex
 from tests.retrieve.passages import chunk_of, postings_of
 

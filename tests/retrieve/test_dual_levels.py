@@ -4,26 +4,33 @@ import numpy as np
 import pytest
 
 from storage.records import Chunk
-from tasks.retrieve.levels import Found, Levels
-from tasks.retrieve.tables import best_rows, graph_notes, relation_row, stating_sources, within
+from tasks.retrieve.dual_levels import (
+    Levels,
+    LevelScores,
+    best_rows,
+    graph_notes,
+    relation_row,
+    stating_sources,
+    within,
+)
 from tasks.sources import source_of
-from tests.linking.corpus import NAMES, STATED, TEXTS, graph, passage
+from tests.retrieve.corpus import NAMES, STATED, TEXTS, graph, passage
 
 INDEX, FACTS, LEVELS = graph()
 QUESTION = "Where was the designer of Orla Bridge born?"
 HIGH = ["designer", "born"]
 
 
-def low(question: str = QUESTION, documents: list[str] | None = None) -> Found:
+def low(question: str = QUESTION, documents: list[str] | None = None) -> LevelScores:
     return LEVELS.low(LEVELS.link(question, []), HIGH, LEVELS.near(question, {}, documents))
 
 
-def high(*keys: str, documents: list[str] | None = None) -> Found:
+def high(*keys: str, documents: list[str] | None = None) -> LevelScores:
     text = " ".join(keys)
     return LEVELS.high(keys, LEVELS.near(text, {}, documents))
 
 
-def found(level: Found) -> list[str]:
+def found(level: LevelScores) -> list[str]:
     return [passage.document for passage in LEVELS.best(level, 5)]
 
 
@@ -125,5 +132,5 @@ def test_a_relation_is_found_by_the_meaning_of_its_keys_and_description() -> Non
     assert not LEVELS.has_vectors, "offline nothing has keys of a model, and nothing changes"
 
 
-def found_by(levels: Levels, level: Found) -> list[str]:
+def found_by(levels: Levels, level: LevelScores) -> list[str]:
     return [passage.document for passage in levels.best(level, 5)]

@@ -1,4 +1,4 @@
-"""Text files: from their bytes to stored text and its title.
+"""Text and HTML files: from their bytes to stored text, its title and its metadata.
 
 Stored text has `\\n` newlines only (form feeds and the like count as line breaks) and holds no lone surrogates and no
 control characters but newline and tab, so that offsets mean the same for every reader.
@@ -6,12 +6,13 @@ control characters but newline and tab, so that offsets mean the same for every 
 
 import codecs
 import datetime
-import json
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from storage.records import Scalar
+from pydantic import Field
+
+from storage.records import Record, Scalar
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -30,7 +31,6 @@ _MARKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}
 _LONGEST_TITLE = 100
 _WORDS_OF_A_SENTENCE = 5
 _LONGEST_FRONT = 65_536
-_MOST_VALUES = 300
 
 
 class Unreadable(Exception):
@@ -67,10 +67,6 @@ def decode(data: bytes) -> str:
             return data[len(mark) :].decode(encoding, "replace")
     if b"\0" in data:
         raise Unreadable("binary")
-    return _without_mark(data)
-
-
-def _without_mark(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -81,13 +77,10 @@ def _without_mark(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
     best = from_bytes(data, cp_isolation=_DETECTED, threshold=0.3).best()
-    if best is None or _share_of_controls(data) > 0.02:
+    controls = sum(data.count(byte) for byte in range(32) if byte not in (9, 10, 12, 13, 27))
+    if best is None or controls > 0.02 * len(data):
         raise Unreadable("binary")
     return str(best)
-
-
-def _share_of_controls(data: bytes) -> float:
-    return sum(data.count(byte) for byte in range(32) if byte not in (9, 10, 12, 13, 27)) / len(data)
 
 
 # --- front matter and titles -----------------------------------------------------------------------------------
@@ -109,39 +102,29 @@ def split_front_matter(text: str) -> tuple[str, dict[str, Scalar]]:
 
 
 def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
-    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`, deeper ones as JSON."""
+    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`; what is deeper is left
+    out."""
     flat: dict[str, Scalar] = {}
     for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update({f"{key}.{inner}": _scalar(item) for inner, item in value.items()})
-        else:
-            flat[str(key)] = _scalar(value)
+        named = (
+            {f"{key}.{inner}": item for inner, item in value.items()} if isinstance(value, Mapping) else {key: value}
+        )
+        flat.update({str(name): _scalar(item) for name, item in named.items() if not _is_deep(item)})
     return flat
+
+
+def _is_deep(value: object) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and any(isinstance(item, list | Mapping) for item in value)
+    )
 
 
 def _scalar(value: object) -> Scalar:
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, datetime.date | datetime.datetime):
+    if isinstance(value, datetime.date):
         return value.isoformat()
-    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
-        return clean(", ".join(map(str, value)))
-    if isinstance(value, list | dict) and _size(value, 0) <= _MOST_VALUES:
-        return clean(json.dumps(value, ensure_ascii=False, default=str))
-    return "(too large)"
-
-
-def _size(value: object, so_far: int) -> int:
-    """Values inside, counting no further than needed: aliases in YAML can stand for billions."""
-    items = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    for item in items:
-        so_far += 1
-        if so_far > _MOST_VALUES:
-            break
-        so_far = _size(item, so_far)
-    return so_far
+    return clean(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings: bool = True) -> str:
@@ -181,3 +164,61 @@ def pretty_stem(name: str) -> str:
     """A file name as words: `bridge_report-2020.md` is "Bridge report 2020"."""
     words = one_line(re.sub(r"[_\-]+", " ", stem(name)))
     return words[:1].upper() + words[1:] or name
+
+
+# --- HTML --------------------------------------------------------------------------------------------------------
+
+_DROPPED = ["script", "style", "noscript", "template", "nav", "svg", "iframe", "form", "button", "select", "head"]
+_HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
+_BLANKS = re.compile(r"\n{3,}")
+_TRAILING = re.compile(r"[ \t\u00a0]+$", re.MULTILINE)
+
+
+class PageText(Record):
+    """Readable text, the title that the markup gives (or empty), and metadata."""
+
+    text: str
+    title: str
+    metadata: Mapping[str, Scalar] = Field(default_factory=dict)
+
+
+def read_html(data: bytes) -> PageText:
+    """The page without scripts and navigation: headings as `# …` lines, lists and tables as Markdown."""
+    from bs4 import BeautifulSoup
+
+    try:
+        markup: str | bytes = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # The page may declare its encoding itself.
+        markup = data if b"charset" in data[:2048].lower() else decode(data)
+    soup = BeautifulSoup(markup, "lxml")
+    metadata: dict[str, Scalar] = {}
+    for name in ("author", "description", "date", "keywords"):
+        tag = soup.find("meta", attrs={"name": name})
+        if tag and tag.get("content"):
+            metadata[name] = clean(one_line(str(tag["content"])))
+    given = soup.title.get_text() if soup.title else ""
+    for tag in [*soup(_DROPPED), *soup.select(_HIDDEN)]:
+        tag.decompose()
+    top = soup.find("h1")
+    title = one_line(given) or (one_line(top.get_text()) if top else "")
+    return PageText(text=to_markdown(str(soup.body or soup)), title=clean(title), metadata=metadata)
+
+
+def to_markdown(markup: str) -> str:
+    """Stored text of an HTML fragment; links and emphasis keep their words only, so that quotes read as on the page."""
+    from markdownify import markdownify
+
+    text = markdownify(
+        markup,
+        heading_style="ATX",
+        bullets="-",
+        strip=["a", "b", "strong", "i", "em", "img", "code"],
+        escape_asterisks=False,
+        escape_underscores=False,
+        escape_misc=False,
+        newline_style="backslash",
+        table_infer_header=True,
+    )
+    text = clean(text).replace("\\\n", "\n")
+    return _BLANKS.sub("\n\n", _TRAILING.sub("", text)).strip("\n")

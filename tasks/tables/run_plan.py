@@ -19,7 +19,7 @@ from storage.table_query import (
     Value,
     question_table,
 )
-from tasks.tables.relations import DOCUMENT, PERIOD, Cell, Table
+from tasks.tables.relations import DOCUMENT, PERIOD, DocumentTable, GridCell
 
 LEAST_ALIKE = 0.7
 TWO = 2
@@ -30,14 +30,14 @@ class DoesNotFit(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlanOutcome:
     """What a plan came to: the groups of rows in order, the column computed on, and the rows that were looked at.
 
     `number` is the one figure of a sum, an average, a count, a difference or a ratio.
     """
 
     plan: TablePlan
-    table: Table
+    table: DocumentTable
     columns: tuple[int, ...]
     conditions: tuple[Condition, ...]
     by: Grouping
@@ -45,12 +45,12 @@ class Outcome:
     considered: tuple[Group, ...]
     number: float | None = None
 
-    def cell(self, row: int, column: int) -> Cell | None:
+    def cell(self, row: int, column: int) -> GridCell | None:
         """A cell of the table."""
         return self.table.rows[row][column]
 
 
-def run(plan: TablePlan, tables: Sequence[Table]) -> Outcome:
+def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
     """The outcome of a plan.
 
     Raises DoesNotFit where it names a table, a column or a cell that no table has, or where no row is left.
@@ -69,22 +69,22 @@ def run(plan: TablePlan, tables: Sequence[Table]) -> Outcome:
     places = _newest(table, columns[0], conditions) if table.of_reports else range(len(table.rows))
     used = list(dict.fromkeys([*columns, *(one.column for one in conditions), *([by] if isinstance(by, int) else [])]))
     rows = [[cell.value if (cell := table.rows[place][column]) else None for column in used] for place in places]
-    with question_table(rows) as bench:
-        desk = _Desk(bench, used, places, conditions, columns[0])
+    with question_table(rows) as cells:
+        selector = _RowSelector(cells, used, places, conditions, columns[0])
         if plan.operation in {"difference", "ratio", "compare"} and by == "row":
-            by = _of_two(conditions, len(desk.select(by)))
-        groups, considered, number = _computed(plan, by, desk)
-    outcome = Outcome(plan, table, columns, conditions, by, groups, considered, number)
+            by = _of_two(conditions, len(selector.select(by)))
+        groups, considered, number = _computed(plan, by, selector)
+    outcome = PlanOutcome(plan, table, columns, conditions, by, groups, considered, number)
     if not groups and plan.operation != "count":
         raise DoesNotFit(f"no row of {table.name} meets the conditions and has a figure in {table.columns[columns[0]]}")
     return _between(outcome) if plan.operation in {"difference", "ratio"} else outcome
 
 
 @dataclass(frozen=True)
-class _Desk:
+class _RowSelector:
     """A table that holds only the columns and rows that are used, under places of their own."""
 
-    bench: QuestionTable
+    cells: QuestionTable
     used: Sequence[int]
     places: Sequence[int]
     conditions: Sequence[Condition]
@@ -101,27 +101,29 @@ class _Desk:
             aggregate=aggregate,
             sorting=sorting,
         )
-        found = self.bench.select(selection)
+        found = self.cells.select(selection)
         return tuple(Group(number=one.number, rows=tuple(self.places[row] for row in one.rows)) for one in found)
 
 
-def _computed(plan: TablePlan, by: Grouping, desk: _Desk) -> tuple[tuple[Group, ...], tuple[Group, ...], float | None]:
+def _computed(
+    plan: TablePlan, by: Grouping, selector: _RowSelector
+) -> tuple[tuple[Group, ...], tuple[Group, ...], float | None]:
     """(the groups that are the result, all that were looked at, the one figure where there is one)"""
     own: Aggregate = plan.aggregate if by != "row" else "sum"
     if plan.operation in {"lookup", "list"}:
-        groups = desk.select(by, of=None)
+        groups = selector.select(by, of=None)
         return groups[: plan.limit or None], groups, None
     if plan.operation == "count":
-        groups = desk.select(by, of=None)
+        groups = selector.select(by, of=None)
         return groups, groups, float(len(groups))
     if plan.operation in {"sum", "average"}:
         measure: Aggregate = "sum" if plan.operation == "sum" else "average"
-        groups = desk.select("all" if by == "row" else by, measure)
+        groups = selector.select("all" if by == "row" else by, measure)
         return groups, groups, groups[0].number if by == "row" and groups else None
     sorting: Sorting = {"max": "descending", "min": "ascending"}.get(plan.operation, plan.order or "descending")  # type: ignore[assignment]
     if plan.operation in {"difference", "ratio"}:
         sorting = ""
-    groups = desk.select(by, own, sorting)
+    groups = selector.select(by, own, sorting)
     if plan.operation in {"max", "min"}:
         many = plan.limit or 1
         chosen = tuple(one for one in groups if one in groups[:many] or one.number == groups[many - 1].number)
@@ -135,7 +137,7 @@ def _of_two(conditions: Sequence[Condition], rows: int) -> Grouping:
     return named if named is not None and rows > TWO else "row"
 
 
-def _between(outcome: Outcome) -> Outcome:
+def _between(outcome: PlanOutcome) -> PlanOutcome:
     """The difference or ratio of two groups, in the order in which the conditions name them, or of two columns of a
     row."""
     groups = outcome.groups
@@ -153,7 +155,7 @@ def _between(outcome: Outcome) -> Outcome:
     return replace(outcome, groups=groups, considered=groups, number=number)
 
 
-def _named_at(group: Group, outcome: Outcome) -> int:
+def _named_at(group: Group, outcome: PlanOutcome) -> int:
     for condition in outcome.conditions:
         cell = outcome.cell(group.rows[0], condition.column)
         for place, value in enumerate(condition.values if len(condition.values) >= TWO else ()):
@@ -162,7 +164,7 @@ def _named_at(group: Group, outcome: Outcome) -> int:
     return 0
 
 
-def column_of(table: Table, name: str) -> int:
+def column_of(table: DocumentTable, name: str) -> int:
     """The column that a name means: the same, one that holds it, else the most alike. DoesNotFit where none is near."""
     key = fold_name(name)
     names = [fold_name(column) for column in table.columns]
@@ -183,7 +185,7 @@ def _alike(name: str, own: str) -> float:
     return max(shared - 0.1 * (len(asked ^ said) > 1), difflib.SequenceMatcher(None, name, own).ratio())
 
 
-def _conditions(filters: Sequence[TableFilter], table: Table) -> tuple[Condition, ...]:
+def _conditions(filters: Sequence[TableFilter], table: DocumentTable) -> tuple[Condition, ...]:
     """Filters with the cells that they mean; those with "equal" or "contains" on one column are alternatives."""
     made: list[Condition] = []
     for one in filters:
@@ -199,7 +201,7 @@ def _conditions(filters: Sequence[TableFilter], table: Table) -> tuple[Condition
     return tuple(made)
 
 
-def _value(one: TableFilter, column: int, table: Table) -> Value:
+def _value(one: TableFilter, column: int, table: DocumentTable) -> Value:
     """A filter's value; a bare figure that is small beside the column's scale is meant as the column writes it."""
     amount = amount_of(one.value) if one.comparison != "contains" else None
     number = amount.number if amount else None
@@ -209,7 +211,7 @@ def _value(one: TableFilter, column: int, table: Table) -> Value:
     return Value(text=fold(one.value.strip()), number=number)
 
 
-def _meant(value: Value, comparison: Comparison, column: int, table: Table) -> tuple[Value, ...]:
+def _meant(value: Value, comparison: Comparison, column: int, table: DocumentTable) -> tuple[Value, ...]:
     """The cells that a text means: the same one, those that hold it, else the one most alike."""
     cells = dict.fromkeys(fold(cell.raw) for row in table.rows if (cell := row[column]))
     if comparison == "contains" and any(value.text in cell for cell in cells):
@@ -226,7 +228,7 @@ def _meant(value: Value, comparison: Comparison, column: int, table: Table) -> t
     return (Value(text=nearest),)
 
 
-def _newest(table: Table, column: int, conditions: Sequence[Condition]) -> list[int]:
+def _newest(table: DocumentTable, column: int, conditions: Sequence[Condition]) -> list[int]:
     """Of reports by date the first date of each document that has the column; all where a date is asked for."""
     if column in {table.columns.index(DOCUMENT), table.columns.index(PERIOD)} or any(
         condition.column == table.columns.index(PERIOD) for condition in conditions

@@ -1,4 +1,4 @@
-"""What the rules of resolution need to know of the mentions, read once, in an order that is always the same."""
+"""The mentions as the rules of resolution need them: read once, in an order that is always the same."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,16 +79,13 @@ def _labels(things: Sequence[_Thing]) -> list[str]:
     return [label if counted[label] == 1 else f"{label} {place}" for place, label in enumerate(labels, 1)]
 
 
-QUOTED = 2  # sentences on a name that a decision is shown
-
-
 @dataclass(frozen=True, slots=True)
-class Read:
-    """The mentions as the rules need them; documents and keys come in sorted order.
+class NamesRead:
+    """What the mentions say of each key of a name; documents and keys come in sorted order.
 
-    `written` holds the ways in which a key is written, `qualified` the keys with a qualifier by the bare key. `near`
-    holds the chunks in which a document of several chunks names a key. `assigned` says which of several things of one
-    name a document defines, by a key with a qualifier made for it; `about` holds the documents that define each.
+    `written` holds the ways in which a key is written, `qualified` the keys with a qualifier by the bare key, `ties`
+    for these the keys at the other ends of their relations. `assigned` says which of several things of one name a
+    document defines, by a key with a qualifier made for it; `about` holds the documents that define each.
     """
 
     counts: Mapping[str, Counter[str]]
@@ -97,7 +94,6 @@ class Read:
     written: Mapping[str, Sequence[str]]
     documents: Mapping[str, Sequence[str]]
     stated: Sequence[tuple[str, str, str]]
-    near: Mapping[Place, set[str]]
     ties: Mapping[str, frozenset[Place]]
     quotes: Mapping[Place, Sequence[str]]
     qualified: Mapping[str, Sequence[str]]
@@ -105,15 +101,13 @@ class Read:
     about: Mapping[str, Sequence[str]]
 
 
-def read(extractions: Sequence[Found], documents: Mapping[str, str], titles: Mapping[str, str]) -> Read:
+def names_read(extractions: Sequence[Found], documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
     """`documents` maps chunks to documents, `titles` documents to titles."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     qualified: dict[str, set[str]] = defaultdict(set)
     written: dict[str, set[str]] = defaultdict(set)
     stated: set[tuple[str, str, str]] = set()
-    near: dict[Place, set[str]] = defaultdict(set)
-    parts = Counter(documents[extraction.chunk] for extraction in extractions)
     for extraction in extractions:
         document = documents[extraction.chunk]
         counted = counts[document]
@@ -122,8 +116,6 @@ def read(extractions: Sequence[Found], documents: Mapping[str, str], titles: Map
             counted[key] += 1
             kinds[key][mention.kind] += 1
             written[key].add(mention.name)
-            if parts[document] > 1:
-                near[document, key].add(extraction.chunk)
             if key.endswith(")"):
                 qualified[key[: key.rindex(" (")]].add(key)
         for relation in extraction.relations:
@@ -137,14 +129,13 @@ def read(extractions: Sequence[Found], documents: Mapping[str, str], titles: Map
     for (_, bare), key in assigned.items():
         qualified[bare].add(key)
     several = {bare for bare, keys in qualified.items() if len(keys) > 1}
-    return Read(
+    return NamesRead(
         counts={document: counts[document] for document in sorted(counts)},
         kinds={key: main_kind(counted) for key, counted in kinds.items()},
         titles={document: name_key(title) for document, title in titles.items()},
         written={key: sorted(names) for key, names in written.items()},
         documents=where,
         stated=sorted(pair for pair in stated if pair[1] != pair[2]),
-        near=near,
         ties=_ties(extractions, documents, several | {key for bare in several for key in qualified[bare]}),
         quotes=quotes(extractions, documents, several),
         qualified={bare: sorted(keys) for bare, keys in qualified.items()},

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts.text.amounts import amount_of, amounts_in, scale_stated
-from tasks.tables.reading import grids_in
-from tasks.tables.relations import relations_of
+from tasks.tables.relations import grids_in, relations_of
 from tests.tables.documents import PORTS, STATEMENT, branches, chinese, document, ports, samples, statements
 
 WORDS = st.text(string.ascii_letters + "北湖桥 ", min_size=1, max_size=8).map(str.strip).filter(bool)
@@ -65,11 +64,6 @@ def test_signs_in_cells_of_their_own_belong_to_no_column() -> None:
     assert cells == {
         "": "Net loss", "Three Months Ended March 31, 2024": "(63", "Three Months Ended March 31, 2023": "12",
     }  # fmt: skip
-
-
-def test_rows_of_a_json_file_name_their_columns_after_its_key() -> None:
-    text = "bridges: name: Orla | length: 412.5\nbridges: name: Kestrel | length: 98"
-    assert read(text) == [["name", "length"], ["Orla", "412.5"], ["Kestrel", "98"]]
 
 
 def test_a_heading_names_its_table_and_running_text_is_none() -> None:

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from prompts.engine.embedders import open_embedder
-from tasks.resolve.near import EXACT, near_pairs
+from tasks.resolve.candidates import EXACT, near_pairs
 
 Floats = NDArray[np.float32]
 

@@ -11,13 +11,13 @@ from prompts.engine.output_formats import conversation
 from prompts.resolve import Named, Pair, Resolve, ResolveNames, decide
 from prompts.text.defined import contradict, defined_as
 from prompts.text.likeness import alike, opposed, words_of
-from prompts.text.written import form, simplified
+from prompts.text.written import form
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
 from tasks.dedupe import Before, Graph, build_graph, dedupe
 from tasks.resolve.keys import name_key
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 Said = tuple[str, ...] | tuple[tuple[str, str], ...]
 
 
@@ -72,9 +72,7 @@ def test_one_name_in_two_writings_is_one_entity(first: str, second: str) -> None
 @pytest.mark.parametrize(("first", "second"), [("Hask Steel Inc.", "Hask Steel"), ("东海汽车股份有限公司", "东海汽车")])
 def test_a_legal_form_is_no_part_of_the_name(first: str, second: str) -> None:
     graph = graph_of(((first, "organisation"),), ((second, "organisation"),))
-    assert [alias.reason for alias in graph.aliases] == [
-        "the same name in another form: the legal form stands after the name"
-    ]
+    assert [alias.reason.partition(": ")[2] for alias in graph.aliases] == ["the legal form stands after the name"]
 
 
 @pytest.mark.parametrize(
@@ -125,11 +123,8 @@ def test_a_short_form_is_the_only_full_name_of_its_document(short: str, full: st
 )
 def test_what_is_no_name_or_another_ones_shortens_nothing(short: str, full: str) -> None:
     assert not together(graph_of((short, full)), short, full)
-
-
-def test_initials_that_two_persons_have_are_nobodys() -> None:
-    names = ("R. Castellan", "Robert Castellan", "Ruth Castellan")
-    assert len(graph_of(names).entities) == 3
+    two = ("R. Castellan", "Robert Castellan", "Ruth Castellan")
+    assert len(graph_of(two).entities) == 3, "initials that two persons have are nobody's"
 
 
 BESIDE = "Coast Survey of Hask"
@@ -180,10 +175,6 @@ def test_definitions_contradict_only_where_both_say_something() -> None:
     assert contradict(planet, metal)
     assert not contradict(planet, vague)
     assert defined_as("Mercury", "A film directed by Mercury.") is None
-
-
-def test_traditional_characters_are_read_as_simplified() -> None:
-    assert simplified("張偉與劉備") == "张伟与刘备"
 
 
 SIMILAR = (("Robert Amos Castellan", BESIDE), ("Robert Castellan", BESIDE), ("Ada Korb", "Ida Moss", BESIDE))

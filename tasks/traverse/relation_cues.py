@@ -1,11 +1,10 @@
-"""Cues: the words of a question that ask for relations, in the order in which they lead away from a name in it.
+"""Relation cues: the words of a question that ask for relations, in the order in which they lead away from a name.
 
 "The gender of Ada's kid" leads from Ada to her kid, then to the gender: what belongs to the name by 's comes first,
 what stands before it comes last to first.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prompts.text.relation_words import han_words, phrases
@@ -22,6 +21,7 @@ _EMPTY = frozenset(
     titles together type types various was were
     """.split()
 )
+_SILENT = (STOPWORDS | _EMPTY) - {"own"}
 _WHOSE = frozenset("s his her its their my your our".split())
 _ASKING = frozenset("where when why how who whom".split())
 _WORD = re.compile(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
@@ -30,7 +30,8 @@ _TO_DO = re.compile(r"\bdo(?: for (?:a |the )?living)?(?=\W*$)")  # "What does s
 _DOES = re.compile(r"\b(?:does|did|do)\b.+\bdo\b")
 # "the film Salt": the word says what the name is, and asks for nothing.
 _INTRODUCED = re.compile(rf"\b(?:{'|'.join(sorted(INTRODUCING))})\s+['\"“]?$", re.I)
-_WHERE = {"work": "work_at", "employ": "work_at"}
+_WHERE = {"work": "work_at", "employ": "work_at"}  # "Where does she work?" asks for no profession
+_ELDERS = frozenset("father mother parent parents dad mom mum pa ma".split())
 _GRAND = re.compile(r"^(?:great-?)?grand-?(?=\w{3})")
 
 
@@ -97,20 +98,13 @@ def _cues(text: str, owned: bool) -> list[Cue]:
             pass
         elif words[place] in _ASKING:
             found.append(Cue(stems[place], words[place], asking=True))
-        elif _tells(words, place, owned):
-            bound = (
-                (owned and place == 0) or words[place + 1 : place + 2] == ["of"] or words[place - 1 : place] == ["s"]
-            )
-            found.append(Cue(stems[place], words[place], bound=bound))
+        elif words[place] not in _SILENT:
+            owner = words[place - 1] if place else "s" if owned else ""
+            if words[place] != "own" or owner not in _WHOSE:  # "her own" asks for nothing
+                bound = owner == "s" or words[place + 1 : place + 2] == ["of"]
+                found.append(Cue(stems[place], words[place], bound=bound))
         place += max(size, 1)
     return found
-
-
-def _tells(words: Sequence[str], place: int, owned: bool) -> bool:
-    """Whether a word may mean a relation; "own" does, unless it stands after whose it is ("her own")."""
-    if words[place] == "own":
-        return words[place - 1] not in _WHOSE if place else not owned
-    return words[place] not in STOPWORDS and words[place] not in _EMPTY
 
 
 def _phrase(stems: list[str], place: int) -> tuple[int, str]:
@@ -138,15 +132,9 @@ def _pieces(word: str) -> list[str]:
     grand = _GRAND.match(word)
     if grand:
         rest = word[grand.end() :]
-        between = {"son": "child", "daughter": "child"}.get(rest, "parent" if rest in _ELDERS else "child")
+        between = "parent" if rest in _ELDERS else "child"
         return [between] * (1 + grand.group().startswith("great")) + [rest]
-    if word.endswith("-in-law"):
-        rest = word.removesuffix("-in-law")
-        return ["spouse", rest] if rest in _ELDERS else [rest, "spouse"]
     return [word]
-
-
-_ELDERS = frozenset("father mother parent parents dad mom mum pa ma grandfather grandmother".split())
 
 
 def _han_pieces(run: str) -> list[str]:

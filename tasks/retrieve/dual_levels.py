@@ -1,12 +1,13 @@
-"""What the graph holds for a question on two levels: of what it names (low), and of what it asks about (high).
+"""Dual-level retrieval: what the graph holds for a question of what it names (low) and of what it asks about (high).
 
 Low: entities by name, their relations and the entities one hop on. High: relations by their keys and predicates, where
-a model made keys also by vectors of keys and description, and the entities at their ends. Source: LightRAG (arXiv
-2410.05779), section 3.2.
+a model made keys also by vectors of keys and description, and the entities at their ends. Both levels give tables of
+entities and relations for the context, each within its tokens; a row of the relation table has the number of the source
+that states it, so that an answer can cite it. Source: LightRAG (arXiv 2410.05779), sections 3.2 and 3.3.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeVar
@@ -17,19 +18,26 @@ from scipy import sparse
 
 from prompts.engine.embedders import Embedder
 from prompts.text.concepts import concept_terms
+from prompts.text.tokens import count_tokens
 from prompts.text.words import fold_name
 from storage.answer_records import Passage
 from storage.graph import EntityChunkPairs
-from storage.graph_records import Relation
+from storage.graph_records import Entity, Relation
+from storage.records import Chunk
+from tasks.answer import Note
 from tasks.retrieve.facts import GraphFacts
+from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
+from tasks.sources import Source, number_of, span_of
 from tasks.step import step
 
-Scores = NDArray[np.float64]
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
 _Key = TypeVar("_Key", int, str)
+_Row = TypeVar("_Row", Entity, Relation)
+# The chunks that state a relation and that the question may look into.
+Stating = Callable[[str], Sequence[Chunk]]
 
 # Of an entity that everything touches, so many of the relations nearest to the question.
 MOST_RELATIONS = 40
@@ -50,19 +58,19 @@ HIGH_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class Found:
+class LevelScores:
     """What one level, or both, found: scores of entities (by index), of relations (by id) and of all chunks."""
 
     entities: Mapping[int, float]
     relations: Mapping[str, float]
     chunks: Scores
 
-    def with_high(self, high: "Found") -> "Found":
+    def with_high(self, high: "LevelScores") -> "LevelScores":
         """Both levels; this one is the low."""
-        return Found(
+        return LevelScores(
             _joined(self.entities, high.entities),
             _joined(self.relations, high.relations),
-            _scaled(self.chunks) + HIGH_SHARE * _scaled(high.chunks),
+            scaled(self.chunks) + HIGH_SHARE * scaled(high.chunks),
         )
 
 
@@ -74,8 +82,8 @@ class _Tally:
     entities: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     relations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def found(self) -> Found:
-        return Found(dict(self.entities), dict(self.relations), self.chunks)
+    def found(self) -> LevelScores:
+        return LevelScores(dict(self.entities), dict(self.relations), self.chunks)
 
 
 class Levels:
@@ -103,7 +111,7 @@ class Levels:
         meaning = np.zeros(len(self._index.chunks))
         for chunk, cosine in cosines.items():
             meaning[self._index.position[chunk]] = max(cosine, 0.0)
-        near = (_scaled(self._index.lexicon.scores(question)) + _scaled(meaning)) / 2
+        near = (scaled(self._index.lexicon.scores(question)) + scaled(meaning)) / 2
         if documents is not None:
             inside = [place for name in set(documents) for place in self._index.documents.get(name, ())]
             outside = np.ones(len(near), bool)
@@ -118,7 +126,7 @@ class Levels:
         more = [link for key in keys if fold_name(key) not in linked for link in self._index.names.candidates(key)]
         return list({link.entity: link for link in reversed([*links, *more])}.values())[::-1]
 
-    def low(self, links: Sequence[Link], keys: Iterable[str], near: Scores) -> Found:
+    def low(self, links: Sequence[Link], keys: Iterable[str], near: Scores) -> LevelScores:
         """The linked entities, their relations, the entities one hop on, and the passages of all; `keys` are the
         question's high ones, by which relations are preferred."""
         wanted = self._wanted(keys)
@@ -138,14 +146,14 @@ class Levels:
         if len(vectors) and len(self._keyed[0]):
             places, matrix = self._keyed
             found[places] = np.maximum((matrix @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0)
-        return _scaled(found)
+        return scaled(found)
 
     @property
     def has_vectors(self) -> bool:
         """Whether relations can be found by meaning."""
         return bool(self._vectors)
 
-    def high(self, keys: Iterable[str], near: Scores, alike: Scores | None = None) -> Found:
+    def high(self, keys: Iterable[str], near: Scores, alike: Scores | None = None) -> LevelScores:
         """The relations whose keys and predicates share most with the keys, or mean the same (`alike`), among equals
         those near the question; the entities at their ends, and the passages of all."""
         wanted = self._wanted(keys)
@@ -166,7 +174,7 @@ class Levels:
                 self._add_entity(tally, self._where[end], ONE_HOP * float(scores[place]), near)
         return tally.found()
 
-    def best(self, found: Found, k: int) -> list[Passage]:
+    def best(self, found: LevelScores, k: int) -> list[Passage]:
         """The k best passages of what was found; only such as the graph leads to."""
         return self._index.rank(found.chunks, k)
 
@@ -269,12 +277,6 @@ def _joined(low: Mapping[_Key, float], high: Mapping[_Key, float]) -> dict[_Key,
     return dict(total)
 
 
-def _scaled(scores: Scores) -> Scores:
-    """Scores divided by the best one."""
-    best = scores.max() if scores.size else 0.0
-    return scores / best if best > 0 else scores
-
-
 @step("search-graph")
 async def search_graph(
     levels: Levels,
@@ -283,7 +285,7 @@ async def search_graph(
     keys: Sequence[str],
     near: Scores,
     embedder: Embedder | None = None,
-) -> Found:
+) -> LevelScores:
     """What one level finds, or both: the low one from the links, the high one from the keys by their words, and with an
     embedder also by their meaning where relations have vectors."""
     low = levels.low(links, keys, near) if level != "high" else None
@@ -298,3 +300,93 @@ def _alike(levels: Levels, keys: Sequence[str], embedder: Embedder | None) -> Sc
         return None
     readable = [key for key in keys if embedder.reads(key)]
     return levels.alike(embedder.embed(readable)) if readable else None
+
+
+# --- tables for the context ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The most tokens of each table, as shares of an answer's evidence."""
+
+    entities: float = 0.1
+    relations: float = 0.15
+
+    def of(self, tokens: int) -> tuple[int, int]:
+        """Tokens of the entity table and of the relation table."""
+        return round(self.entities * tokens), round(self.relations * tokens)
+
+
+def entity_row(entity: Entity) -> str:
+    """One line of the entity table."""
+    return f"| {_cell(entity.name)} | {_cell(entity.kind)} | {_cell(entity.description)} |"
+
+
+def relation_row(relation: Relation, facts: GraphFacts) -> str:
+    """One line of the relation table, without its source."""
+    source, target = facts.entities[relation.source].name, facts.entities[relation.target].name
+    return f"| {_cell(source)} | {_cell(relation.predicate)} | {_cell(target)} | {_cell(relation.description)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def best_rows(
+    found: LevelScores, entities: Sequence[Entity], facts: GraphFacts, most: tuple[int, int]
+) -> tuple[list[Entity], list[Relation]]:
+    """The entities and relations that scored best, as many as fit into so many tokens of each."""
+    by_score = sorted(found.entities, key=lambda place: (-found.entities[place], place))
+    relations = sorted(found.relations, key=lambda name: (-found.relations[name], name))
+    return (
+        within((entities[place] for place in by_score), entity_row, most[0]),
+        within((facts.relations[name] for name in relations), lambda one: relation_row(one, facts), most[1]),
+    )
+
+
+def within(rows: Iterable[_Row], shown: Callable[[_Row], str], most: int) -> list[_Row]:
+    """The first rows that fit into so many tokens together."""
+    kept: list[_Row] = []
+    for row in rows:
+        most -= count_tokens([shown(row)])[0]
+        if most < 0:
+            break
+        kept.append(row)
+    return kept
+
+
+def stating_sources(
+    relations: Sequence[Relation], facts: GraphFacts, stating: Stating, sources: Sequence[Source]
+) -> tuple[list[Source], Mapping[str, int]]:
+    """The sources with one more for each relation that none of them states, and the number of each relation's source.
+
+    A relation that the question may not look up has no number.
+    """
+    found, numbers = list(sources), dict[str, int]()
+    for relation in relations:
+        chunks = {chunk.id: chunk for chunk in stating(relation.id)}
+        place = next((place for place in facts.places[relation.id] if place.chunk in chunks), None)
+        if place is None:
+            continue
+        chunk = chunks[place.chunk]
+        number = number_of(found, chunk.document, place.start, place.end)
+        if number is None:
+            found.append(span_of(chunk, place.start, place.end))
+            number = len(found)
+        numbers[relation.id] = number
+    return found, numbers
+
+
+def graph_notes(
+    entities: Sequence[Entity], relations: Sequence[Relation], facts: GraphFacts, numbers: Mapping[str, int]
+) -> list[Note]:
+    """Both tables in Markdown; relations without a source are left out."""
+    notes = []
+    if entities:
+        rows = ["| entity | kind | description |", "| --- | --- | --- |", *map(entity_row, entities)]
+        notes.append(Note("Entities", "\n".join(rows)))
+    stated = [f"{relation_row(one, facts)} [{numbers[one.id]}] |" for one in relations if one.id in numbers]
+    if stated:
+        head = ["| source | relation | target | description | stated in |", "| --- | --- | --- | --- | --- |"]
+        notes.append(Note("Relations", "\n".join([*head, *stated])))
+    return notes

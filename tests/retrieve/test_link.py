@@ -7,7 +7,7 @@ import pytest
 
 from tasks.retrieve.link import OTHER_NAME, Names, NearNames
 from tasks.retrieve.search import SearchIndex
-from tests.linking.corpus import NAMES, graph
+from tests.retrieve.corpus import NAMES, graph
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,11 @@ def test_all_that_bear_a_name_are_candidates_until_a_bracket_decides(index: Sear
     assert linked(index, "When was Agni (2004 film) made?") == ["Agni (2004 film)"]
     assert [link.score for link in index.link("Who is T. Reyd?")] == [OTHER_NAME]
     assert [NAMES[link.entity] for link in index.names.candidates("Orla Brige")] == ["Orla Bridge"]
+
+
+def test_a_request_word_is_no_name() -> None:
+    names = Names([("Tell", 0), ("Velin", 1)])
+    assert [link.entity for link in names.link("Tell me about Velin.")] == [1]
 
 
 def test_what_is_not_known_is_told(index: SearchIndex) -> None:

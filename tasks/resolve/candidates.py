@@ -1,0 +1,205 @@
+"""Candidates: pairs of names that may mean one thing, so that something has to decide, without comparing all with all.
+
+Names are compared within blocks only: those that share a rare word, and those whose vectors fall into one cell (an
+inverted file, Jégou, Douze and Schmid 2011).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import OSA
+
+from prompts.resolve import MOST_SAID, MOST_SHARED, Named, Pair
+from prompts.text.kinds import kind_of_words
+from prompts.text.likeness import SAME_WORD, has_number, opposed
+from storage.graph_records import Found
+from tasks.resolve.keys import Joined, kinds_differ, name_key
+from tasks.resolve.mentions import NamesRead, quotes
+
+_RARE = 8  # names that share a word, at most, for it to make a block
+_LEAST_WORD = 5  # letters of a word that may be misspelt
+_LOOKED_AT = 20  # passages of a name whose other names are compared
+_TELLING = 6  # documents, at most, that name what is to tell something
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPair:
+    """Two keys that may be one thing, and what there is to decide it by."""
+
+    keys: tuple[str, str]
+    pair: Pair
+
+
+def open_pairs(
+    extractions: Sequence[Found],
+    documents: Mapping[str, str],
+    read: NamesRead,
+    joined: Joined,
+    near: Sequence[tuple[str, str]] = (),
+) -> list[OpenPair]:
+    """The pairs that no rule has joined and that a decision may: similar names beside the same others.
+
+    `near` are pairs of names whose vectors lie near each other.
+    """
+    titled = set(read.titles.values())
+    pairs = [
+        (first, second)
+        for first, second in sorted({*_candidates(read), *_of_keys(near, read)})
+        if joined.find(first) != joined.find(second) and not {first, second} <= titled
+    ]
+    wanted = {key for pair in pairs for key in pair}
+    beside = _beside(extractions, wanted)
+    said: dict[str, list[str]] = defaultdict(list)
+    for (_, key), texts in sorted(quotes(extractions, documents, wanted).items()):
+        said[key] += texts
+    named = {
+        key: Named(name=read.written[key][0], kind=read.kinds[key], said=tuple(said[key][:MOST_SAID])) for key in wanted
+    }
+    found = []
+    for first, second in pairs:
+        shared = _shared(beside[first] & beside[second], (first, second), read)
+        if shared:
+            found.append(OpenPair((first, second), Pair(first=named[first], second=named[second], shared=shared)))
+    return found
+
+
+def _of_keys(near: Sequence[tuple[str, str]], read: NamesRead) -> Iterator[tuple[str, str]]:
+    """Pairs of names as pairs of keys that may be one thing by their kinds."""
+    for names in near:
+        first, second = sorted(map(name_key, names))
+        told_apart = {first, second} & {key for key in (first, second) if key.endswith(")") or key in read.qualified}
+        if first != second and not told_apart and not kinds_differ(read.kinds[first], read.kinds[second]):
+            yield first, second
+
+
+def _candidates(read: NamesRead) -> Iterator[tuple[str, str]]:
+    blocks: dict[str, list[str]] = defaultdict(list)
+    for key in sorted(read.written):
+        # What several things are called is told apart by documents, not by likeness.
+        if " " in key and not key.endswith(")") and len(read.qualified.get(key, ())) < 2:
+            for word in set(key.split()):
+                if len(word) > 2:
+                    blocks[word].append(key)
+    for keys in blocks.values():
+        if 1 < len(keys) <= _RARE:
+            for first, second in combinations(keys, 2):
+                if _may_be_one(first, second, read):
+                    yield first, second
+
+
+def _may_be_one(first: str, second: str, read: NamesRead) -> bool:
+    """Whether two names of several words may be one name: a given name left out or cut to its initial, or a slip."""
+    if kinds_differ(read.kinds[first], read.kinds[second]) or first[0] != second[0]:
+        return False
+    if any("'s " in name or "’s " in name for key in (first, second) for name in read.written[key]):
+        return False
+    one, other = first.split(), second.split()
+    if len(one) == len(other):
+        differ = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+        if len(differ) == 1 and _misspelt(*differ[0]):
+            # Who writes both means two.
+            return not set(read.documents[first]) & set(read.documents[second]) and not opposed(one, other)
+    if "person" not in {read.kinds[first], read.kinds[second]} or has_number(one) != has_number(other):
+        return False
+    if one[-1] != other[-1] or kind_of_words(one) or kind_of_words(other) or opposed(one, other):
+        return False
+    return _given_fit(one[:-1], other[:-1]) or _given_fit(other[:-1], one[:-1])
+
+
+def _misspelt(one: str, other: str) -> bool:
+    return min(len(one), len(other)) >= _LEAST_WORD and OSA.normalized_similarity(one, other) >= SAME_WORD
+
+
+def _given_fit(short: Sequence[str], long: Sequence[str]) -> bool:
+    """Whether the shorter given names are the longer ones with some left out or cut to initials; the first stays."""
+    if all(len(word) == 1 for word in short):
+        return fits_initials(list(short), list(long))
+    left = iter(long)
+    kept = short[0] == long[0] and all(any(word in {other, other[0]} for other in left) for word in short)
+    return kept and len(short) < len(long)
+
+
+def fits_initials(initials: list[str], given: list[str]) -> bool:
+    """Whether given names can have these initials: the first one's first, the others in their order."""
+    if not given or initials[0] != given[0][0] or len(given[0]) == 1:
+        return False
+    left = iter(given)
+    return all(any(name[0] == initial for name in left) for initial in initials)
+
+
+def _beside(extractions: Sequence[Found], wanted: set[str]) -> dict[str, set[str]]:
+    """For each wanted name the names that stand in a passage with it."""
+    beside: dict[str, set[str]] = {key: set() for key in wanted}
+    passages: Counter[str] = Counter()
+    for extraction in extractions if wanted else ():
+        keys = {name_key(mention.name) for mention in extraction.mentions}
+        for key in keys & wanted:
+            passages[key] += 1
+            if passages[key] <= _LOOKED_AT:
+                beside[key] |= keys
+    return beside
+
+
+def _shared(keys: set[str], names: tuple[str, str], read: NamesRead) -> tuple[str, ...]:
+    """Of the names beside both, those that few documents name and that have no word of either; the rarest first."""
+    own = {word for name in names for word in name.split()}
+    telling = [key for key in keys if len(read.documents[key]) <= _TELLING and own.isdisjoint(key.split())]
+    telling.sort(key=lambda key: (len(read.documents[key]), key))
+    return tuple(read.written[key][0] for key in telling[:MOST_SHARED])
+
+
+# --- by vectors ------------------------------------------------------------------------------------------------------
+
+Floats = NDArray[np.float32]
+
+# Fewer are compared with one another at once.
+EXACT = 4096
+CELLS_EACH = 4
+_BLOCK = 2048
+
+
+def near_pairs(names: Sequence[str], vectors: Floats, least_cosine: float) -> list[tuple[str, str]]:
+    """The pairs of names whose vectors have at least this cosine, each once, in the order of `names`.
+
+    The names are distinct; `vectors[i]` is that of `names[i]`, of unit length. Exact up to EXACT names; beyond, a few
+    pairs are missed, fewer the nearer they are. The same input gives the same pairs.
+    """
+    if len(names) != len(vectors):
+        raise ValueError(f"{len(names)} names meet {len(vectors)} vectors: give one vector for each name.")
+    found: set[tuple[int, int]] = set()
+    for members in _cells(vectors):
+        found |= _within(members, vectors, least_cosine)
+    return [(names[one], names[two]) for one, two in sorted(found)]
+
+
+def _cells(vectors: Floats) -> list[NDArray[np.int64]]:
+    """The members of each cell, ascending."""
+    size = len(vectors)
+    if size <= EXACT:
+        return [np.arange(size)]
+    count = int(np.sqrt(size))
+    centres = vectors[np.linspace(0, size - 1, count).astype(np.int64)]
+    nearest = np.concatenate(
+        [
+            np.argpartition(-(vectors[at : at + _BLOCK] @ centres.T), CELLS_EACH, axis=1)[:, :CELLS_EACH]
+            for at in range(0, size, _BLOCK)
+        ]
+    )
+    order = np.argsort(nearest.ravel(), kind="stable")
+    bounds = np.searchsorted(nearest.ravel()[order], np.arange(count + 1))
+    return [order[bounds[cell] : bounds[cell + 1]] // CELLS_EACH for cell in range(count)]
+
+
+def _within(members: NDArray[np.int64], vectors: Floats, least: float) -> set[tuple[int, int]]:
+    """The near pairs among some names."""
+    inside = vectors[members]
+    pairs: set[tuple[int, int]] = set()
+    for at in range(0, len(members), _BLOCK):
+        rows, columns = np.nonzero(inside[at : at + _BLOCK] @ inside.T >= least)
+        later = columns > rows + at
+        pairs.update(zip(members[rows[later] + at].tolist(), members[columns[later]].tolist(), strict=True))
+    return pairs

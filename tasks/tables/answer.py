@@ -1,0 +1,321 @@
+"""What the tables of documents answer: plan, compute, tell (StructRAG, section 2.4: decompose, extract, infer).
+
+The question becomes a plan over the tables that are there, and SQL over them selects, counts and computes.
+Nothing that a model writes is run: a plan names operations of ours. The outcome is a Markdown table of its rows, one
+sentence, the bare values, and the cells behind it; figures stand as the documents write them, computed ones as those
+that they were computed of.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from prompts.plan_table import PlanTable
+from prompts.text.amounts import scale_stated
+from prompts.text.words import is_han
+from storage.answer_records import TableCell, TableResult
+from storage.records import Chunk, Document
+from storage.table_query import Condition, Group
+from tasks.answer import Note, StatedAnswer
+from tasks.sources import Source, number_of
+from tasks.step import step
+from tasks.tables.relations import GridCell, relations_of
+from tasks.tables.run_plan import DoesNotFit, PlanOutcome, run
+
+MOST_SOURCES = 24
+# A line of at most so many characters is the source of its cells; of a longer one so much on either side of a cell.
+LONGEST_LINE, AROUND = 400, 120
+MOST_SHOWN, MOST_CELLS, MOST_NAMED = 30, 60, 40
+_AFFIX = re.compile(r"(?P<before>[^\d(+\-−–.]*)[^A-Za-z%％\u4e00-\u9fff]*\d(?P<after>[^\d)）]*)[)）]?")
+_SCALES = {
+    1e3: ("thousands", "千"), 1e4: ("ten thousands", "万"), 1e6: ("millions", "百万"), 1e8: ("hundred millions", "亿"),
+    1e9: ("billions", "十亿"),
+}  # fmt: skip
+_SIGNS = {"equal": "=", "not_equal": "≠", "less": "<", "at_most": "≤", "more": ">", "at_least": "≥", "contains": "∋"}
+_LABELS = {
+    "max": ("Highest", "最高"), "min": ("Lowest", "最低"), "sum": ("sum", "合计"), "average": ("average", "平均"),
+    "difference": ("difference", "相差"), "ratio": ("ratio", "比值"),
+}  # fmt: skip
+
+ChunkAt = Callable[[str, int], Chunk]
+
+
+@step("tables")
+async def answer_from_tables(question: str, documents: Sequence[Document], planner: PlanTable) -> TableResult | None:
+    """The result for a question, or None where the documents have no tables or the planner sees no plan.
+
+    A plan that does not fit the tables gives a result without cells, whose `plan` says why.
+    """
+    # New documents take CPU: other questions go on meanwhile.
+    tables = await asyncio.to_thread(relations_of, documents)
+    plan = await planner.run(question, [table.view for table in tables]) if tables else None
+    if plan is None:
+        return None
+    try:
+        return table_result(question, await asyncio.to_thread(run, plan, tables))
+    except DoesNotFit as problem:
+        return TableResult(plan=f"does not fit: {problem}")
+
+
+def cell_sources(cells: Sequence[TableCell], documents: Mapping[str, Document], chunk_at: ChunkAt) -> list[Source]:
+    """The lines that hold the cells, each once, in the order of the cells; of many the first."""
+    sources: dict[tuple[str, int], Source] = {}
+    for cell in cells:
+        document = documents[cell.document]
+        start, end = _line(document.text, cell.start, cell.end)
+        if len(sources) < MOST_SOURCES and (cell.document, start) not in sources:
+            chunk = chunk_at(cell.document, cell.start)
+            text = document.text[start:end]
+            sources[cell.document, start] = Source(
+                cell.document, document.title, text, start, ((chunk.id, chunk.start),)
+            )
+    return list(sources.values())
+
+
+def _line(text: str, start: int, end: int) -> tuple[int, int]:
+    """The line, or the stretch of a long one, around a span."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    last = len(text) if last < 0 else last
+    if last - first > LONGEST_LINE:
+        first, last = max(first, start - AROUND), min(last, end + AROUND)
+    return first, last
+
+
+def table_notes(result: TableResult) -> list[Note]:
+    """What was computed and the rows that it rests on; of a plan that does not fit, why."""
+    if not result.cells and not result.values:
+        return []
+    computed = "\n".join(filter(None, [result.sentence, result.plan]))
+    notes = [Note("Computed exactly from the tables of the documents", computed)]
+    return [*notes, Note("Rows that this rests on", result.table)] if result.table else notes
+
+
+def stated_by(result: TableResult, sources: Sequence[Source]) -> StatedAnswer:
+    """The result as an answer that needs no model: its sentence with the lines that show it."""
+    numbers = [number_of(sources, cell.document, cell.start, cell.end) for cell in result.cells]
+    marks = "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number)
+    return StatedAnswer(f"{result.sentence} {marks}".strip(), result.values, "none", "table")
+
+
+# --- the outcome in words --------------------------------------------------------------------------------------------
+
+
+def table_result(question: str, outcome: PlanOutcome) -> TableResult:
+    """The result of an outcome, its sentence in the question's language."""
+    writer = _Writer(outcome, is_han(question))
+    return TableResult(
+        table=_markdown(writer),
+        sentence=writer.sentence(),
+        values=tuple(dict.fromkeys(writer.values())),
+        cells=_cells(outcome),
+        plan=_described(outcome),
+    )
+
+
+class _Writer:
+    """An outcome's names and figures as they are written."""
+
+    def __init__(self, outcome: PlanOutcome, chinese: bool) -> None:
+        self.outcome = outcome
+        self.plan = outcome.plan
+        self.chinese = chinese
+        self.colon = "：" if chinese else ": "
+        self.names = _names(outcome)
+        self.counts = outcome.plan.aggregate == "count" and outcome.by != "row"
+        averaged = outcome.plan.aggregate == "average" and outcome.by != "row"
+        self.averages = outcome.plan.operation == "average" or averaged
+
+    def values(self) -> list[str]:
+        """The bare answers."""
+        operation, groups = self.plan.operation, self.outcome.groups
+        if self.outcome.number is not None:
+            return [self.computed()]
+        if operation in {"max", "min", "list", "compare", "sort"}:
+            return [self.names[group.rows] for group in groups][: 1 if operation == "compare" else None]
+        if operation == "lookup":
+            return [cell.raw for group in groups for _, cell in self.asked_for(group)]
+        return [self.figure(group) for group in groups]
+
+    def sentence(self) -> str:
+        """What came out, in one sentence."""
+        operation, groups = self.plan.operation, self.outcome.groups[:MOST_NAMED]
+        join = "、" if self.chinese else "; "
+        label = _LABELS.get(operation, ("", ""))[self.chinese]
+        head = ("数量" if self.chinese else "count") if self.counts else self.header(self.outcome.columns[0])
+        more = len(self.outcome.groups) - len(groups)
+        tail = (f"，还有{more}项" if self.chinese else f"; and {more} more") if more else ""
+        names = join.join(self.names[group.rows] for group in groups) + tail
+        stated = join.join(f"{self.names[group.rows]}{self.colon}{self.figure(group)}" for group in groups) + tail
+        if operation == "lookup" or len(self.outcome.columns) > 1:
+            stated = join.join(map(self.looked_up, groups)) + tail
+        if operation in {"lookup", "list"}:
+            text = stated if operation == "lookup" else names
+        elif operation == "count":
+            text = f"{self.computed()}{self.colon}{names}" if groups else self.computed()
+        elif self.outcome.number is not None:
+            text = f"{head} ({label}){self.colon}{self.computed()}{self.remark(self.figures())}"
+            text += f" ({stated})" if operation in {"difference", "ratio"} else ""
+        else:
+            lead = label if operation in {"max", "min"} else ""
+            text = f"{head}{lead}{self.colon}{stated}" if self.chinese else f"{lead} {head}{self.colon}{stated}".strip()
+        return text + ("。" if self.chinese else ".")
+
+    def looked_up(self, group: Group) -> str:
+        """The cells asked for of one row, each with its column."""
+        cells = [
+            f"{self.header(column)}{self.colon}{cell.raw}{self.remark([cell])}"
+            for column, cell in self.asked_for(group)
+        ]
+        name = self.names[group.rows]
+        listed = ("，" if self.chinese else ", ").join(cells)
+        return f"{name} – {listed}" if self.outcome.columns != (self.outcome.table.label,) else name
+
+    def asked_for(self, group: Group) -> list[tuple[int, GridCell]]:
+        """The cells of a row in the columns asked for."""
+        return [(column, cell) for column in self.outcome.columns if (cell := self.outcome.cell(group.rows[0], column))]
+
+    def header(self, column: int) -> str:
+        """What a column is called."""
+        return self.outcome.table.columns[column] or ("数值" if self.chinese else "figure")
+
+    def figures(self, *groups: Group) -> list[GridCell]:
+        """The cells with a figure that some groups (none: all) were computed on."""
+        rows = [row for group in groups or self.outcome.groups for row in group.rows]
+        columns = self.outcome.columns[:1] if groups else self.outcome.columns
+        cells = (self.outcome.cell(row, column) for row in rows for column in columns)
+        return [cell for cell in cells if cell and cell.number is not None]
+
+    def figure(self, group: Group) -> str:
+        """A group's figure: the cell itself where it is of one row, else as its cells are written."""
+        if self.counts:
+            return str(len(group.rows))
+        cells = self.figures(group)
+        figure = cells[0].raw if len(cells) == 1 else written(group.number or 0.0, cells, self.averages)
+        return figure + self.remark(cells)
+
+    def computed(self) -> str:
+        """The one figure of the outcome."""
+        number = self.outcome.number or 0.0
+        match self.plan.operation:
+            case "count":
+                return f"{number:.0f}"
+            case "ratio":
+                return f"{number:.4g}"
+            case "difference":
+                number = abs(number)
+        return written(number, self.figures(), self.averages)
+
+    def remark(self, cells: Sequence[GridCell]) -> str:
+        """What the heading of the table says of its figures, where neither the cells nor their column do."""
+        scales = {cell.scale for cell in cells if cell.number is not None}
+        scale = scales.pop() if len(scales) == 1 else 1.0
+        stated = scale_stated(self.header(self.outcome.columns[0])) != 1.0 or any(_affixes(c.raw)[1] for c in cells)
+        if stated or scale not in _SCALES:
+            return ""
+        return f"（{_SCALES[scale][1]}）" if self.chinese else f" (in {_SCALES[scale][0]})"
+
+
+def written(number: float, cells: Sequence[GridCell], averaged: bool = False) -> str:
+    """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
+    scales = {cell.scale for cell in cells}
+    scale = scales.pop() if len(scales) == 1 else 1.0
+    affixes = [_affixes(cell.raw) for cell in cells]
+    alike = len({(before.strip(), after.strip()) for before, after in affixes}) == 1
+    before, after = affixes[0] if alike else ("", "")
+    if scale == 1.0 and any(cell.scale != 1.0 for cell in cells):
+        after = ""
+    number = number / scale
+    places = max((cell.places for cell in cells), default=0)
+    comma = "," if any("," in cell.raw for cell in cells) or abs(number) >= 1e5 else ""
+    text = f"{number:{comma}.{places + 2 * averaged}f}"
+    return before + (text.rstrip("0").rstrip(".") if averaged else text) + after
+
+
+def _affixes(raw: str) -> tuple[str, str]:
+    """What stands before and after a figure: ("$", " million")."""
+    match = _AFFIX.fullmatch(raw)
+    return (match["before"], match["after"]) if match else ("", "")
+
+
+def _names(outcome: PlanOutcome) -> dict[tuple[int, ...], str]:
+    """What each group of rows is called: the cell it was put together by, or its row's name, told apart by more of its
+    words where two rows have one name."""
+    every = [*outcome.groups, *outcome.considered]
+    if isinstance(outcome.by, int):
+        cells = {group.rows: outcome.cell(group.rows[0], outcome.by) for group in every}
+        return {rows: cell.raw if cell else "–" for rows, cell in cells.items()}
+    table = outcome.table
+    words = [table.label, *(c for c in range(len(table.columns)) if c != table.label and _tells_apart(outcome, c))]
+    made: dict[tuple[int, ...], str] = {}
+    for many in range(1, min(len(words), 3) + 1):
+        made = {
+            group.rows: ", ".join(cell.raw for c in words[:many] if (cell := outcome.cell(group.rows[0], c)))
+            for group in every
+        }
+        if len(set(made.values())) == len(made):
+            break
+    return {rows: " ".join(name.split()) or "–" for rows, name in made.items()}
+
+
+def _tells_apart(outcome: PlanOutcome, column: int) -> bool:
+    """Whether a column holds words."""
+    cells = [cell for row in outcome.table.rows[:20] if (cell := row[column])]
+    return column not in outcome.columns and sum(cell.number is None for cell in cells) * 2 > len(cells)
+
+
+def _rows(outcome: PlanOutcome) -> list[int]:
+    """The rows behind a result, those of the result first."""
+    return list(dict.fromkeys(row for group in (*outcome.groups, *outcome.considered) for row in group.rows))
+
+
+def _markdown(writer: _Writer) -> str:
+    outcome = writer.outcome
+    used = [outcome.table.label, *([outcome.by] if isinstance(outcome.by, int) else [])]
+    used += [condition.column for condition in outcome.conditions] + list(outcome.columns)
+    columns, rows = list(dict.fromkeys(used)), _rows(outcome)
+    if not rows:
+        return ""
+    lines = [[writer.header(column) for column in columns], ["---"] * len(columns)]
+    lines += [[cell.raw if (cell := outcome.cell(row, c)) else "" for c in columns] for row in rows[:MOST_SHOWN]]
+    if len(rows) > MOST_SHOWN:
+        lines.append([f"… {len(rows) - MOST_SHOWN} more rows", *[""] * (len(columns) - 1)])
+    return "\n".join("| " + " | ".join(" ".join(c.split()).replace("|", "\\|") for c in line) + " |" for line in lines)
+
+
+def _cells(outcome: PlanOutcome) -> tuple[TableCell, ...]:
+    """The cells that were computed on or asked for; where only rows were counted those that the conditions are on."""
+    columns = [*outcome.columns] if outcome.columns != (outcome.table.label,) else []
+    columns = columns or [condition.column for condition in outcome.conditions] or [outcome.table.label]
+    found = dict.fromkeys((row, column) for row in _rows(outcome) for column in dict.fromkeys(columns))
+    made = []
+    for row, column in found:
+        cell, label = outcome.cell(row, column), outcome.cell(row, outcome.table.label)
+        if cell is not None and cell.document:
+            named = " ".join(label.raw.split()) if label else ""
+            made.append(
+                TableCell(
+                    document=cell.document, start=cell.start, end=cell.end, raw=cell.raw, row=named,
+                    column=outcome.table.columns[column],
+                )
+            )  # fmt: skip
+    return tuple(made[:MOST_CELLS])
+
+
+def _described(outcome: PlanOutcome) -> str:
+    """What was done, for the trace."""
+    table, plan = outcome.table, outcome.plan
+    said = f"{plan.operation} of {', '.join(table.columns[column] for column in outcome.columns)} in {table.name}"
+    if outcome.conditions:
+        said += f" where {' and '.join(_condition(one, table.columns) for one in outcome.conditions)}"
+    if isinstance(outcome.by, int):
+        said += f" by {table.columns[outcome.by]}"
+        said += f" ({plan.aggregate})" if plan.operation not in {"sum", "average", "count", "list"} else ""
+    return said + (f", first {plan.limit}" if plan.limit else "")
+
+
+def _condition(condition: Condition, columns: Sequence[str]) -> str:
+    shown = " or ".join(
+        f"{value.number:.10g}" if value.number is not None else value.text for value in condition.values
+    )
+    return f"{columns[condition.column]} {_SIGNS[condition.comparison]} {shown}"

@@ -1,0 +1,254 @@
+"""Meta-paths: sequences of relations with their direction, followed over sets of entities (PolyG: over relations that
+exist), and found by the words of a question: the paths around a thing are ranked by how well each step is worded.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from rapidfuzz import fuzz, process
+
+from prompts.text.relation_words import (
+    SEXES,
+    SYNONYM,
+    handles,
+    is_mutual,
+    is_one_way,
+    is_opposite,
+    likeness,
+    relation_words,
+    sex_of,
+)
+from prompts.text.words import fold, is_han, stem
+from prompts.traverse import MAX_HOPS, Hop
+from storage.graph_records import Relation
+from tasks.retrieve.facts import GraphFacts
+from tasks.traverse.relation_cues import Cue
+
+WIDEST = 2_000  # entities of one step that are walked on from
+BEAM = 24  # partial paths that are tried on, of each length
+_OUTER_PART = 0.25  # weight of the words of a dotted relation that are not in its last part
+_UNWORDED = 0.5  # cost of a step of which the question says nothing
+_SKIPPED = 0.6  # cost of a cue that no step takes
+_SKIPPED_BOUND = 1.0
+_ASKING = 0.5  # worth of "where" and the like
+_PER_HOP = 0.05
+_BACKWARDS = 0.1
+_UNDONE = 1.0  # cost of a step back along the relation just walked ("others of that religion"), seldom meant
+_LEAST_WORDED = 0.3
+_AGAIN = 0.2  # worth of a cue that says once more what another one said of the same step
+# Verbs that have an opposite ("taught": the pupils' side), as a question or a relation has them.
+_VERBS = r"(?:taught|teach(?:es)?|mentored|supervise[sd]?|succeed(?:s|ed)?|precede[sd]?|follow(?:s|ed)?)"
+_DOING = re.compile(rf"{_VERBS}$", re.I)
+_NAMES_SOURCE = re.compile(rf"[\W_]of$|^{_VERBS}$", re.I)
+
+Chain = tuple[Relation, ...]
+
+
+@dataclass(frozen=True)
+class WalkedStep:
+    """One step that was walked: the relations that lead from the entities of the step before."""
+
+    hop: Hop
+    relations: tuple[Relation, ...]
+    ends: tuple[str, ...]
+
+
+def follow(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]) -> list[WalkedStep]:
+    """Walk a meta-path from some entities; ends at the first step that leads nowhere, with no ends."""
+    steps: list[WalkedStep] = []
+    here = tuple(dict.fromkeys(sources))
+    for hop in hops:
+        relations = [
+            relation for entity in here[:WIDEST] for relation in facts.along(entity, hop.relation, hop.inverse)
+        ]
+        if hop.kind:
+            relations = [relation for relation in relations if facts.is_a(_far(relation, hop), hop.kind)]
+        here = tuple(dict.fromkeys(_far(relation, hop) for relation in relations))
+        steps.append(WalkedStep(hop, tuple(relations), here))
+        if not here:
+            break
+    return steps
+
+
+def _far(relation: Relation, hop: Hop) -> str:
+    return relation.source if hop.inverse else relation.target
+
+
+def chains_of(
+    steps: Sequence[WalkedStep], sources: Sequence[str], hops: Sequence[Hop]
+) -> dict[str, tuple[Relation, ...]]:
+    """For each entity at the end of a whole meta-path one chain of relations that leads there, the heaviest first."""
+    if len(steps) < len(hops) or not steps or not steps[-1].ends:
+        return {}
+    chains: dict[str, Chain] = dict.fromkeys(sources, ())
+    for step in steps:
+        longer: dict[str, Chain] = {}
+        for relation in step.relations:
+            near = relation.target if step.hop.inverse else relation.source
+            longer.setdefault(_far(relation, step.hop), (*chains[near], relation))
+        chains = longer
+    return chains
+
+
+# --- found by words ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WordedPath:
+    """A meta-path from `source`: how well the question's cues word it, how many of them do (those that only ask do not
+    count), how many were used up, and those that no step takes."""
+
+    source: str
+    hops: tuple[Hop, ...] = ()
+    ends: tuple[str, ...] = ()
+    score: float = 0.0
+    used: int = 0
+    worded: int = 0
+    left: tuple[Cue, ...] = ()
+
+
+def best_paths(facts: GraphFacts, source: str, cues: Sequence[Cue], k: int = 3) -> list[WordedPath]:
+    """The meta-paths of the graph from one entity that the cues, in this order, word best; at most k, best first."""
+    telling = sum(not cue.asking for cue in cues)
+    edge = [WordedPath(source, ends=(source,))]
+    whole: dict[tuple[Hop, ...], WordedPath] = {}
+    for _ in range(MAX_HOPS):
+        grown = [longer for path in edge for longer in _longer(facts, path, cues)]
+        edge = sorted(grown, key=lambda path: (-path.score, path.hops))[:BEAM]
+        for path in edge:
+            rest = tuple(cue for cue in cues[path.used :] if not cue.asking)
+            score, left = path.score - sum(map(_skip, rest)), path.left + rest
+            if path.hops not in whole or whole[path.hops].score < score:
+                whole[path.hops] = replace(path, score=score, left=left, worded=telling - len(left))
+    return sorted(whole.values(), key=lambda path: (-path.score, len(path.hops), path.hops))[:k]
+
+
+def _longer(facts: GraphFacts, path: WordedPath, cues: Sequence[Cue]) -> list[WordedPath]:
+    """A partial path with one step more, for each relation and each stretch of cues that may word it."""
+    if path.used == len(cues) or (cues[path.used].asking and path.used and not cues[path.used - 1].bound):
+        return []  # "where … come from" asks once, not twice
+    longer: list[WordedPath] = []
+    for relation, inverse in facts.leaving(path.ends[:WIDEST]):
+        hop = Hop(relation=relation, inverse=inverse)
+        undone = _UNDONE if path.hops and path.hops[-1] == Hop(relation=relation, inverse=not inverse) else 0.0
+        ends: tuple[str, ...] | None = None
+        for stop in range(path.used + 1, len(cues) + 1):
+            score, left = step_score(hop, cues[path.used : stop])
+            if left is None:
+                continue
+            ends = ends or follow(facts, path.ends, [hop])[0].ends
+            total = path.score + score - _PER_HOP - undone
+            longer.append(WordedPath(path.source, (*path.hops, hop), ends, total, stop, left=path.left + left))
+    return longer
+
+
+def step_score(hop: Hop, cues: Sequence[Cue]) -> tuple[float, tuple[Cue, ...] | None]:
+    """How well cues word one step, and those of them that do not; None where they do not word it at all."""
+    inner, *outer = relation_words(hop.relation)
+    score, left = 0.0, list[Cue]()
+    worded = dict.fromkeys(inner, 0.0)
+    for cue in cues:
+        likely = {word: _meant(cue, word, hop) for word in inner}
+        best = max(likely.values())
+        new = any(value > worded[word] for word, value in likely.items() if not worded[word])
+        if not best and outer:
+            best = _OUTER_PART * max(likeness(cue.key, word) for part in outer for word in part)
+        for word, value in likely.items():
+            worded[word] = max(worded[word], value)
+        if best:
+            score += best * (_ASKING if cue.asking else 1.0) * (1.0 if new or not max(likely.values()) else _AGAIN)
+        elif not cue.asking:
+            score -= _skip(cue)
+            left.append(cue)
+    covered = sum(worded.values()) / len(worded)
+    if covered < _LEAST_WORDED:
+        return 0.0, None
+    backwards = _BACKWARDS * hop.inverse / (2 if is_mutual(hop.relation) else 1)
+    return score - _UNWORDED * (1 - covered) - backwards, tuple(left)
+
+
+def _meant(cue: Cue, word: str, hop: Hop) -> float:
+    """Whether a cue means a word of a step's relation, walked in the step's direction.
+
+    A relation is the name of its target (X `daughter` Y: Y is the daughter), or, as "daughter of" and "taught" are, of
+    its source. A step to whom it names is worded by it, one the other way by its opposite.
+    """
+    names_source = bool(_NAMES_SOURCE.search(hop.relation))
+    to_named = hop.inverse is names_source
+    if to_named and {sex_of(cue.word), sex_of(word)} == set(SEXES):
+        return 0.0
+    if to_named or not is_one_way(hop.relation) or (names_source and _DOING.match(cue.word)):
+        return likeness(cue.key, word)
+    return SYNONYM if is_opposite(cue.key, hop.relation) else 0.0
+
+
+def _skip(cue: Cue) -> float:
+    return 0.0 if cue.asking else _SKIPPED_BOUND if cue.bound else _SKIPPED
+
+
+# --- the relations of a graph ------------------------------------------------------------------------------------
+
+MOST_NEAR = 3
+MOST_WORDS = 2  # of a relation that one word can mean
+MOST_SPELT = 1_000  # relations whose spelling is compared
+_LEAST_SPELT = 60.0
+_WELL_WORDED = 0.5
+
+
+class Vocabulary:
+    """The relations of a graph by how often they are stated, and which of them another word means; immutable."""
+
+    def __init__(self, relations: Iterable[Relation]) -> None:
+        self.counts = Counter(relation.predicate for relation in relations)
+        self._folded = {_folded(name): name for name in sorted(self.counts, key=lambda name: (self.counts[name], name))}
+        self._worded: dict[str, str | None] = {}
+        self._by_handle: dict[str, set[str]] = defaultdict(set)
+        for name in self.counts:
+            for word in chain.from_iterable(relation_words(name)):
+                for handle in handles(word):
+                    self._by_handle[handle].add(name)
+
+    def known(self, relation: str) -> str | None:
+        """The relation as the graph writes it ("Place of Birth" is `place_of_birth`), or None."""
+        return relation if relation in self.counts else self._folded.get(_folded(relation))
+
+    def by_count(self) -> list[str]:
+        """All relations, the most stated first."""
+        return sorted(self.counts, key=lambda name: (-self.counts[name], name))
+
+    def worded_by(self, cue: Cue) -> str | None:
+        """The relation that a cue by itself words well, in one direction or the other; None where there is none."""
+        if cue.key not in self._worded:
+            best = max(
+                (
+                    (step_score(Hop(relation=name, inverse=inverse), (cue,))[0], self.counts[name], name)
+                    for name in self._alike(cue.key)
+                    for inverse in (False, True)
+                    if len(relation_words(name)[0]) <= MOST_WORDS
+                ),
+                default=(0.0, 0, ""),
+            )
+            self._worded[cue.key] = best[2] if best[0] >= _WELL_WORDED else None
+        return self._worded[cue.key]
+
+    def nearest(self, word: str, among: Sequence[str] = ()) -> tuple[str, ...]:
+        """The relations that a word may have meant: by meaning (those `among` first), by spelling, else those."""
+        key = stem(fold(word))
+        meant = [name for name in self._alike(key) if any(likeness(key, part) for part in relation_words(name)[0])]
+        meant.sort(key=lambda name: (name not in among, len(relation_words(name)[0]), -self.counts[name], name))
+        folded = {name: _folded(name) for name in self.by_count()[:MOST_SPELT]}
+        spelt = process.extract(_folded(word), folded, scorer=fuzz.ratio, score_cutoff=_LEAST_SPELT, limit=MOST_NEAR)
+        return tuple(dict.fromkeys([*meant, *(name for _, _, name in spelt), *among]))[:MOST_NEAR]
+
+    def _alike(self, key: str) -> list[str]:
+        """The relations with a word like a stem; more may be given, none is left out."""
+        if is_han(key):
+            return list(self.counts)
+        return sorted({name for handle in handles(key) for name in self._by_handle.get(handle, ())})
+
+
+def _folded(relation: str) -> str:
+    return fold(relation.replace("_", " ").replace("-", " ")).strip()
