@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from prompts.engine.embedder import open_embedder
-from tasks.calibration import UNRELATED
 from tasks.question_similarity import alike, taken_apart
+from tasks.trigger import UNRELATED
 
 PAIRS = "qa/sts16_question_pairs.jsonl.gz"
 DIFFERENT = 2.0

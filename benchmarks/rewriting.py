@@ -25,7 +25,7 @@ from flows.settings import Settings
 from prompts.offline.rewrite import rewrite_offline
 from prompts.text.words import content_terms
 from storage.records import Record
-from tasks.ambiguity import several_meant
+from tasks.rewrite import shared_names
 
 WITH_CORPUS = ("2wiki_780", "hotpot_train100", "musique_train100", "cmrc2018_zh")
 CONVERSATIONS = Path(__file__).with_name("conversations.jsonl")
@@ -122,7 +122,7 @@ def _line(name: str, questions: Sequence[str], session: Session | None) -> None:
     )
     if session is not None:
         index = session.index
-        told += f", {sum(bool(several_meant(index.link(one), index.entities)) for one in questions)} by their names"
+        told += f", {sum(bool(shared_names(index.link(one), index.entities)) for one in questions)} by their names"
     print(told, flush=True)
 
 

@@ -15,12 +15,11 @@ from storage.memory import MemoryEntry
 from storage.records import content_id
 from storage.vectors import VectorReader
 from tasks.answer import Answered
-from tasks.calibration import DEFAULT, Scale, of_characters, of_cosines, of_words
 from tasks.question_similarity import Mention, Question, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.names import Spellings
-from tasks.trigger import Likeness, Recall, check_trigger, overlap
+from tasks.trigger import DEFAULT, Likeness, Recall, Scale, check_trigger, of_characters, of_cosines, of_words, overlap
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
     from flows.question import QuestionContext

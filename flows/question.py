@@ -21,14 +21,13 @@ from storage.answer_records import Effort, Mode, Passage, StructureType
 from storage.errors import NothingMatches
 from storage.records import Chunk, Document
 from tasks.answer import AnswerOptions
-from tasks.evidence import Pool, pool_of
 from tasks.filter import shares
-from tasks.partial import Library
+from tasks.reports.points import Library
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
 from tasks.route import hop_count
-from tasks.sources import Source, merged, packed, source_of
+from tasks.sources import EvidencePool, Source, merged, packed, pool_of, source_of
 
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60
@@ -250,7 +249,7 @@ class QuestionContext:
         kept = {name for name in names if only is None or name in only}
         return Library(self.session.documents(sorted(kept)), self.session.chunks_of(kept))
 
-    def pool(self, passages: Sequence[Passage]) -> Pool:
+    def pool(self, passages: Sequence[Passage]) -> EvidencePool:
         """The sentences, rows and steps of passages."""
         return pool_of([self.chunk(passage.chunk) for passage in passages])
 

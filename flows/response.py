@@ -22,9 +22,9 @@ from storage.answer_records import (
     SubQuestion,
     Trace,
 )
-from tasks.ambiguity import Places, ambiguities, several_meant
 from tasks.answer import AnswerContext, Answered, StatedAnswer
 from tasks.filter import FilterResult
+from tasks.rewrite import EntityPlaces, ambiguities, shared_names
 from tasks.route import hop_count, question_type
 from tasks.trigger import Recall
 
@@ -94,9 +94,9 @@ def _ambiguities(
 ) -> tuple[Ambiguity, ...]:
     """What the question leaves open, and how it was read; the store is asked only where a name means several things."""
     index = asked.session.index
-    meant = several_meant(asked.links, index.entities)
+    meant = shared_names(asked.links, index.entities)
     if not meant:
-        return ambiguities(ambiguous, [], index.entities, Places({}, {}, {}))
+        return ambiguities(ambiguous, [], index.entities, EntityPlaces({}, {}, {}))
     ids = [index.entities[place].id for one in meant for place in one.entities]
     chunks: dict[str, list[str]] = {}
     for place in asked.session.generation.graph.occurrences("entity", ids):
@@ -104,4 +104,4 @@ def _ambiguities(
     titles = {chunk: index.chunk(chunk).title for found in chunks.values() for chunk in found}
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
-    return ambiguities(ambiguous, meant, index.entities, Places(chunks, titles, weights))
+    return ambiguities(ambiguous, meant, index.entities, EntityPlaces(chunks, titles, weights))

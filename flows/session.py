@@ -22,7 +22,7 @@ from storage.communities import ReportSizes
 from storage.generations import Generation
 from storage.records import Chunk, Document
 from tasks.reports.near import CommunityChunkIndex
-from tasks.reports.tree import Tree, tree_of
+from tasks.reports.select import ReportTree, tree_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.levels import Levels, keyed_text
 from tasks.retrieve.link import NameVectors
@@ -108,7 +108,7 @@ class Session:
         return Levels(self.index, self.facts, self.generation.graph.entity_chunk_pairs(), vectors)
 
     @cached_property
-    def reports(self) -> Tree:
+    def reports(self) -> ReportTree:
         """The community reports as a tree."""
         rooms = self.generation.communities
         return tree_of(rooms.communities(), rooms.reports())
@@ -116,7 +116,7 @@ class Session:
     @cached_property
     def community_chunks(self) -> CommunityChunkIndex:
         """Which chunks the community of each report stands in."""
-        return CommunityChunkIndex(self.reports, self.generation.graph.entity_chunk_pairs())
+        return CommunityChunkIndex(self.reports.members, self.generation.graph.entity_chunk_pairs())
 
     @cached_property
     def report_sizes(self) -> ReportSizes:

@@ -13,8 +13,7 @@ from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
 from prompts.engine.models import OFFLINE, CallSettings, ModelChoice
 from prompts.engine.redact import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.roles import ROLES, Role
-from prompts.tailoring.toml import from_toml
-from prompts.tailoring.values import (
+from prompts.tailoring import (
     UNTAILORED,
     EntityType,
     Example,
@@ -22,6 +21,7 @@ from prompts.tailoring.values import (
     ExampleRelation,
     Tailoring,
     Unfit,
+    from_toml,
 )
 from storage.errors import SettingsError, SettingsFileError
 

@@ -24,8 +24,8 @@ from prompts.offline.found import (
     merge,
 )
 from prompts.offline.passage import extract_offline, names_in, overlooked, topic_of
-from prompts.tailoring.step import TailoredStep
-from prompts.tailoring.values import UNTAILORED, Example, Tailoring
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import UNTAILORED, Example, Tailoring
 
 __all__ = [
     "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractClaims", "ExtractGraph", "ExtractWithClaims",

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from prompts.engine.calls import rough_tokens
 from prompts.engine.messages import Doubtful
 from prompts.engine.models import Models
-from prompts.tailoring.step import TailoredStep
-from prompts.tailoring.values import UNTAILORED, Tailoring
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import UNTAILORED, Tailoring
 from prompts.text.words import fold
 
 MAX_SENTENCES = 3

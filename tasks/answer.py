@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan
+from prompts.answer import AnswerRequest, AnswerStep, Direct, Draft, NumberedText, QuotedSpan
 from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import Document
@@ -123,6 +123,16 @@ async def answer(
         answered_by=answered_by, reasoning=draft.reasoning, removed_markers=bound.removed,
     )  # fmt: skip
     return withheld(question, answered) if options.strict and answered_by == "model" else answered
+
+
+@step("direct")
+async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
+    """What a model says without any document: ungrounded; abstained where it says nothing."""
+    written = await answerer.run(question)
+    text = written.answer.strip()
+    if not text:
+        return StatedAnswer("The model does not know.", fallback="abstained", answered_by="model")
+    return StatedAnswer(text, tuple(dict.fromkeys(written.values)), "ungrounded", "model")
 
 
 def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answered:

@@ -16,12 +16,11 @@ from storage.graph import Edit
 from storage.graph_records import Alias, Claim, Entity, Found, Occurrence, Relation
 from storage.meta import Place, Verdict, Went
 from storage.records import Chunk, DeadLetter, Record, content_id
-from tasks.batching import gather_or_cancel
 from tasks.resolve.assemble import assemble, entity_id, predicate_key
 from tasks.resolve.edits import Given, edited
 from tasks.resolve.keys import Resolved, name_key
 from tasks.resolve.rules import Prepared, prepare, resolve
-from tasks.step import PATIENT, step
+from tasks.step import PATIENT, gather_or_cancel, step
 
 __all__ = ["Before", "Graph", "build_graph", "dedupe", "name_key", "predicate_key"]
 

@@ -10,8 +10,7 @@ from prompts.text.segment import sentences
 from prompts.text.words import content_terms
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.records import Chunk, DeadLetter, Record, Triple, content_id
-from tasks.batching import gather_or_cancel
-from tasks.step import step
+from tasks.step import gather_or_cancel, step
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "4"

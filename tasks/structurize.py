@@ -17,10 +17,8 @@ from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType
 from tasks.answer import Note
-from tasks.batching import gather_or_cancel, portions
-from tasks.evidence import Pool
-from tasks.sources import Source, number_of
-from tasks.step import step
+from tasks.sources import EvidencePool, Source, number_of
+from tasks.step import gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
 EXACT = "rows and numbered steps are structured as they stand"
@@ -38,13 +36,15 @@ class Structured:
     type: StructureType
     elements: tuple[Evidence, ...]
     descriptions: tuple[str, ...]
-    pool: Pool
+    pool: EvidencePool
     built: tuple[Built, ...] = ()
     by_model: bool = False
 
 
 @step("structurize")
-async def structurize(pool: Pool, relevance: Relevance, builder: Structurize, schemer: ReadSchema) -> Structured:
+async def structurize(
+    pool: EvidencePool, relevance: Relevance, builder: Structurize, schemer: ReadSchema
+) -> Structured:
     """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks."""
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:

@@ -12,9 +12,8 @@ from prompts.summarize import DescribeRelations, RelationDescribed, Stated, Summ
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from storage.records import DeadLetter, Record, content_id
-from tasks.batching import gather_or_cancel
 from tasks.dedupe import Graph
-from tasks.step import PATIENT, step
+from tasks.step import PATIENT, gather_or_cancel, step
 
 STATEMENTS_TOKENS = 3_000  # in one request, unless the settings say otherwise
 RELATIONS_IN_ONE_CALL = 10

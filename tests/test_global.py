@@ -1,4 +1,4 @@
-"""Are reports read once, packed alike each time, and their points filled in by how much they help?"""
+"""Are reports read once, read in the same order each time, and their points filled in by how much they help?"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,26 +7,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.explore import FollowUp
 from prompts.offline.partial import partial_offline
+from prompts.partial import FollowUp
 from prompts.text.evidence import Evidence
 from prompts.text.gist import Gist
 from prompts.text.question import ask
 from prompts.text.relevance import Relevance
 from storage.graph_records import Community, Report
-from tasks.explore import LOOK_UPS, Agenda
-from tasks.reports.pack import MOST_POINTS, PACK_TOKENS, Point, filled, packed, shuffled
-from tasks.reports.themes import themed, topic_of
-from tasks.reports.tree import Rate as RateReports
-from tasks.reports.tree import (
+from tasks.reports.points import (
+    LOOK_UPS,
+    MOST_POINTS,
+    Agenda,
+    Point,
+    by_source,
+    shuffled,
+    spread,
+    topic_of,
+)
+from tasks.reports.select import (
     Reach,
-    Selected,
-    Tree,
+    ReportRater,
+    ReportTree,
+    SelectedReports,
     at_level,
     descend,
     tree_of,
     weightiest,
 )
+from tasks.step import portions
 
 
 def report(name: str, level: int = 0) -> Report:
@@ -35,7 +43,7 @@ def report(name: str, level: int = 0) -> Report:
     )
 
 
-def tree(parents: Mapping[str, str | None]) -> Tree:
+def tree(parents: Mapping[str, str | None]) -> ReportTree:
     """Of names that are reports, "-" before those that are communities without one."""
     communities = [
         Community(id=name.strip("-"), level=depth(name, parents), parent=above and above.strip("-"), members=())
@@ -54,7 +62,7 @@ FAMILY: Mapping[str, str | None] = {
 }  # fmt: skip
 
 
-def names(selected: Selected) -> list[str]:
+def names(selected: SelectedReports) -> list[str]:
     return sorted(one.community for one in selected.reports)
 
 
@@ -71,7 +79,7 @@ def test_a_level_has_the_reports_of_branches_that_end_above_it(level: int, read:
     assert names(at_level(tree(FAMILY), level)) == read
 
 
-def rating(scores: Mapping[str, float], seen: list[str] | None = None) -> RateReports:
+def rating(scores: Mapping[str, float], seen: list[str] | None = None) -> ReportRater:
     async def rate(reports: Sequence[Report]) -> list[float]:
         (seen if seen is not None else []).extend(one.community for one in reports)
         return [scores.get(one.community, 0.0) for one in reports]
@@ -79,7 +87,7 @@ def rating(scores: Mapping[str, float], seen: list[str] | None = None) -> RateRe
     return rate
 
 
-def free_of(grown: Tree, scores: Mapping[str, float]) -> dict[str, float]:
+def free_of(grown: ReportTree, scores: Mapping[str, float]) -> dict[str, float]:
     return {name: scores.get(name, 0.0) for name in grown.reports}
 
 
@@ -99,7 +107,7 @@ async def test_a_branch_is_followed_where_it_becomes_more_relevant() -> None:
         assert found.pruned == 0
 
 
-def wide(many: int) -> Tree:
+def wide(many: int) -> ReportTree:
     """Roots with one report under each."""
     grown: dict[str, str | None] = {f"r{number}": None for number in range(many)}
     return tree(grown | {f"u{number}": f"r{number}" for number in range(many)})
@@ -163,12 +171,12 @@ def test_the_order_is_mixed_and_the_same_for_the_same_question() -> None:
     assert order != shuffled(range(50), "When?")
 
 
-def test_portions_hold_all_within_their_tokens() -> None:
-    texts = ["word " * 700] * 7 + ["word " * 2 * PACK_TOKENS]
-    portions = packed(texts)
-    assert [place for portion in portions for place in portion] == list(range(8))
-    assert portions[-1] == [7]
-    assert max(map(len, portions)) == 3
+def test_portions_hold_all_within_their_size_and_number() -> None:
+    sizes = [700] * 7 + [6_000]
+    batches = portions(sizes, 3_000)
+    assert [place for batch in batches for place in batch] == list(range(8))
+    assert [len(batch) for batch in batches] == [4, 3, 1]
+    assert [len(batch) for batch in portions(sizes, 3_000, items=2)] == [2, 2, 2, 1, 1]
 
 
 def point(text: str, score: int, source: str = "d", report: str = "r") -> Point:
@@ -177,38 +185,29 @@ def point(text: str, score: int, source: str = "d", report: str = "r") -> Point:
 
 def test_points_are_filled_in_by_how_much_they_help() -> None:
     points = [point("salt in wells", 90), point("nothing", 0), point("rust on ships", 50, "e"), point("the cat", 10)]
-    assert [one.text for one in filled(points, 1_000, lambda one: 10)] == ["salt in wells", "rust on ships"]
-    assert [one.text for one in filled(points, 15, lambda one: 10)] == ["salt in wells"]
+    assert [one.text for one in spread(points, 1_000, lambda one: 10)] == ["salt in wells", "rust on ships"]
+    assert [one.text for one in spread(points, 15, lambda one: 10)] == ["salt in wells"]
 
 
 def test_points_that_repeat_one_another_are_taken_once() -> None:
     points = [point("salt harms the old wells", 90), point("the old wells: salt harms", 80, "e"), point("rust", 70)]
-    assert [one.score for one in filled(points, 1_000, lambda one: 1)] == [90, 70]
+    assert [one.score for one in spread(points, 1_000, lambda one: 1)] == [90, 70]
 
 
 def test_sources_that_have_said_less_come_first_among_alike() -> None:
     words = "salt rust wind ice fog snow rain heat".split()
     points = [point(word, 80, "a") for word in words] + [point("dust", 70, "b"), point("mud", 60, "c")]
-    assert {one.source for one in filled(points, 1_000, lambda one: 1)[:3]} == {"a", "b", "c"}
+    assert {one.source for one in spread(points, 1_000, lambda one: 1)[:3]} == {"a", "b", "c"}
     many = [point(f"{word}{number}", 80, f"d{number}") for number in range(9) for word in words[:3]]
-    assert len(filled(many, 10_000, lambda one: 1)) == MOST_POINTS
+    assert len(spread(many, 10_000, lambda one: 1)) == MOST_POINTS
 
 
-def test_themes_are_what_points_share_each_over_its_group_once() -> None:
-    gist = Gist(Relevance(ask("What do they say about flooding?"), {}), {"harbour": 0.6, "ferri": 0.4})
-    said = ["The harbour floods.", "Ferries sink.", "Nothing else.", "Every harbour closes.", "A ferry is a danger."]
-    points = [point(text, 90 - number, f"d{number}") for number, text in enumerate(said)]
-    claims = list(themed(points, gist))
-    assert [claim.text for claim in claims] == [
-        "Harbour:\nThe harbour floods.", "Every harbour closes.", "Ferries:\nFerries sink.", "A ferry is a danger.",
-        "Also:\nNothing else.",
+def test_points_stand_under_the_source_that_says_them() -> None:
+    points = [point("Floods.", 90, "Harbour"), point("Sinks.", 89, "Ferry"), point("Closes.", 88, "Harbour")]
+    assert [(one.text, one.evidence) for one in by_source(points)] == [
+        ("Harbour:\nFloods.", (90,)), ("Closes.", (88,)), ("Ferry:\nSinks.", (89,)),
     ]  # fmt: skip
-    assert [claim.evidence for claim in claims] == [(90,), (87,), (89,), (86,), (88,)]
-
-
-def test_points_that_share_nothing_have_no_heading() -> None:
-    gist = Gist(Relevance(ask("What do they say about flooding?"), {}))
-    assert [claim.text for claim in themed([point("Salt.", 9), point("Rust.", 8)], gist)] == ["Salt.", "Rust."]
+    assert [one.text for one in by_source(points[:1])] == ["Floods."], "one source needs no heading"
 
 
 @pytest.mark.parametrize(

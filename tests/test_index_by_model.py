@@ -10,7 +10,7 @@ from prompts.engine.models import ModelChoice, Models
 from prompts.extract import Extract, Extracted, ExtractGraph, Glean
 from prompts.registry import steps
 from prompts.resolve import Named, Pair, Resolve, Verdicts
-from prompts.tailoring.toml import from_toml
+from prompts.tailoring import from_toml
 from prompts.text.tokens import count_tokens
 from storage.records import Chunk
 from tasks.extract import to_extraction

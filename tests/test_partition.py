@@ -5,8 +5,7 @@ import random
 import pytest
 
 from storage.graph_records import Community, Entity, Relation
-from tasks.communities import detect
-from tasks.partition import follow
+from tasks.communities import detect, follow
 
 
 def entity(name: str) -> Entity:

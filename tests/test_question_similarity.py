@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tasks.calibration import DEFAULT, LEAST_UNRELATED, of_characters, of_cosines, of_words, rising
 from tasks.question_similarity import Mention, Question, alike, differs, keys, taken_apart
+from tasks.trigger import DEFAULT, LEAST_UNRELATED, of_characters, of_cosines, of_words, rising
 
 NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from storage.graph_records import Community, Report
-from tasks.partition import Followed
+from tasks.communities import Followed
 from tasks.report import still_valid_reports
 
 PEOPLE = tuple(f"e{number:02}" for number in range(20))

@@ -9,8 +9,7 @@ from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
 from storage.graph_records import Community, Entity, Occurrence, Relation
 from storage.records import Chunk
-from tasks.report import Evidence, report
-from tasks.report_context import Desk
+from tasks.report import ReportContextBuilder, ReportEvidence, report
 
 GOLDEN = Path(__file__).parent / "golden"
 SENTENCES = (
@@ -24,7 +23,7 @@ NAMES = ("Orla Bridge", "Tomas Reyd", "Ana Korb", "Velin")
 ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", "Velin"))
 
 
-def evidence_of() -> Evidence:
+def evidence_of() -> ReportEvidence:
     chunk = Chunk(
         id="chk", document="d", ordinal=0, start=50, end=50 + len(TEXT), text=TEXT, tokens=9, language="en", title="T"
     )
@@ -39,7 +38,7 @@ def evidence_of() -> Evidence:
         Entity(id=name, name=name, kind="thing", degree=sum(name in ends for ends in ENDS), mentions=2)
         for name in NAMES
     )
-    return Evidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
+    return ReportEvidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
 
 
 WHOLE = Community(id="com_0", level=0, parent=None, members=tuple(sorted(NAMES)))
@@ -87,13 +86,13 @@ async def test_numbers_that_a_model_makes_up_are_dropped_with_their_findings() -
     assert larger.chunks[0].text[kept.start - 50 : kept.end - 50] in {*SENTENCES, FOURTH}
 
 
-def larger_evidence() -> Evidence:
+def larger_evidence() -> ReportEvidence:
     """With a fourth statement, so that quoting alone makes no report."""
     evidence = evidence_of()
     text = f"{TEXT} {FOURTH}"
     place = Occurrence(item="rel_9", chunk="chk", start=50 + text.index(FOURTH), end=50 + len(text))
     relation = Relation(id="rel_9", source="Orla Bridge", target="Velin", predicate="p")
-    return Evidence(
+    return ReportEvidence(
         entities=evidence.entities,
         relations=(*evidence.relations, relation),
         places=(*evidence.places, place),
@@ -164,7 +163,7 @@ async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() 
     evidence = evidence.model_copy(
         update={"relations": (first, *evidence.relations[1:]), "places": (*evidence.places, again)}
     )
-    context = Desk(evidence, [WHOLE], 3000).whole(WHOLE, "offline")
+    context = ReportContextBuilder(evidence, [WHOLE], 3000).whole(WHOLE, "offline")
     assert context is not None
     (source,) = [one for one in context.sources if one.given.text == first.description]
     assert [place.start for place in source.places] == [evidence.places[0].start, again.start]

@@ -6,14 +6,13 @@ from prompts.engine.models import Models
 from prompts.report import WriteReports
 from storage.graph_records import Community, Entity, Finding, Occurrence, Relation, Report
 from storage.records import Chunk
-from tasks.report import Evidence, report
-from tasks.report_context import Context, Desk
+from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report
 
 GROUPS = {"a": 5, "b": 4, "c": 3}
 BRIDGES = (("a0", "b0"), ("b1", "c1"))
 
 
-def evidence_of(words: int = 8) -> Evidence:
+def evidence_of(words: int = 8) -> ReportEvidence:
     """Three groups in which everyone knows everyone, two edges between them; a sentence of so many words an edge."""
     names = [f"{group}{n}" for group, size in GROUPS.items() for n in range(size)]
     pairs = [pair for group, size in GROUPS.items() for pair in combinations([f"{group}{n}" for n in range(size)], 2)]
@@ -41,7 +40,7 @@ def evidence_of(words: int = 8) -> Evidence:
         )
         for name in names
     )
-    return Evidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
+    return ReportEvidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
 
 
 WHOLE = Community(
@@ -53,7 +52,7 @@ PARTS = [
 ]
 
 
-def reports_of(desk: Desk) -> None:
+def reports_of(desk: ReportContextBuilder) -> None:
     for part in PARTS:
         finding = Finding(summary="s", explanation=f"All of {part.id} know each other.", document="d", start=0, end=5)
         desk.reports[part.id] = Report(
@@ -62,14 +61,14 @@ def reports_of(desk: Desk) -> None:
         )  # fmt: skip
 
 
-def said(context: Context) -> list[str]:
+def said(context: ReportContext) -> list[str]:
     return [given.text for given in context.given]
 
 
 def test_every_edge_of_a_community_that_fits_is_in_its_context() -> None:
     """GraphRAG 3 keeps at most one edge of each node."""
     evidence = evidence_of()
-    context = Desk(evidence, [WHOLE, *PARTS], 10_000).whole(WHOLE, "m")
+    context = ReportContextBuilder(evidence, [WHOLE, *PARTS], 10_000).whole(WHOLE, "m")
     assert context is not None
     assert sorted(said(context)) == sorted(relation.description for relation in evidence.relations)
     assert {name for name, _ in context.members} == {entity.name for entity in evidence.entities}
@@ -78,18 +77,18 @@ def test_every_edge_of_a_community_that_fits_is_in_its_context() -> None:
 
 
 def test_sub_reports_stand_in_one_by_one_the_longest_first_until_it_fits() -> None:
-    desk = Desk(evidence_of(), [WHOLE, *PARTS], 400)
+    desk = ReportContextBuilder(evidence_of(), [WHOLE, *PARTS], 400)
     assert desk.whole(WHOLE, "m") is None
     reports_of(desk)
     one = desk.shortened(WHOLE, "m")
     assert one.replaced == ("a",)
-    assert one.tokens <= 400 < one.tokens_before
+    assert one.tokens <= 400
     assert ("Group a", "They are close.") in one.members
     assert "All of a know each other." in said(one)
     assert not any("a1 knows a2" in text for text in said(one))
     assert any("a0 knows b0" in text for text in said(one)), "what ties two communities stays"
     assert any("b1 knows b2" in text for text in said(one)), "the others keep their element summaries"
-    less = Desk(evidence_of(), [WHOLE, *PARTS], 200)
+    less = ReportContextBuilder(evidence_of(), [WHOLE, *PARTS], 200)
     reports_of(less)
     two = less.shortened(WHOLE, "m")
     assert two.replaced == ("a", "b")
@@ -98,7 +97,7 @@ def test_sub_reports_stand_in_one_by_one_the_longest_first_until_it_fits() -> No
 
 def test_what_nothing_makes_fit_is_cut_at_the_end_of_the_order() -> None:
     (leaf, *_), evidence = PARTS, evidence_of(words=30)
-    desk = Desk(evidence, [WHOLE, *PARTS], 150)
+    desk = ReportContextBuilder(evidence, [WHOLE, *PARTS], 150)
     context = desk.shortened(leaf, "m")
     assert 0 < len(context.sources) < 10
     assert context.tokens <= 150

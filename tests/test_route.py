@@ -12,8 +12,8 @@ from prompts.offline.route import STRUCTURES, RuleRoute, ranked
 from prompts.structures.checks import StructureName
 from prompts.text.evidence import Evidence
 from prompts.text.question import ask
-from tasks.evidence import Pool
 from tasks.route import core_content
+from tasks.sources import EvidencePool
 
 QUESTIONS: tuple[tuple[StructureName, str], ...] = (
     ("table", "Which of the four lighthouses has the lowest tower?"),
@@ -109,8 +109,8 @@ def test_core_content_is_titles_and_where_there_is_none_a_sentence() -> None:
         Evidence(1, "a", "Pump manual", "It is old."),
         Evidence(2, "b", "", "Nobody knows why."),
     )
-    assert core_content(Pool(pieces, ())) == ["Pump manual", "Nobody knows why."]
-    assert core_content(Pool((), ())) == []
+    assert core_content(EvidencePool(pieces, ())) == ["Pump manual", "Nobody knows why."]
+    assert core_content(EvidencePool((), ())) == []
 
 
 def test_the_questions_that_the_weights_were_fitted_to_get_their_structures() -> None:

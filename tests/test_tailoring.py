@@ -22,9 +22,8 @@ from prompts.engine.step import Step
 from prompts.extract import Extract, Extracted, Glean
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
-from prompts.tailoring.step import TailoredStep
-from prompts.tailoring.toml import from_toml, to_toml
-from prompts.tailoring.values import MOST_EXAMPLE_TOKENS, UNTAILORED, Example, Tailoring
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import MOST_EXAMPLE_TOKENS, UNTAILORED, Example, Tailoring, from_toml, to_toml
 from storage.errors import SettingsError
 from storage.run_records import IndexReport
 from tests.server.client import Server, serving

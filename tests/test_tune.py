@@ -13,7 +13,7 @@ from flows.operations.tune import TuneOptions, TuneReport, is_as_written, tune_w
 from flows.settings import TAILORING_FILE, load_settings
 from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
-from prompts.tailoring.values import MOST_EXAMPLE_TOKENS
+from prompts.tailoring import MOST_EXAMPLE_TOKENS
 from prompts.tune import Sampled, Tune, Tuned, language_in_words, tune_offline
 from storage.errors import SourceNotFound, UsageError
 from storage.records import Chunk

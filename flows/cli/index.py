@@ -18,7 +18,7 @@ from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.runtime import Runtime, with_budget
 from flows.settings import load_settings
 from flows.usage import cost_of, in_short
-from prompts.tailoring.values import Tailoring
+from prompts.tailoring import Tailoring
 from storage.answer_records import Answer, Mode
 from storage.errors import UsageError
 from storage.records import Skipped

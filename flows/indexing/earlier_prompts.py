@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from flows.runtime import NO_AUTHOR, Runtime
 from prompts.resolve import PAIRS_IN_ONE_CALL
-from prompts.tailoring.values import Tailoring
+from prompts.tailoring import Tailoring
 from storage.errors import NoGeneration
 from storage.generations import Generation
 from storage.meta import MetaReader

@@ -18,10 +18,9 @@ from storage.graph import GraphRows, Outdated
 from storage.graph_records import Community, Entity, Occurrence, Relation, Report
 from storage.records import Chunk
 from storage.staging import Staging
-from tasks.communities import detect_communities
+from tasks.communities import Followed, detect_communities, follow
 from tasks.dedupe import Before, Graph, dedupe
-from tasks.partition import Followed, follow
-from tasks.report import Evidence, Reported, of_their_own, report, still_valid_reports
+from tasks.report import Reported, ReportEvidence, of_their_own, report, still_valid_reports
 from tasks.summarize import Described, Known, summarize
 
 
@@ -90,7 +89,7 @@ async def report_all(
 ) -> None:  # fmt: skip
     """Report on the whole graph, and store it with its descriptions, communities and reports."""
     graph = graph.model_copy(update={"relations": described.relations})
-    evidence = Evidence(
+    evidence = ReportEvidence(
         entities=described.entities, relations=graph.relations, places=graph.relation_occurrences,
         chunks=tuple(chunks), claims=graph.claims,
     )  # fmt: skip
@@ -199,7 +198,7 @@ async def _written(
 
 
 async def _reported(
-    communities: Sequence[Community], evidence: Evidence, known: Mapping[str, Report], runtime: Runtime
+    communities: Sequence[Community], evidence: ReportEvidence, known: Mapping[str, Report], runtime: Runtime
 ) -> Reported:
     told = partial(runtime.progress, "report")
     return await report(communities, evidence, runtime.report, known, runtime.settings.report_context, told)
@@ -257,7 +256,7 @@ def _ends(relations: Sequence[Relation]) -> set[str]:
     return {end for one in relations for end in (one.source, one.target)}
 
 
-def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Sequence[Report] = ()) -> Evidence:
+def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Sequence[Report] = ()) -> ReportEvidence:
     """What reports on communities of these entities are written from (None: on all); `reports` stand."""
     inside = None if entities is None else set(entities)
     graph = staging.graph
@@ -266,7 +265,7 @@ def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Se
     places = graph.occurrences("relation", None if inside is None else [one.id for one in kept])
     claims = [one for one in graph.claims(inside) if inside is None or one.subject in inside]
     chunks = None if inside is None else {one.chunk for one in places} | {one.chunk for one in claims}
-    return Evidence(
+    return ReportEvidence(
         entities=tuple(graph.entities(inside)),
         relations=kept,
         places=tuple(places),

@@ -11,12 +11,10 @@ from flows.modes.registry import mode
 from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.engine.calls import rough_tokens
-from prompts.explore import Explore
-from prompts.partial import Offered
+from prompts.partial import Explore, Offered
 from prompts.text.evidence import Evidence
 from prompts.text.gist import Gist
-from tasks.explore import LOOK_UPS, Agenda, explore
-from tasks.partial import Shown, helpful_points, text_of, with_sentences
+from tasks.reports.points import LOOK_UPS, Agenda, ShownReports, explore, helpful_points, text_of, with_sentences
 
 PRIMER_REPORTS = 5
 LOOK_UP_PASSAGES = 6
@@ -46,15 +44,17 @@ async def drift_search(question: QuestionContext) -> ModeResult:
     return result_of(question, helpful_points(points, explorer), shown, near.gist, reason, selected)
 
 
-async def _looked_up(focus: str, shown: Shown, question: QuestionContext, gist: Gist) -> Shown:
+async def _looked_up(focus: str, shown: ShownReports, question: QuestionContext, gist: Gist) -> ShownReports:
     """What was shown, with the sentences nearest to the question in the passages that a search for the focus finds."""
     found = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
     pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in found])
     if not new:
-        return Shown(shown.offered, pool)
+        return ShownReports(shown.offered, pool)
     helpful = sorted(new, key=lambda piece: (-gist.worth(piece), piece.number))
     pieces = sorted(_within(helpful, question.models.policy.limits.part), key=lambda piece: piece.number)
-    return Shown({**shown.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])}, pool)
+    return ShownReports(
+        {**shown.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])}, pool
+    )
 
 
 def _within(pieces: Sequence[Evidence], most: int) -> list[Evidence]:

@@ -16,10 +16,10 @@ from prompts.text.words import fold_name
 from storage.answer_records import Mode, Passage, RouteDecision
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages
-from tasks.keywords import find_keys
 from tasks.retrieve.levels import Found, Level, search_graph
 from tasks.retrieve.link import Link
 from tasks.retrieve.tables import Shares, best_rows, graph_notes, stating_sources
+from tasks.rewrite import find_keys
 
 LEVEL_OF: dict[Mode, Level] = {"local": "low", "low": "low", "high": "high", "hybrid": "both", "mix": "both"}
 # So many passages that only the graph leads to follow those that search finds.

@@ -19,7 +19,7 @@ from flows.runtime import INDEXING, Runtime
 from prompts.engine.embedder import NoEmbedder
 from prompts.engine.embedding_api import STEP, ApiEmbedder
 from prompts.engine.meter import Meter
-from prompts.forecast import answer, extraction_tokens
+from prompts.forecast import AnswerLengths, answer, extraction_tokens, lengths_of
 from storage.errors import NoGeneration
 from storage.generations import Workspace, rehearsal
 from storage.records import Skipped
@@ -28,7 +28,6 @@ from storage.spending import Forecast, StepForecast
 from tasks.chunk import chunk
 from tasks.embed import plan_windows
 from tasks.extract import extraction_inputs
-from tasks.forecast import Lengths, lengths_of
 from tasks.load.step import load
 
 SAMPLE = 500  # passages
@@ -93,7 +92,7 @@ async def _unpaid(sources: Sequence[str | Path], options: IndexOptions, runtime:
     return _told(plan, (), started)
 
 
-def _lengths(runtime: Runtime) -> Lengths:
+def _lengths(runtime: Runtime) -> AnswerLengths:
     return lengths_of(written_before(runtime), _average_extraction(runtime.workspace))
 
 

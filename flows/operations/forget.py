@@ -20,7 +20,7 @@ from storage.records import Chunk, Record
 from storage.run_records import Usage
 from storage.staging import Staging
 from tasks.embed import embedded_text
-from tasks.forget import Traces
+from tasks.sync import Traces
 
 
 class ForgetReport(Record):

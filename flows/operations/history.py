@@ -14,10 +14,10 @@ from flows.runtime import Runtime, usage_rows
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.redact import redacted
 from prompts.engine.roles import Role
+from prompts.forecast import Written
 from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
 from storage.run_records import IndexReport
 from storage.side import RunRow
-from tasks.forecast import Written
 
 logger = logging.getLogger(__name__)
 

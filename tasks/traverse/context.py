@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from prompts.text.evidence import Evidence
 from storage.graph_records import Occurrence, Relation
 from storage.records import Chunk
-from tasks.evidence import Place, Pool
 from tasks.retrieve.facts import GraphFacts
+from tasks.sources import EvidencePlace, EvidencePool
 from tasks.traverse.results import Chain
 
 MOST_ROWS = 40
@@ -19,7 +19,7 @@ class Statement:
 
     relation: Relation
     evidence: Evidence
-    place: Place
+    place: EvidencePlace
     source: str
     target: str
 
@@ -46,7 +46,9 @@ class Stated:
             # Two names of a graph may have become one thing: an answer gives the one that this line has.
             left, arrow, right = text.partition(f" -[{relation.predicate}]-> ")
             source, target = (left, right) if arrow else (source, target)
-        place = Place(document=chunk.document, title=chunk.title, chunk=chunk.id, start=where.start, end=where.end)
+        place = EvidencePlace(
+            document=chunk.document, title=chunk.title, chunk=chunk.id, start=where.start, end=where.end
+        )
         evidence = Evidence(
             number=len(self.known), document=chunk.document, title=chunk.title, text=text, heading=chunk.heading,
             prior=1.0, label=source, attribute=relation.predicate, value=target,
@@ -60,10 +62,10 @@ class Stated:
         said = self.of(chain[-1])
         return said.target if chain[-1].target == entity else said.source
 
-    def pool(self) -> Pool:
+    def pool(self) -> EvidencePool:
         """All statements asked for so far."""
         said = list(self.known.values())
-        return Pool(tuple(one.evidence for one in said), tuple(one.place for one in said))
+        return EvidencePool(tuple(one.evidence for one in said), tuple(one.place for one in said))
 
 
 def entity_table(facts: GraphFacts, entities: Sequence[str]) -> str:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from prompts.direct import Direct
+from prompts.answer import Direct
 from prompts.engine.step import Step
-from prompts.hypothesize import Hypothesize
+from prompts.rewrite import Hypothesize
 from prompts.structures.schema import ReadSchema
-from tasks.direct import answer_directly
-from tasks.hypothesize import hypothesize
+from tasks.answer import answer_directly
+from tasks.rewrite import hypothesize
 from tests.query.steps import golden, rendered, scripted, sent
 
 QUESTION = "What harm does salt do to wells?"

@@ -5,7 +5,7 @@ import pytest
 from prompts.engine.effort import Effort
 from prompts.keywords import MAX_KEYS, Keywords
 from prompts.offline.keywords import keywords_offline
-from tasks.keywords import find_keys
+from tasks.rewrite import find_keys
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
 QUESTION = "Who taught the designer of the Orla Bridge?"

@@ -3,11 +3,9 @@
 import pytest
 
 from prompts.engine.effort import Effort, Policy
-from prompts.explore import MOST_FOLLOW_UPS, Explore, FollowUp
-from prompts.partial import Offered, Partial
-from tasks.evidence import Place, Pool
-from tasks.explore import LOOK_UPS, Agenda, explore
-from tasks.partial import Shown, partial_answers
+from prompts.partial import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial
+from tasks.reports.points import LOOK_UPS, Agenda, ShownReports, explore, partial_answers
+from tasks.sources import EvidencePlace, EvidencePool
 from tests.query.steps import gist_of, golden, piece, rendered, scripted, sent
 
 QUESTION = "What harm does salt do to wells?"
@@ -16,7 +14,7 @@ PIECES = (
     piece(0, "Salt has reached the wells of the brewery this year."),
     piece(1, "Wind kept the ferries in the harbour for nine days.", "Ships"),
 )
-PLACES = tuple(Place(document=one.document, title=one.title, chunk="c", start=0, end=len(one.text)) for one in PIECES)
+PLACES = tuple(EvidencePlace(one.document, one.title, "c", 0, len(one.text)) for one in PIECES)
 OFFERED = Offered("Water", "", [(one.text, one) for one in PIECES])
 POINTS: list[dict[str, object]] = [
     {"text": "Brine spoils the brewer's supply; the damage began this year.", "findings": [0], "score": 95},
@@ -25,8 +23,8 @@ POINTS: list[dict[str, object]] = [
 ]
 
 
-def shown(many: int = 1) -> Shown:
-    return Shown({f"com_{number}": OFFERED for number in range(many)}, Pool(PIECES, PLACES))
+def shown(many: int = 1) -> ShownReports:
+    return ShownReports({f"com_{number}": OFFERED for number in range(many)}, EvidencePool(PIECES, PLACES))
 
 
 async def test_points_in_other_words_or_without_numbers_are_taken_whole() -> None:

@@ -8,8 +8,7 @@ from prompts.engine.effort import LIMITS, Effort, Policy
 from prompts.engine.errors import AnswerMalformed
 from prompts.rate import Rate
 from storage.graph_records import Community, Report
-from tasks.rate import opening_of, rate_reports
-from tasks.reports.tree import LEAST_READ, descend, reach_of, tree_of
+from tasks.reports.select import LEAST_READ, descend, opening_of, rate_reports, reach_of, tree_of
 from tests.query.steps import gist_of, golden, piece, rendered, scripted, sent
 
 QUESTION = "What harm does salt do to wells?"
