@@ -88,7 +88,16 @@ class CatalogueBuilt(Described):
     lines: list[CatalogueLine]
 
 
-class BuildTable(dspy.Signature):
+class _Build(dspy.Signature):
+    """What every structure is taken out of."""
+
+    question: str = dspy.InputField(desc="What is wanted.")
+    structure: StructureName = dspy.InputField()
+    title: str = dspy.InputField()
+    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
+
+
+class BuildTable(_Build):
     """Take out of the documents the cells of the table that a question needs: a row for each thing that is compared,
     counted or listed, a column for each thing told of it.
 
@@ -104,14 +113,10 @@ class BuildTable(dspy.Signature):
     passengers. [5] Ambel Star: Since its refit she holds sixty cars. Cells: row "Skerrow", column "cars", cell "48",
     sentence 4; row "Ambel Star", column "cars", cell "sixty", sentence 5."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: TableBuilt = dspy.OutputField()
 
 
-class BuildGraph(dspy.Signature):
+class BuildGraph(_Build):
     """Take out of the documents the triples that lead from what a question names to what it asks for.
 
     A question that needs a graph goes over several links: who made what, which part belongs to what, what followed from
@@ -125,14 +130,10 @@ class BuildGraph(dspy.Signature):
     Ilse Marrand. [7] Ilse Marrand: She grew up in Dunmarrow, where she was born. Triples: "Ilse Marrand" "designed"
     "Kestrel Bridge" 2; "Ilse Marrand" "was born in" "Dunmarrow" 7."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: GraphBuilt = dspy.OutputField()
 
 
-class BuildAlgorithm(dspy.Signature):
+class BuildAlgorithm(_Build):
     """Take out of the documents the steps of the procedure that a question asks for, in the order in which they are
     done.
 
@@ -142,14 +143,10 @@ class BuildAlgorithm(dspy.Signature):
     letters (2a, 2b), repetitions are told in the action ("again from step 3 until …"). Warnings belong to the step that
     they are about. Invent no step, even if one seems to be missing; leave out what belongs to another procedure."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: AlgorithmBuilt = dspy.OutputField()
 
 
-class BuildCatalogue(dspy.Signature):
+class BuildCatalogue(_Build):
     """Put what the documents say on a question into an outline with hierarchical numbers, from which a summary can be
     written.
 
@@ -158,10 +155,6 @@ class BuildCatalogue(dspy.Signature):
     sentences say is one line. Keep what limits or contradicts a statement as a line beside it. Leave out what does not
     bear on the question. A topic line names its topic and needs no more words."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: CatalogueBuilt = dspy.OutputField()
 
 

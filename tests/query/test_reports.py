@@ -1,4 +1,4 @@
-"""Are reports read once, read in the same order each time, and their points filled in by how much they help?"""
+"""Reports for a question about everything: which are read, how they are rated, and the points that they give."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,39 +7,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prompts.engine.effort import LIMITS, Effort, Policy
+from prompts.engine.errors import AnswerMalformed
 from prompts.offline.partial import partial_offline
-from prompts.partial import FollowUp
+from prompts.partial import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial
+from prompts.rate import Rate
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
-from prompts.text.question import ask
-from prompts.text.relevance import Relevance
 from storage.graph_records import Community, Report
 from tasks.reports.points import (
     LOOK_UPS,
     MOST_POINTS,
     Agenda,
     Point,
+    ShownReports,
     by_source,
+    explore,
+    partial_answers,
     shuffled,
     spread,
     topic_of,
 )
 from tasks.reports.select import (
+    LEAST_READ,
     Reach,
     ReportRater,
     ReportTree,
     SelectedReports,
     at_level,
     descend,
+    opening_of,
+    rate_reports,
+    reach_of,
     tree_of,
     weightiest,
 )
+from tasks.sources import EvidencePlace, EvidencePool
 from tasks.step import portions
+from tests.query.steps import gist_of, golden, piece, rendered, scripted, sent
 
 
-def report(name: str, level: int = 0) -> Report:
+def report(name: str, level: int = 0, summary: str = "") -> Report:
     return Report(
-        community=name, level=level, title=name, summary="", rating=5, rating_reason="", findings=(), inputs=name
+        community=name, level=level, title=name, summary=summary, rating=5, rating_reason="", findings=(), inputs=name
     )
 
 
@@ -241,10 +250,143 @@ SALT = Evidence(3, "wells", "Wells", "Salt has reached the wells of the brewery 
 WIND = Evidence(4, "ships", "Ships", "Wind kept the ferries in the harbour for nine days.")
 
 
-def gist_of(question: str) -> Gist:
-    return Gist(Relevance(ask(question), {}))
-
-
 def test_offline_points_are_the_sentences_themselves() -> None:
     found = partial_offline([SALT, WIND], gist_of("What harm does salt do to wells?"))
     assert [(one.text, one.number) for one in found if one.score] == [(SALT.text, 3)]
+
+
+QUESTION = "What harm does salt do to wells?"
+GIST = gist_of(QUESTION)
+PIECES = (
+    piece(0, "Salt has reached the wells of the brewery this year."),
+    piece(1, "Wind kept the ferries in the harbour for nine days.", "Ships"),
+)
+PLACES = tuple(EvidencePlace(one.document, one.title, "c", 0, len(one.text)) for one in PIECES)
+OFFERED = Offered("Water", "", [(one.text, one) for one in PIECES])
+POINTS: list[dict[str, object]] = [
+    {"text": "Brine spoils the brewer's supply; the damage began this year.", "findings": [0], "score": 95},
+    {"text": "盐分会使井水无法饮用。", "findings": [0, 1], "score": 80},
+    {"text": "Storms may carry spray inland.", "findings": [], "score": 40},
+]
+
+
+def offered(many: int = 1) -> ShownReports:
+    return ShownReports({f"com_{number}": OFFERED for number in range(many)}, EvidencePool(PIECES, PLACES))
+
+
+async def test_points_in_other_words_or_without_numbers_are_taken_whole() -> None:
+    found = await partial_answers(offered(), "seed", GIST, scripted(Partial, {"points": POINTS}))
+    assert [(one.text, list(one.findings), one.score) for one in found] == [
+        (one["text"], one["findings"], one["score"]) for one in POINTS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ([{"text": "Salt.", "findings": [0, 0, 7], "score": 90}], [("Salt.", (0,))]),
+        ([{"text": "Salt.", "findings": [99], "score": 90}], [("Salt.", ())]),
+        ([{"text": "No help.", "findings": [0], "score": 0}], []),
+        ([], []),
+    ],
+)
+async def test_numbers_that_no_statement_has_are_left_out_and_what_helps_not_too(
+    written: list[dict[str, object]], kept: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    found = await partial_answers(offered(), "seed", GIST, scripted(Partial, {"points": written}))
+    assert [(one.text, one.findings) for one in found] == kept
+
+
+async def test_more_points_reach_the_answer_with_more_effort() -> None:
+    long = [{"text": f"{number} " + "salt water " * 90, "findings": [0], "score": 50} for number in range(60)]
+    kept = {}
+    for effort in LOOK_UPS:
+        made = scripted(Partial, {"points": long}, effort=effort)
+        kept[effort] = len(await partial_answers(offered(), "seed", GIST, made))
+    assert kept["low"] < kept["medium"] < kept["high"]
+
+
+async def test_exploring_takes_points_and_the_best_follow_ups() -> None:
+    asked = [{"question": f"What of well {score}?", "score": score} for score in (0, 30, 90, 60, 10, 50, 70)]
+    made = scripted(Explore, {"reasoning": "much is open", "points": POINTS, "follow_ups": asked})
+    points, follow_ups = await explore("the brewery", [("Water", OFFERED)], GIST, made)
+    assert [one.text for one in points] == [one["text"] for one in POINTS]
+    assert [one.score for one in follow_ups] == [90, 70, 60, 50, 30][:MOST_FOLLOW_UPS]
+    assert "the brewery" in sent(made)[0]
+
+
+@pytest.mark.parametrize(("effort", "most", "depth"), [("low", 2, 1), ("medium", 5, 2), ("high", 10, 3)])
+def test_look_ups_are_bounded_by_effort(effort: Effort, most: int, depth: int) -> None:
+    agenda = Agenda(LOOK_UPS[Policy.of(effort).effort])
+    for at in range(depth + 2):
+        agenda.add([FollowUp(question=f"{at} {number}?", score=90) for number in range(20)], at)
+    taken = []
+    while (following := agenda.next()) is not None:
+        taken.append(following)
+    assert len(taken) == most
+    deep = Agenda(LOOK_UPS[effort])
+    deep.add([FollowUp(question="too deep?", score=90)], depth)
+    assert deep.next() is None
+
+
+@pytest.mark.parametrize("step", [Partial, Explore])
+def test_a_prompt_reads_like_the_golden_one(step: type[Partial] | type[Explore]) -> None:
+    inputs = {"question": QUESTION, "focus": "the brewery", "reports": [OFFERED.written()]}
+    assert rendered(step, {name: inputs[name] for name in step.task.input_fields}) == golden(step)
+
+
+ASKED = "What harm does salt do to wells?"
+ABOUT = gist_of(ASKED)
+SALTY, WINDY = piece(0, "Salt has reached the wells."), piece(1, "Wind kept the ferries in the harbour.", "Ships")
+
+
+async def test_ratings_come_in_order_whatever_the_words_say() -> None:
+    answer = {"ratings": [{"report": 1, "reason": "wind drives spray", "rating": 9}, {"report": 0, "rating": 0}]}
+    assert await scripted(Rate, answer).run([SALTY, WINDY], ABOUT) == [0.0, 0.9]
+
+
+async def test_a_report_without_a_rating_is_asked_for_again() -> None:
+    with pytest.raises(AnswerMalformed, match="reports 1"):
+        await scripted(Rate, {"ratings": [{"report": 0, "rating": 3}]}).run([SALTY, WINDY], ABOUT)
+
+
+async def test_what_a_model_rated_is_read_against_all_words() -> None:
+    """The words speak for a, the model for c and d."""
+    names = [*"abcdefgh"]
+    tree = tree_of([Community(id=n, level=0, parent=None, members=()) for n in names], [report(n) for n in names])
+    free = {name: 1.0 if name == "a" else 0.0 for name in names}
+
+    async def rate(reports: Sequence[Report]) -> list[float]:
+        return [{"c": 0.9, "d": 0.4}.get(one.community, 0.3) for one in reports]
+
+    reach = reach_of(Policy())
+    found = await descend(tree, free, lambda _: 10, reach, rate)
+    assert [one.community for one in found.reports] == ["c", "d"]
+
+    async def nothing(reports: Sequence[Report]) -> list[float]:
+        return [0.0 for _ in reports]
+
+    assert len((await descend(tree, free, lambda _: 10, reach, nothing)).reports) == LEAST_READ
+
+
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+async def test_calls_hold_as_much_as_the_limit_says(effort: Effort) -> None:
+    many = [report(f"r{number}", summary="Salt is in the wells of the town. " * 20) for number in range(150)]
+    free = dict.fromkeys((one.community for one in many), 0.0)
+    ratings = {"ratings": [{"report": number, "rating": 5} for number in range(150)]}
+    made = scripted(Rate, *[ratings] * 20, effort=effort)
+    assert await rate_reports(many, free, ABOUT, made) == [0.5] * 150
+    assert all(len(asked) < 5 * LIMITS[effort].rate for asked in sent(made))
+    shown = {one: len(opening_of(many[0], LIMITS[one])) for one in LIMITS}
+    assert shown["low"] < shown["medium"] < shown["high"]
+
+
+def test_more_is_looked_at_and_read_with_more_effort() -> None:
+    reaches = [reach_of(Policy.of(effort)) for effort in LIMITS]
+    assert reaches == sorted(reaches, key=lambda one: (one.roots, one.below, one.tokens))
+    assert len({one.tokens for one in reaches}) == len(reaches)
+
+
+def test_the_prompt_reads_like_the_golden_one() -> None:
+    inputs = {"question": ASKED, "reports": ["[0] Water, Brewery: Salt is in the wells.", "[1] Ships: Wind."]}
+    assert rendered(Rate, inputs) == golden(Rate)
