@@ -21,11 +21,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from prompts.resolve import Named, Pair, decide
+from prompts.resolve import NameInContext, Pair, decide
 from prompts.text.words import fold
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
-from tasks.dedupe import Graph, build_graph
+from tasks.dedupe import ResolvedGraph, build_graph
 
 PAIRS = "er/fodors_zagats.jsonl.gz"
 ALIASES = "er/answer_alias_sets.jsonl.gz"
@@ -63,11 +63,11 @@ def pairs(rows: Sequence[Mapping[str, object]], split: str) -> str:
     )
 
 
-def _record(fields: object) -> Named:
+def _record(fields: object) -> NameInContext:
     assert isinstance(fields, dict)  # noqa: S101 -- the data is what it says, or the benchmark is wrong
     # The file marks strings by quotes of two sorts, and parts an apostrophe from its word.
     plain = {name: str(value).strip("`' ").replace(" \\ 's", "'s") for name, value in fields.items()}
-    return Named(name=plain["name"], kind="place", said=(", ".join(plain[name] for name in _SAID),))
+    return NameInContext(name=plain["name"], kind="place", said=(", ".join(plain[name] for name in _SAID),))
 
 
 def aliases(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _plain(name: str) -> str:
     return _ARTICLE.sub("", " ".join(fold(name).split()))
 
 
-def _graph_of_names(names: Sequence[str]) -> Graph:
+def _graph_of_names(names: Sequence[str]) -> ResolvedGraph:
     """Each name in a document of its own, which says nothing else."""
     chunks = {
         f"chk_{number:05}": _chunk(f"chk_{number:05}", f"d{number}", name, 0) for number, name in enumerate(names)
@@ -142,7 +142,7 @@ def _graph_of_names(names: Sequence[str]) -> Graph:
     )
 
 
-def _entities(graph: Graph, names: Sequence[str]) -> dict[str, str]:
+def _entities(graph: ResolvedGraph, names: Sequence[str]) -> dict[str, str]:
     return {names[int(place.chunk.removeprefix("chk_"))]: place.item for place in graph.entity_occurrences}
 
 

@@ -15,7 +15,7 @@ from storage.memory import MemoryEntry
 from storage.records import content_id
 from storage.vectors import VectorReader
 from tasks.answer import Answered
-from tasks.question_similarity import Mention, Question, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, NamedSpan, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.names import Spellings
@@ -89,10 +89,10 @@ class QuestionFeatures:
         index = self._index
         return Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
 
-    def _taken_apart(self, text: str) -> Question:
+    def _taken_apart(self, text: str) -> ComparedQuestion:
         found = self._spellings.named(text)
         sure = [one for one in found if not one.doubtful] or found
-        return taken_apart(text, [Mention(one.start, one.end, frozenset(one.entities)) for one in sure])
+        return taken_apart(text, [NamedSpan(one.start, one.end, frozenset(one.entities)) for one in sure])
 
     def _digest(self, text: str) -> str:
         """Of all chunks that hold the rarest name in a question, or its rarest words where it names nothing.
@@ -163,14 +163,14 @@ def likeness_of(question: "QuestionContext") -> Likeness:
     tau = PUBLISHED_TAU if strict and "tau" not in given else settings.tau
     theta = PUBLISHED_THETA if strict and "theta" not in given else settings.theta
 
-    def similarity(query: Question, titles: Sequence[Question]) -> list[float]:
+    def similarity(query: ComparedQuestion, titles: Sequence[ComparedQuestion]) -> list[float]:
         return close(query, titles, question, None if strict else tau)
 
     return Likeness(tau, theta, question.session.question_features.asked, similarity, strict)
 
 
 def close(
-    query: Question, titles: Sequence[Question], question: "QuestionContext", enough: float | None
+    query: ComparedQuestion, titles: Sequence[ComparedQuestion], question: "QuestionContext", enough: float | None
 ) -> list[float]:
     """Likeness on the common scale: by words, and where those are not `enough`, by cosines if the embedder reads both.
 
@@ -191,7 +191,7 @@ def close(
     return [1.0 if equal else like for equal, like in zip(same, found, strict=True)]
 
 
-def _offered(question: "QuestionContext", queries: Sequence[Question], strict: bool) -> list[MemoryEntry]:
+def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion], strict: bool) -> list[MemoryEntry]:
     """The entries that hold in this generation.
 
     After a rollback later ones are still there: they were chosen among documents that this one lacks.

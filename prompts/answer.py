@@ -136,7 +136,7 @@ class QuotedSpan:
 
 
 @dataclass(frozen=True)
-class Draft:
+class AnswerDraft:
     """An answer before its markers are bound to documents.
 
     A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n; with
@@ -185,7 +185,7 @@ class AnswerStep(Step):
         self.signature = instructed(task, "the language of the question", "", language)
         self.on_text = on_text
 
-    async def run(self, request: AnswerRequest) -> Draft:
+    async def run(self, request: AnswerRequest) -> AnswerDraft:
         """The model's own words, or the best excerpts of the evidence."""
         if self.is_offline:
             return excerpts(request)
@@ -197,7 +197,7 @@ class AnswerStep(Step):
         )
         values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
         answerable = written.answerable and bool(written.answer.strip())
-        return Draft(written.answer.strip(), values, answerable, written.reasoning.strip())
+        return AnswerDraft(written.answer.strip(), values, answerable, written.reasoning.strip())
 
     async def _written(self, **inputs: object) -> AnswerWritten:
         """The whole answer; its draft goes to `on_text` where somebody watches."""
@@ -281,12 +281,12 @@ def notes_text(notes: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(f"{label}:\n{text}" if label else text for label, text in notes)
 
 
-def excerpts(request: AnswerRequest) -> Draft:
+def excerpts(request: AnswerRequest) -> AnswerDraft:
     """The best excerpts of the evidence under a label, in reading order; marker 1 stands for the best of them."""
     offered = [OfferedPassage(piece.number, piece.title, piece.heading, piece.text) for piece in request.evidence]
     found = best_excerpts(request.question, offered, request.rarity)
     if found.support == "abstained" or not found.excerpts:
-        return Draft("", answerable=False, supported=False)
+        return AnswerDraft("", answerable=False, supported=False)
     told = shown(found)
     quotes = {marker: QuotedSpan(*quote) for marker, quote in told.quotes.items()}
-    return Draft(told.text, quotes=quotes, supported=found.support == "none", ranked=True)
+    return AnswerDraft(told.text, quotes=quotes, supported=found.support == "none", ranked=True)

@@ -24,7 +24,7 @@ from prompts.extract import (
     extract_offline,
 )
 from prompts.report import FindingWritten, ReportWritten, WriteReport, WriteReports
-from prompts.resolve import Resolve, ResolveNames, Verdict, Verdicts
+from prompts.resolve import PairVerdict, PairVerdicts, Resolve, ResolveNames
 from prompts.summarize import (
     DescribeRelations,
     RelationDescribed,
@@ -159,9 +159,11 @@ def _found(title: str, passage: str) -> Extracted:
 def _decisions(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     """None, which leaves them to the rule; as long as one for each pair."""
     pairs = range(len(json.loads(fields["pairs"])))
-    every = Verdicts(verdicts=[Verdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs])
+    every = PairVerdicts(
+        verdicts=[PairVerdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs]
+    )
     write = Resolve.wire.write
-    return write(ResolveNames, {"decided": Verdicts()}), write(ResolveNames, {"decided": every})
+    return write(ResolveNames, {"decided": PairVerdicts()}), write(ResolveNames, {"decided": every})
 
 
 def _description(fields: Mapping[str, str], call: Call) -> tuple[str, str]:

@@ -23,13 +23,13 @@ NOT_FOUND = "not found"
 _SENTENCE = "Number of the sentence that says it."
 
 
-class Described(BaseModel):
+class StructureBuilt(BaseModel):
     """What all structures have: what they cover, before their elements."""
 
     description: str = Field(description="One sentence: what the elements cover, or that nothing is said on it.")
 
 
-class Cell(BaseModel):
+class TableCell(BaseModel):
     """One figure or fact of one thing."""
 
     row: str = Field(description="The thing, under the same name in every document.")
@@ -38,7 +38,7 @@ class Cell(BaseModel):
     sentence: int = Field(description=_SENTENCE)
 
 
-class Triple(BaseModel):
+class GraphTriple(BaseModel):
     """One relation between two things."""
 
     head: str
@@ -64,25 +64,25 @@ class CatalogueLine(BaseModel):
     sentence: int = Field(description="Number of the sentence that it rests on most.")
 
 
-class TableBuilt(Described):
+class TableBuilt(StructureBuilt):
     """Cells, one a figure or fact."""
 
-    cells: list[Cell]
+    cells: list[TableCell]
 
 
-class GraphBuilt(Described):
+class GraphBuilt(StructureBuilt):
     """Triples."""
 
-    triples: list[Triple]
+    triples: list[GraphTriple]
 
 
-class AlgorithmBuilt(Described):
+class AlgorithmBuilt(StructureBuilt):
     """Steps in their order."""
 
     steps: list[ProcedureStep]
 
 
-class CatalogueBuilt(Described):
+class CatalogueBuilt(StructureBuilt):
     """Lines in their order."""
 
     lines: list[CatalogueLine]
@@ -211,7 +211,7 @@ class Structurize(Step):
         return [built_of(self.structure, name, title_of[name], made, about) for name, made in found.items()]
 
 
-def _rows(built: Described) -> list[tuple[str, str, str, int]]:
+def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     """(label, attribute, value, sentence) of each element."""
     if isinstance(built, TableBuilt):
         return [(one.row, one.column, one.cell, one.sentence) for one in built.cells]

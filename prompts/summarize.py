@@ -116,7 +116,7 @@ class Summarize(TailoredStep):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedRelation:
     """A relation with all that is stated of it."""
 
     source: str
@@ -166,7 +166,7 @@ class DescribeRelations(TailoredStep):
         super().__init__(models, tailoring)
         self.sparing = sparing
 
-    async def run(self, relations: Sequence[Stated]) -> list[RelationDescribed | None]:
+    async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""
         shown = [f"[{number}] {one}" for number, one in enumerate(relations)]
         described: RelationsDescribed = (await self.acall(relations=shown)).described

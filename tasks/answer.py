@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prompts.answer import AnswerRequest, AnswerStep, Direct, Draft, NumberedText, QuotedSpan
+from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
 from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import Document
@@ -144,7 +144,7 @@ def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answere
 def _stated(question: str, stated: StatedAnswer, evidence: AnswerContext, options: AnswerOptions) -> Answered:
     """What needs no model, with its citations; how well it is supported its maker says."""
     quotes = {number: QuotedSpan(number, 0, len(one.text)) for number, one in enumerate(evidence.sources, 1)}
-    bound = bind(Draft(stated.text, quotes=quotes), evidence.sources, options.documents)
+    bound = bind(AnswerDraft(stated.text, quotes=quotes), evidence.sources, options.documents)
     grounding: tuple[Grounding, ...] = ()
     if stated.fallback != "abstained":
         grounding = ground_of(question, bound, evidence, options.scorer)
@@ -171,7 +171,7 @@ class Bound:
     removed: tuple[str, ...] = ()
 
 
-def bind(draft: Draft, sources: Sequence[Source], documents: Documents) -> Bound:
+def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) -> Bound:
     """The draft word for word, each marker bound to the sentence of its source that is nearest to the statement.
 
     Markers are numbered in the order of their first use, the same quote has the same marker; ranked ones keep their
@@ -224,7 +224,7 @@ def _numbers_of(match: re.Match[str]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _quote_of(number: int, statement: str, draft: Draft, sources: Sequence[Source]) -> tuple[int, int, int]:
+def _quote_of(number: int, statement: str, draft: AnswerDraft, sources: Sequence[Source]) -> tuple[int, int, int]:
     """(place of the source, start, end) of what a known marker quotes."""
     if draft.quotes:
         quote = draft.quotes[number]

@@ -22,10 +22,10 @@ from tasks.resolve.keys import Resolved, name_key
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, gather_or_cancel, step
 
-__all__ = ["Before", "Graph", "build_graph", "dedupe", "name_key", "predicate_key"]
+__all__ = ["Before", "ResolvedGraph", "build_graph", "dedupe", "name_key", "predicate_key"]
 
 
-class Graph(Record):
+class ResolvedGraph(Record):
     """Entities and relations with every place that names them, why names were joined, and what is claimed.
 
     `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents, and
@@ -88,7 +88,7 @@ def build_graph(
     decided: Mapping[Pair, Decided] | None = None,
     edits: Sequence[Edit] = (),
     before: Before | None = None,
-) -> Graph:
+) -> ResolvedGraph:
     """Group mentions into entities and statements into relations.
 
     `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
@@ -110,12 +110,12 @@ def _graph(
     decided: Mapping[Pair, Decided],
     edits: Sequence[Edit],
     before: Before | None,
-) -> Graph:
+) -> ResolvedGraph:
     resolved, given = edited(resolve(prepared, decided), edits)
     places = _places(resolved, given)
     touched = None if before is None or before.places is None else _touched(before, before.places, places)
     made = assemble(found, prepared.documents, resolved, given, touched.groups if touched else None)
-    return Graph(
+    return ResolvedGraph(
         entities=made.entities, aliases=made.aliases, entity_occurrences=made.entity_occurrences,
         relations=made.relations, relation_occurrences=made.relation_occurrences, evidence=made.evidence,
         statements=made.statements, claims=made.claims, strengths=made.strengths,
@@ -162,7 +162,7 @@ async def dedupe(
     edits: Sequence[Edit] = (),
     before: Before | None = None,
     near: Sequence[tuple[str, str]] = (),
-) -> Graph:
+) -> ResolvedGraph:
     """Resolve all mentions of a generation into its graph; `resolver` decides on similar names.
 
     What a model decided `before` is not asked again. `near`: pairs of names with vectors that are alike.

@@ -10,11 +10,18 @@ from dataclasses import replace
 from typing import TypeVar
 
 from prompts.engine.errors import ModelRefused
-from prompts.summarize import DescribeRelations, RelationDescribed, Stated, Summarize, is_short, summarize_offline
+from prompts.summarize import (
+    DescribeRelations,
+    RelationDescribed,
+    StatedRelation,
+    Summarize,
+    is_short,
+    summarize_offline,
+)
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from storage.records import DeadLetter, Record, content_id
-from tasks.dedupe import Graph
+from tasks.dedupe import ResolvedGraph
 from tasks.step import PATIENT, gather_or_cancel, portions, step
 
 STATEMENTS_TOKENS = 3_000  # in one request, unless the settings say otherwise
@@ -43,7 +50,7 @@ class Described(Record):
 
 @step("summarize", PATIENT)
 async def summarize(
-    graph: Graph,
+    graph: ResolvedGraph,
     summarizer: Summarize,
     relater: DescribeRelations | None = None,
     known: Mapping[str, Known] | None = None,
@@ -74,7 +81,7 @@ async def summarize(
 
 
 async def _entities(
-    graph: Graph, summarizer: Summarize, known: Mapping[str, Known], limit: int, letters: list[DeadLetter]
+    graph: ResolvedGraph, summarizer: Summarize, known: Mapping[str, Known], limit: int, letters: list[DeadLetter]
 ) -> dict[str, Known]:
     """Descriptions by entity; those without inputs are no model's."""
 
@@ -106,17 +113,21 @@ async def _entities(
 
 
 async def _relations(
-    graph: Graph, relater: DescribeRelations | None, known: Mapping[str, Known], limit: int, letters: list[DeadLetter]
+    graph: ResolvedGraph,
+    relater: DescribeRelations | None,
+    known: Mapping[str, Known],
+    limit: int,
+    letters: list[DeadLetter],
 ) -> dict[str, Known]:
     """Descriptions by relation, of those with several statements; offline they keep the one that they have."""
     if relater is None or relater.is_offline:
         return {}
     names = {entity.id: entity.name for entity in graph.entities}
     texts: dict[str, Known] = {}
-    asked: list[tuple[Relation, Stated]] = []
+    asked: list[tuple[Relation, StatedRelation]] = []
     for one in graph.relations:
         said = graph.statements.get(one.id, ())
-        stated = Stated(names.get(one.source, ""), one.predicate, names.get(one.target, ""), said)
+        stated = StatedRelation(names.get(one.source, ""), one.predicate, names.get(one.target, ""), said)
         earlier = known.get(one.id)
         if len(said) < 2:
             continue
@@ -134,7 +145,7 @@ async def _relations(
 
 
 async def _described(
-    batch: Sequence[tuple[Relation, Stated]], relater: DescribeRelations, limit: int, letters: list[DeadLetter]
+    batch: Sequence[tuple[Relation, StatedRelation]], relater: DescribeRelations, limit: int, letters: list[DeadLetter]
 ) -> dict[str, Known]:
     """Descriptions and keys of some relations. One that the model leaves out keeps the statements, joined; one alone is
     described however much is stated of it."""

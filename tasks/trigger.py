@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from storage.answer_records import Fallback, TriggerDecision
 from storage.memory import MemoryEntry
 from storage.records import Record
-from tasks.question_similarity import Question, alike, differs
+from tasks.question_similarity import ComparedQuestion, alike, differs
 from tasks.step import step
 
 # The better supported comes first.
@@ -44,8 +44,8 @@ class Likeness:
 
     tau: float
     theta: int
-    taken_apart: Callable[[str], Question]
-    similarity: Callable[[Question, Sequence[Question]], list[float]]
+    taken_apart: Callable[[str], ComparedQuestion]
+    similarity: Callable[[ComparedQuestion, Sequence[ComparedQuestion]], list[float]]
     strict: bool = False
 
 
@@ -77,7 +77,7 @@ class Recall(Record):
         return Recall(decisions=decisions, chunks=())
 
 
-def overlap(query: Question, titles: Sequence[Question]) -> list[float]:
+def overlap(query: ComparedQuestion, titles: Sequence[ComparedQuestion]) -> list[float]:
     """Likeness by words (0-1): for scripts that the embedder cannot read."""
     return [alike(query, title) for title in titles]
 
@@ -108,7 +108,7 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
     )
 
 
-def _near(query: str, titles: Sequence[Question], likeness: Likeness) -> dict[str, float]:
+def _near(query: str, titles: Sequence[ComparedQuestion], likeness: Likeness) -> dict[str, float]:
     """How close the query is to each title that asks the same; the parts first: they leave few to be embedded."""
     asked = likeness.taken_apart(query)
     fit = [title for title in titles if likeness.strict or not differs(asked, title)]

@@ -105,7 +105,7 @@ def test_files_functions_and_benchmarks_that_a_page_names_are_there(page: Path) 
 
 
 def test_a_file_or_a_function_that_is_not_there_is_noticed() -> None:
-    named = "`tasks/route.py: core_content`, `tasks/report_context.py: Desk.whole`"
+    named = "`tasks/route.py: core_content`, `tasks/report.py: ReportContextBuilder.whole`"
     assert absent(named) == []
     assert absent("`tasks/route.py: fly`, `tasks/wings.py`") == ["tasks/route.py: fly", "tasks/wings.py: "]
 

@@ -9,7 +9,7 @@ from dspy.utils import DummyLM
 from prompts.engine.models import ModelChoice, Models
 from prompts.extract import Extract, Extracted, ExtractGraph, Glean
 from prompts.registry import steps
-from prompts.resolve import Named, Pair, Resolve, Verdicts
+from prompts.resolve import NameInContext, Pair, PairVerdicts, Resolve
 from prompts.tailoring import from_toml
 from prompts.text.tokens import count_tokens
 from storage.records import Chunk
@@ -57,8 +57,11 @@ async def test_an_extraction_in_other_words_is_kept_whole() -> None:
 
 async def test_a_models_verdicts_stand_against_the_rule() -> None:
     pairs = [
-        Pair(first=Named(name="Edda Quist"), second=Named(name="The Miller of Harrow")),
-        Pair(first=Named(name="Marn Bank", kind="organisation"), second=Named(name="Marn Bank", kind="place")),
+        Pair(first=NameInContext(name="Edda Quist"), second=NameInContext(name="The Miller of Harrow")),
+        Pair(
+            first=NameInContext(name="Marn Bank", kind="organisation"),
+            second=NameInContext(name="Marn Bank", kind="place"),
+        ),
     ]
     resolve = Resolve(Models.offline())
     verdicts = [
@@ -66,7 +69,7 @@ async def test_a_models_verdicts_stand_against_the_rule() -> None:
         {"pair": 0, "reason": "both owned the mill", "same": True},
     ]
     resolve.lm = DummyLM(
-        [{"decided": Verdicts.model_validate({"verdicts": verdicts}).model_dump()}], adapter=dspy.JSONAdapter()
+        [{"decided": PairVerdicts.model_validate({"verdicts": verdicts}).model_dump()}], adapter=dspy.JSONAdapter()
     )
     assert [one.same for one in await resolve.run(pairs)] == [True, False]
 

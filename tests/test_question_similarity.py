@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from tasks.question_similarity import Mention, Question, alike, differs, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, NamedSpan, alike, differs, keys, taken_apart
 from tasks.trigger import DEFAULT, LEAST_UNRELATED, of_characters, of_cosines, of_words, rising
 
 NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 
 
-def apart(text: str) -> Question:
+def apart(text: str) -> ComparedQuestion:
     """A question in which these names are known."""
     found = [
-        Mention(text.index(name), text.index(name) + len(name), frozenset({name})) for name in NAMES if name in text
+        NamedSpan(text.index(name), text.index(name) + len(name), frozenset({name})) for name in NAMES if name in text
     ]
     return taken_apart(text, found)
 

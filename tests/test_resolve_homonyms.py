@@ -6,7 +6,7 @@ import pytest
 
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
-from tasks.dedupe import Graph, build_graph
+from tasks.dedupe import ResolvedGraph, build_graph
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ PAIRS: tuple[tuple[Said, Said], ...] = (
 )
 
 
-def graph_of(*documents: Said) -> tuple[Graph, list[str]]:
+def graph_of(*documents: Said) -> tuple[ResolvedGraph, list[str]]:
     """The graph of the documents, and for each the entity that its thing went to."""
     chunks: dict[str, Chunk] = {}
     extractions = []

@@ -15,13 +15,13 @@ from prompts.summarize import (
 )
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
-from tasks.dedupe import Graph
+from tasks.dedupe import ResolvedGraph
 from tasks.summarize import STATEMENTS_TOKENS, Known, packs, summarize
 
 
-def graph_of(**evidence: tuple[str, ...]) -> Graph:
+def graph_of(**evidence: tuple[str, ...]) -> ResolvedGraph:
     entities = tuple(Entity(id=name, name=name, kind="thing") for name in sorted(evidence))
-    return Graph(
+    return ResolvedGraph(
         entities=entities, aliases=(), entity_occurrences=(), relations=(), relation_occurrences=(), evidence=evidence
     )
 
@@ -85,7 +85,7 @@ def test_a_statement_longer_than_the_limit_is_a_group_of_its_own() -> None:
 LONG = "a long statement " * 40
 
 
-def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> Graph:
+def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> ResolvedGraph:
     """One relation for each group of statements."""
     relations = tuple(
         Relation(id=f"rel_{n}", source="a", target="b", predicate=f"p{n}", description=min(said, key=len), keys=keys)

@@ -19,7 +19,7 @@ from storage.graph_records import Community, Entity, Occurrence, Relation, Repor
 from storage.records import Chunk
 from storage.staging import Staging
 from tasks.communities import Followed, detect_communities, follow
-from tasks.dedupe import Before, Graph, dedupe
+from tasks.dedupe import Before, ResolvedGraph, dedupe
 from tasks.report import Reported, ReportEvidence, of_their_own, report, still_valid_reports
 from tasks.summarize import Described, Known, summarize
 
@@ -53,7 +53,7 @@ def resolved_before(staging: Staging, documents: Collection[str] | None) -> Befo
     return Before(places, frozenset(documents or ()), failed, decisions)
 
 
-def store_resolution(staging: Staging, graph: Graph, before: Before) -> None:
+def store_resolution(staging: Staging, graph: ResolvedGraph, before: Before) -> None:
     """Where each name went, for the next run; only what differs is written."""
     if before.places is None:
         staging.resolutions.replace_places(None, graph.places)
@@ -68,7 +68,7 @@ def store_resolution(staging: Staging, graph: Graph, before: Before) -> None:
         staging.resolutions.replace_decisions(graph.decisions)
 
 
-async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> Graph:
+async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> ResolvedGraph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
     near = await near_names(staging, runtime)
     edits = staging.edits.edits()
@@ -77,15 +77,15 @@ async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Stag
     return graph
 
 
-async def summarize_all(graph: Graph, staging: Staging, runtime: Runtime) -> Described:
+async def summarize_all(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> Described:
     """Descriptions of the whole graph; those that models have written of the same statements stay."""
     known = _known_descriptions(staging)
     return await summarize(graph, runtime.summarize, runtime.relate, known, runtime.settings.summary_context)
 
 
 async def report_all(
-    communities: Sequence[Community], graph: Graph, described: Described, chunks: Sequence[Chunk], staging: Staging,
-    runtime: Runtime,
+    communities: Sequence[Community], graph: ResolvedGraph, described: Described, chunks: Sequence[Chunk],
+    staging: Staging, runtime: Runtime,
 ) -> None:  # fmt: skip
     """Report on the whole graph, and store it with its descriptions, communities and reports."""
     graph = graph.model_copy(update={"relations": described.relations})
@@ -102,7 +102,7 @@ async def report_all(
     _store_reports(communities, reported, staging, limit)
 
 
-async def summarize_touched(graph: Graph, staging: Staging, runtime: Runtime) -> GraphChange:
+async def summarize_touched(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> GraphChange:
     """Describe what a change touches, and put it in place of what was there."""
     touched, settings = graph.touched or (), runtime.settings
     outdated = {*touched, *(one.id for one in (*staging.graph.relations_at(touched), *graph.relations))}
@@ -210,7 +210,7 @@ def _store_reports(communities: Sequence[Community], reported: Reported, staging
     replace_letters(staging, "report", reported.dead_letters, len(reported.reports), limit)
 
 
-def _rows(graph: Graph, entities: Sequence[Entity]) -> GraphRows:
+def _rows(graph: ResolvedGraph, entities: Sequence[Entity]) -> GraphRows:
     """The graph as it is stored, with its entities as they are described."""
     return GraphRows(
         entities, graph.aliases, graph.entity_occurrences, graph.relations, graph.relation_occurrences,
@@ -218,7 +218,7 @@ def _rows(graph: Graph, entities: Sequence[Entity]) -> GraphRows:
     )  # fmt: skip
 
 
-def _store_change(staging: Staging, graph: Graph, entities: Sequence[Entity]) -> GraphChange:
+def _store_change(staging: Staging, graph: ResolvedGraph, entities: Sequence[Entity]) -> GraphChange:
     """Put what a change touches in place of what was there, and say what became of it."""
     stored, touched = staging.graph, graph.touched or ()
     then, now = {one.id: one for one in stored.entities(touched)}, {one.id: one for one in entities}

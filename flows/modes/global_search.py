@@ -91,7 +91,7 @@ def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
 def _stated(
     question: QuestionContext, points: Sequence[Point], gist: Gist, of: Mapping[int, int]
 ) -> StatedAnswer | None:
-    """Without a model: a quoted statement for each point, under the themes of their reports."""
+    """Without a model: a quoted statement for each point, under the titles of their sources."""
     nothing = not points or (gist.missing > MOST_MISSING and not question.relevance.names)
     if nothing:
         text = "文档中没有说明。" if question.parsed.chinese else "The documents do not say."

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from rapidfuzz.distance import OSA
 
-from prompts.resolve import MOST_SAID, MOST_SHARED, Named, Pair
+from prompts.resolve import MOST_SAID, MOST_SHARED, NameInContext, Pair
 from prompts.text.defined import CLASS_OF
 from prompts.text.kinds import KIND_OF, TITLES, kind_of_words
 from prompts.text.likeness import SAME_WORD, has_number, opposed
@@ -305,5 +305,5 @@ def _said(found: Mapping[Place, Sequence[str]]) -> dict[str, list[str]]:
     return said
 
 
-def _named(key: str, read: Read, said: Mapping[str, Sequence[str]]) -> Named:
-    return Named(name=read.written[key][0], kind=read.kinds[key], said=tuple(said.get(key, ())[:MOST_SAID]))
+def _named(key: str, read: Read, said: Mapping[str, Sequence[str]]) -> NameInContext:
+    return NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(said.get(key, ())[:MOST_SAID]))

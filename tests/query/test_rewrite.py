@@ -1,4 +1,4 @@
-"""Rewriting, and what else is searched for in a question's place: keys and hypothetical passages; and answers without documents."""
+"""Rewriting, and what else a model says before a search or without one: keys, hypothetical passages, plain answers."""
 
 from collections.abc import Sequence
 
