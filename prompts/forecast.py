@@ -159,9 +159,8 @@ def _found(title: str, passage: str) -> Extracted:
 def _decisions(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     """None, which leaves them to the rule; as long as one for each pair."""
     pairs = range(len(json.loads(fields["pairs"])))
-    every = PairVerdicts(
-        verdicts=[PairVerdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs]
-    )
+    verdicts = [PairVerdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs]
+    every = PairVerdicts(verdicts=verdicts)
     write = Resolve.wire.write
     return write(ResolveNames, {"decided": PairVerdicts()}), write(ResolveNames, {"decided": every})
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.question_similarity import ComparedQuestion, NamedSpan, alike, differs, keys, taken_apart
-from tasks.trigger import DEFAULT, LEAST_UNRELATED, of_characters, of_cosines, of_words, rising
+from tasks.trigger import DEFAULT, LEAST_UNRELATED, of_characters, of_cosines, of_words
 
 NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 
@@ -79,7 +79,3 @@ def test_an_embedder_with_too_few_passages_says_so() -> None:
     scale = of_cosines("another", np.zeros((3, 8), np.float32))
     assert "not calibrated" in scale.name
     assert scale.common(0.5) == 0.5
-
-
-def test_knots_that_do_not_rise_are_left_out() -> None:
-    assert rising([(0.0, 0.0), (0.5, 0.6), (0.5, 0.7), (0.7, 0.4), (1.0, 1.0)]) == ((0.0, 0.0), (0.5, 0.6), (1.0, 1.0))

@@ -16,7 +16,7 @@ from prompts.summarize import (
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from tasks.dedupe import ResolvedGraph
-from tasks.summarize import STATEMENTS_TOKENS, Known, packs, summarize
+from tasks.summarize import STATEMENTS_TOKENS, Known, summarize
 
 
 def graph_of(**evidence: tuple[str, ...]) -> ResolvedGraph:
@@ -74,10 +74,6 @@ async def test_more_statements_than_fit_are_summarised_in_groups_and_the_summari
     assert all(sum(f"Statement {n} says" in text for text in parts) == 1 for n in range(30))
     assert all(f"Part {n}." in last for n in range(len(parts)))
     assert found.description == f"Part {len(parts)}."
-
-
-def test_a_statement_longer_than_the_limit_is_a_group_of_its_own() -> None:
-    assert packs(("a b", "c d e f", "g", "h"), 3) == [("a b",), ("c d e f",), ("g", "h")]
 
 
 # --- relations -------------------------------------------------------------------------------------------------------

@@ -158,11 +158,6 @@ def test_a_folder_that_cannot_be_read_keeps_its_documents() -> None:
     assert plan(loaded(*MANY, skipped=skipped), stored(*MANY, inner)).removed == ()
 
 
-def test_a_file_without_a_title_of_its_own_is_renamed_too() -> None:
-    found = plan(loaded(part("new", "text 0"), *MANY[1:]), stored(*MANY))
-    assert (found.counts.renamed, found.counts.removed) == (1, 0)
-
-
 def test_what_was_forgotten_stays_out_wherever_it_is() -> None:
     gone, moved, other = part("d0", "secret"), part("e0", "secret"), part("d1", "y")
     texts = {gone.text_hash: "d0"}

@@ -28,7 +28,7 @@ from tasks.step import first_fitting, gather_or_cancel, portions, step
 T = TypeVar("T")
 ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
 MOST_POINTS = 12  # of these
-LEAST_SHARE = 0.3  # of the best point's score: what helps less stays out
+LEAST_SHARE = 0.15  # of the best point's score: what helps less stays out
 ALIKE = 0.7  # the share of its terms from which a point repeats another
 NOWHERE = ("", "")
 

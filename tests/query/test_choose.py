@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from prompts.choose import Choose
-from prompts.engine.effort import LIMITS, Effort, Policy
+from prompts.engine.effort import Effort, Policy
 from prompts.engine.models import Models
-from prompts.offline.choose import scope_offline
 from prompts.text.question import ask
 from storage.answer_records import Mode
 from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
@@ -21,10 +20,6 @@ UNCLEAR = "What do people in Velin think of the quay?"
 
 def said(about: str) -> dict[str, object]:
     return {"reason": "many speak", "about": about, "confidence": 0.55}
-
-
-def test_one_question_is_in_doubt_and_two_are_not() -> None:
-    assert [scope_offline(ask(one)).plain for one in (WHOLE, PART, UNCLEAR)] == [True, True, False]
 
 
 @pytest.mark.parametrize("question", [WHOLE, PART, UNCLEAR])
@@ -135,10 +130,3 @@ def test_forecasts_grow_with_what_is_read() -> None:
     assert [one.tokens for one in forecasts(LARGE, Policy())] == sorted(
         one.tokens for one in forecasts(LARGE, Policy())
     )
-
-
-def test_forecasts_grow_with_the_effort() -> None:
-    struct = [next(one for one in forecasts(LARGE, Policy.of(effort)) if one.mode == "struct") for effort in LIMITS]
-    assert [one.calls for one in struct] == sorted({one.calls for one in struct})
-    assert struct[0].calls == 1
-    assert [one.tokens for one in struct] == sorted({one.tokens for one in struct})

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from prompts.engine.effort import LIMITS, Effort, Policy
 from prompts.engine.errors import AnswerMalformed
-from prompts.offline.partial import partial_offline
 from prompts.partial import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial
 from prompts.rate import Rate
-from prompts.text.evidence import Evidence
 from storage.graph_records import Community, Report
 from tasks.reports.points import (
     LOOK_UPS,
@@ -246,15 +244,6 @@ def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:
     assert sum(agenda.next() is not None for _ in range(20)) == LOOK_UPS["medium"].most - 3
 
 
-SALT = Evidence(3, "wells", "Wells", "Salt has reached the wells of the brewery this year.")
-WIND = Evidence(4, "ships", "Ships", "Wind kept the ferries in the harbour for nine days.")
-
-
-def test_offline_points_are_the_sentences_themselves() -> None:
-    found = partial_offline([SALT, WIND], gist_of("What harm does salt do to wells?"))
-    assert [(one.text, one.number) for one in found if one.score] == [(SALT.text, 3)]
-
-
 QUESTION = "What harm does salt do to wells?"
 GIST = gist_of(QUESTION)
 PIECES = (
@@ -335,19 +324,17 @@ def test_a_prompt_reads_like_the_golden_one(step: type[Partial] | type[Explore])
     assert rendered(step, {name: inputs[name] for name in step.task.input_fields}) == golden(step)
 
 
-ASKED = "What harm does salt do to wells?"
-ABOUT = gist_of(ASKED)
 SALTY, WINDY = piece(0, "Salt has reached the wells."), piece(1, "Wind kept the ferries in the harbour.", "Ships")
 
 
 async def test_ratings_come_in_order_whatever_the_words_say() -> None:
     answer = {"ratings": [{"report": 1, "reason": "wind drives spray", "rating": 9}, {"report": 0, "rating": 0}]}
-    assert await scripted(Rate, answer).run([SALTY, WINDY], ABOUT) == [0.0, 0.9]
+    assert await scripted(Rate, answer).run([SALTY, WINDY], GIST) == [0.0, 0.9]
 
 
 async def test_a_report_without_a_rating_is_asked_for_again() -> None:
     with pytest.raises(AnswerMalformed, match="reports 1"):
-        await scripted(Rate, {"ratings": [{"report": 0, "rating": 3}]}).run([SALTY, WINDY], ABOUT)
+        await scripted(Rate, {"ratings": [{"report": 0, "rating": 3}]}).run([SALTY, WINDY], GIST)
 
 
 async def test_what_a_model_rated_is_read_against_all_words() -> None:
@@ -375,7 +362,7 @@ async def test_calls_hold_as_much_as_the_limit_says(effort: Effort) -> None:
     free = dict.fromkeys((one.community for one in many), 0.0)
     ratings = {"ratings": [{"report": number, "rating": 5} for number in range(150)]}
     made = scripted(Rate, *[ratings] * 20, effort=effort)
-    assert await rate_reports(many, free, ABOUT, made) == [0.5] * 150
+    assert await rate_reports(many, free, GIST, made) == [0.5] * 150
     assert all(len(asked) < 5 * LIMITS[effort].rate for asked in sent(made))
     shown = {one: len(opening_of(many[0], LIMITS[one])) for one in LIMITS}
     assert shown["low"] < shown["medium"] < shown["high"]
@@ -388,5 +375,5 @@ def test_more_is_looked_at_and_read_with_more_effort() -> None:
 
 
 def test_the_prompt_reads_like_the_golden_one() -> None:
-    inputs = {"question": ASKED, "reports": ["[0] Water, Brewery: Salt is in the wells.", "[1] Ships: Wind."]}
+    inputs = {"question": QUESTION, "reports": ["[0] Water, Brewery: Salt is in the wells.", "[1] Ships: Wind."]}
     assert rendered(Rate, inputs) == golden(Rate)

@@ -9,7 +9,6 @@ import pytest
 from benchmarks.router import Asked
 from prompts.engine.effort import Effort
 from prompts.engine.errors import AnswerMalformed
-from prompts.offline.classifier import classifier, features
 from prompts.offline.route import STRUCTURES, RuleRoute, ranked
 from prompts.route import Route
 from prompts.structures.checks import StructureName
@@ -140,20 +139,6 @@ def test_a_question_without_known_words_is_routed_all_the_same(question: str) ->
     found = routed(question)
     assert sum(one.confidence for one in found) == pytest.approx(1.0, abs=0.005)
     assert found[0].reason
-
-
-def test_every_label_has_a_weight_for_every_feature() -> None:
-    route, choose = classifier("route"), classifier("choose")
-    assert (set(route.labels), set(choose.labels)) == (set(STRUCTURES), {"whole", "part"})
-    for known in (route, choose):
-        assert {len(weights) for weights in known.weights.values()} == {len(known.labels)}
-
-
-def test_features_tell_words_pairs_pieces_patterns_and_names() -> None:
-    found = features(ask("Who taught Ana Korb?"))
-    assert {"who", "^ who", "who taught", "< who>", "~^ who _", "(en names 2)"} - found == {"~^ who _"}
-    assert "~^ who N" in found, "a word without a function before a name belongs to the name"
-    assert {"谁", "是谁", "^桥", "谁$", "(zh links 1)"} <= features(ask("桥的设计师是谁？"))
 
 
 def test_rows_among_the_passages_speak_for_a_table() -> None:
