@@ -19,7 +19,17 @@ from tasks.question_similarity import ComparedQuestion, NamedSpan, keys, taken_a
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.names import Spellings
-from tasks.trigger import DEFAULT, Likeness, Recall, Scale, check_trigger, of_characters, of_cosines, of_words, overlap
+from tasks.trigger import (
+    CHARACTER_SCALE,
+    DEFAULT,
+    WORD_SCALE,
+    Likeness,
+    Recall,
+    Scale,
+    check_trigger,
+    of_cosines,
+    overlap,
+)
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
     from flows.question import QuestionContext
@@ -178,7 +188,7 @@ def close(
     """
     embedder = question.embedder
     words = overlap(query, titles)
-    scales = {han: of_characters() if han else of_words() for han in (True, False)}
+    scales = {han: CHARACTER_SCALE if han else WORD_SCALE for han in (True, False)}
     found = [scales[query.han and title.han].common(like) for title, like in zip(titles, words, strict=True)]
     same = [title.text == query.text for title in titles]
     known = [equal or (enough is not None and like >= enough) for equal, like in zip(same, found, strict=True)]

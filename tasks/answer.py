@@ -6,7 +6,7 @@ and told. Only the setting `strict` withholds what nothing supports.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
@@ -179,24 +179,21 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
     """
     numbers: dict[tuple[int, int, int], int] = {}
     removed: list[str] = []
-    pieces: list[str] = []
-    at = 0
-    for match in _markers(draft.text):
-        pieces.append(draft.text[at : match.start()])
-        at = match.end()
-        given = _numbers_of(match)
-        known = draft.quotes or range(1, len(sources) + 1)
-        removed += [f"[{number}]" for number in given if number not in known]
-        statement = _statement_before(draft.text, match.start())
-        new = []
-        for number in given:
-            if number in known:
-                quote = _quote_of(number, statement, draft, sources)
-                new.append(numbers.setdefault(quote, number if draft.ranked else len(numbers) + 1))
-        if new:
-            lead = match.group()[: len(match.group()) - len(match.group().lstrip())]
-            pieces.append(f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]")
-    text = "".join([*pieces, draft.text[at:]]).strip()
+    known = draft.quotes or range(1, len(sources) + 1)
+    code = [span.span() for span in _CODE.finditer(draft.text)]
+
+    def renumbered(marker: re.Match[str]) -> str:
+        if any(start < marker.end() and marker.start() < end for start, end in code):
+            return marker.group()  # brackets in code are code
+        given = _numbers_of(marker)
+        removed.extend(f"[{number}]" for number in given if number not in known)
+        statement = _statement_before(draft.text, marker.start())
+        quotes = [(number, _quote_of(number, statement, draft, sources)) for number in given if number in known]
+        new = [numbers.setdefault(quote, at if draft.ranked else len(numbers) + 1) for at, quote in quotes]
+        lead = marker.group()[: len(marker.group()) - len(marker.group().lstrip())]
+        return f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]" if new else ""
+
+    text = _MARKER.sub(renumbered, draft.text).strip()
     stored = documents(sorted({sources[place].document for place, _, _ in numbers}))
     quotes = sorted((number, quote) for quote, number in numbers.items())
     citations = tuple(
@@ -205,14 +202,6 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
     )
     cited = {f"[{number}]": sources[place] for number, (place, _, _) in quotes}
     return Bound(text, citations, cited, tuple(dict.fromkeys(removed)))
-
-
-def _markers(text: str) -> Iterator[re.Match[str]]:
-    """The markers of a text; brackets in code are code."""
-    code = [found.span() for found in _CODE.finditer(text)]
-    for match in _MARKER.finditer(text):
-        if not any(start < match.end() and match.start() < end for start, end in code):
-            yield match
 
 
 def _numbers_of(match: re.Match[str]) -> list[int]:

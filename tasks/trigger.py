@@ -133,14 +133,8 @@ class Scale:
         return float(np.interp(likeness, raw, scaled))
 
 
-def of_words() -> Scale:
-    """Of likeness by words."""
-    return Scale("words", WORDS)
-
-
-def of_characters() -> Scale:
-    """Of likeness of Chinese questions by what they share."""
-    return Scale("characters", CHARACTERS)
+# Of likeness by words, and of Chinese questions by what they share.
+WORD_SCALE, CHARACTER_SCALE = Scale("words", WORDS), Scale("characters", CHARACTERS)
 
 
 def of_cosines(embedder: str, unrelated: NDArray[np.float32]) -> Scale:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.question_similarity import ComparedQuestion, NamedSpan, alike, differs, keys, taken_apart
-from tasks.trigger import DEFAULT, LEAST_UNRELATED, of_characters, of_cosines, of_words
+from tasks.trigger import CHARACTER_SCALE, DEFAULT, LEAST_UNRELATED, WORD_SCALE, of_cosines
 
 NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 
@@ -65,7 +65,7 @@ def test_every_scale_rises_to_the_same() -> None:
     vectors = rng.normal(size=(LEAST_UNRELATED, 32)) + 2.0  # all of them lean one way, as many models' vectors do
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     measured = of_cosines("another", vectors.astype(np.float32))
-    for scale in (of_words(), of_characters(), measured, of_cosines(DEFAULT, np.zeros((0, 1), np.float32))):
+    for scale in (WORD_SCALE, CHARACTER_SCALE, measured, of_cosines(DEFAULT, np.zeros((0, 1), np.float32))):
         values = [scale.common(like) for like in np.linspace(0, 1, 51)]
         assert values == sorted(values)
         assert values[-1] == pytest.approx(1.0)

@@ -58,7 +58,6 @@ class CommunityChunkIndex:
     def __init__(self, members: Mapping[str, Sequence[str]], pairs: EntityChunkPairs) -> None:
         """`members` are the entities of each community; both of one generation."""
         self.communities = sorted(members)
-        self._row = {name: row for row, name in enumerate(self.communities)}
         self._column = {name: column for column, name in enumerate(pairs.chunks)}
         where = {name: place for place, name in enumerate(pairs.entities)}
         ends = [

@@ -105,7 +105,7 @@ QUESTIONS: tuple[tuple[StructureName, str], ...] = (
     ("chunk", "维林市歌的作曲者是谁？"),
     ("chunk", "手摇风琴有多少根弦？"),
 )
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 DEVELOPMENT = ("router_dev.jsonl", "router_dev_more.jsonl")
 
 
