@@ -116,19 +116,6 @@ def community_id(level: int, members: Sequence[str]) -> str:
     return content_id("com", str(level), *members)
 
 
-def partition_of(communities: Sequence[Community], level: int) -> dict[str, int]:
-    """Entity id → number of its community at one level."""
-    groups = [community for community in communities if community.level == level]
-    return {member: number for number, community in enumerate(groups) for member in community.members}
-
-
-def modularity(entities: Sequence[Entity], relations: Sequence[Relation], partition: Mapping[str, int]) -> float:
-    """Modularity (Newman 2004) of a partition of the weighted undirected graph; -0.5 to 1."""
-    names = sorted(entity.id for entity in entities)
-    graph = _undirected(names, relations)
-    return float(graph.modularity([partition[name] for name in names], weights="weight"))
-
-
 # --- a small change --------------------------------------------------------------------------------------------------
 
 

@@ -5,9 +5,7 @@ that an incremental run and a full one agree. Which names mean the same is decid
 them; the records that follow from it are made only for what differs from `Before`.
 """
 
-import gc
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prompts.engine.errors import ModelRefused
@@ -69,19 +67,6 @@ class Before:
     decisions: Mapping[str, Verdict] = field(default_factory=dict)
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: it would walk through all records again and again to find nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_no_collection()
 def build_graph(
     found: Sequence[Found],
     chunks: Mapping[str, Chunk],
@@ -167,8 +152,7 @@ async def dedupe(
 
     What a model decided `before` is not asked again. `near`: pairs of names with vectors that are alike.
     """
-    with _no_collection():
-        prepared = _prepared(found, {chunk.id: chunk for chunk in chunks}, near)
+    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks}, near)
     known = before.decisions if before else {}
     pairs = {one.pair: _hash(one.pair, resolver) for one in prepared.open}
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
@@ -176,8 +160,7 @@ async def dedupe(
     asked = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
     answers = await gather_or_cancel([_decide(batch, resolver) for batch in asked])
     decided |= {pair: said for batch, _ in answers for pair, said in batch.items()}
-    with _no_collection():
-        graph = _graph(found, prepared, decided, edits, before)
+    graph = _graph(found, prepared, decided, edits, before)
     kept = {} if resolver.is_offline else {pairs[pair]: (said.same, said.reason) for pair, said in decided.items()}
     letters = tuple(letter for _, letter in answers if letter)
     return graph.model_copy(update={"dead_letters": letters, "decisions": kept})

@@ -12,7 +12,7 @@ from storage.answer_records import Mode
 from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
-SIZES = Sizes(chunks=400, chunk_tokens=100, reports=40, report_tokens=300, depth=12, documents=30, reported=30)
+SIZES = Sizes(chunks=2_000, chunk_tokens=100, reports=200, report_tokens=110, depth=12, documents=900, reported=300)
 WHOLE = "What themes do the guests raise most often across these interviews?"
 PART = "When was the Orla Bridge opened?"
 UNCLEAR = "What do people in Velin think of the quay?"
@@ -57,9 +57,6 @@ def test_the_prompt_reads_like_the_golden_one() -> None:
     assert rendered(Choose, inputs) == golden(Choose)
 
 
-LARGE = Sizes(
-    chunks=2_000, chunk_tokens=100, reports=200, report_tokens=110, depth=12, documents=900, reported=300
-)  # fmt: skip
 WHOLES = (
     "What do the beekeepers complain about most often across these diaries?",
     "Are there any common misgivings among the ferrymen?",
@@ -86,7 +83,7 @@ def offline() -> Choose:
 
 @pytest.mark.parametrize("question", WHOLES)
 async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(question: str) -> None:
-    choice = await choose(ask(question), (), None, LARGE, offline())
+    choice = await choose(ask(question), (), None, SIZES, offline())
     assert choice.order == ("global", "struct")
     assert choice.decision.mode == "global"
     assert choice.decision.reason.startswith("about the whole collection: ")
@@ -95,13 +92,13 @@ async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_se
 
 @pytest.mark.parametrize("question", PARTS)
 async def test_a_question_about_a_part_is_searched(question: str) -> None:
-    choice = await choose(ask(question), (), None, LARGE, offline())
+    choice = await choose(ask(question), (), None, SIZES, offline())
     assert choice.order[0] == "struct"
     assert choice.decision.reason.startswith("about a part of the documents: ")
 
 
 async def test_where_there_are_no_reports_everything_is_searched() -> None:
-    bare = replace(LARGE, reports=0, reported=0)
+    bare = replace(SIZES, reports=0, reported=0)
     assert (await choose(ask(WHOLES[0]), (), None, bare, offline())).order == ("struct",)
     assert {one.mode for one in forecasts(bare, Policy())} == {"naive", "struct", "traverse", "ts"}
 
@@ -110,23 +107,23 @@ async def test_where_there_are_no_reports_everything_is_searched() -> None:
     ("documents", "reported", "mode"), [(900, 20, "global"), (900, 19, "drift"), (6, 5, "global"), (6, 4, "drift")]
 )
 def test_reports_are_read_alone_where_they_speak_for_the_collection(documents: int, reported: int, mode: Mode) -> None:
-    assert whole_mode(replace(LARGE, documents=documents, reported=reported)) == mode
+    assert whole_mode(replace(SIZES, documents=documents, reported=reported)) == mode
 
 
 async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> None:
     question = ask("Who is the wife of the teacher of Marit Olsen?")
-    taken = await choose(question, (), Walk(answers=True, told="2 hops"), LARGE, offline())
+    taken = await choose(question, (), Walk(answers=True, told="2 hops"), SIZES, offline())
     assert taken.order == ("traverse", "struct")
     assert taken.decision.reason == "the graph's triples answer it: 2 hops"
-    assert (await choose(question, (), Walk(answers=False, told="no path"), LARGE, offline())).order == ("struct",)
+    assert (await choose(question, (), Walk(answers=False, told="no path"), SIZES, offline())).order == ("struct",)
 
 
 def test_forecasts_grow_with_what_is_read() -> None:
-    known = {one.mode: one for one in forecasts(LARGE, Policy())}
+    known = {one.mode: one for one in forecasts(SIZES, Policy())}
     assert known["traverse"].tokens < known["struct"].tokens < known["drift"].tokens < known["ts"].tokens
-    more = {one.mode: one for one in forecasts(replace(LARGE, chunks=4_000, reports=400), Policy())}
+    more = {one.mode: one for one in forecasts(replace(SIZES, chunks=4_000, reports=400), Policy())}
     assert more["ts"].tokens > 1.9 * known["ts"].tokens
     assert more["struct"].tokens == known["struct"].tokens
-    assert [one.tokens for one in forecasts(LARGE, Policy())] == sorted(
-        one.tokens for one in forecasts(LARGE, Policy())
+    assert [one.tokens for one in forecasts(SIZES, Policy())] == sorted(
+        one.tokens for one in forecasts(SIZES, Policy())
     )
