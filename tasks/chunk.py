@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 from prompts.text.segment import UnitKind, language_of, units
@@ -21,7 +21,6 @@ from storage.records import Chunk, Document, Part, Record, content_id
 from tasks.load.compose import JOINT
 from tasks.step import step
 
-_CLAUSE = re.compile(r"(?<=[,;:，、；：])\s*|(?<=\s[-–—]\s)|(?<=——)")
 _WORD = re.compile(r"\s*\S+")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*(?:\n|$)")
 
@@ -43,17 +42,12 @@ Atom = tuple[TextPiece, ...]
 def atoms(text: str, size: int) -> list[Atom]:
     """The atoms of a text in order, each of at most `size` tokens; they hold all its non-space characters."""
     found = units(text)
-    kinds = [unit.kind for unit in found]
-    pieces = _measured(text, [(unit.start, unit.end) for unit in found])
-    result: list[Atom] = []
-    for kind, group in groupby(range(len(found)), key=lambda index: kinds[index]):
-        members = [_headed(text, pieces[index], kind) for index in group]
-        together = kind in ("row", "item", "code") and sum(piece.tokens for piece in members) <= size
-        if together:
-            result.append(tuple(members))
-        else:
-            result.extend((piece,) for member in members for piece in split(text, member, size))
-    return result
+    pieces = zip(_measured(text, [(unit.start, unit.end) for unit in found]), found, strict=True)
+    groups = (
+        (kind in ("row", "item", "code"), [_headed(text, piece, kind) for piece, _ in group])
+        for kind, group in groupby(pieces, key=lambda pair: pair[1].kind)
+    )
+    return _grouped(text, groups, size)
 
 
 def line_atoms(text: str, size: int) -> list[Atom]:
@@ -62,11 +56,16 @@ def line_atoms(text: str, size: int) -> list[Atom]:
     for line in text.split("\n"):
         spans.append((position, position + len(line)))
         position += len(line) + 1
+    groups = groupby(_measured(text, _trimmed(text, spans)), key=lambda piece: _subject(text, piece))
+    return _grouped(text, ((True, list(group)) for _, group in groups), size)
+
+
+def _grouped(text: str, groups: Iterable[tuple[bool, Sequence[TextPiece]]], size: int) -> list[Atom]:
+    """Groups that stay `together` where they fit as one atom each, the others piece by piece."""
     result: list[Atom] = []
-    for _, group in groupby(_measured(text, _trimmed(text, spans)), key=lambda piece: _subject(text, piece)):
-        members = tuple(group)
-        if sum(piece.tokens for piece in members) <= size:
-            result.append(members)
+    for together, members in groups:
+        if together and _tokens(members) <= size:
+            result.append(tuple(members))
         else:
             result.extend((piece,) for member in members for piece in split(text, member, size))
     return result
@@ -77,7 +76,7 @@ def _subject(text: str, piece: TextPiece) -> str:
 
 
 def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
-    """The piece, or where it is larger than `size` tokens its clauses, words or characters packed up to that size."""
+    """The piece, or where it is larger than `size` tokens its words or characters packed up to that size."""
     if piece.tokens <= size:
         return [piece]
     packed: list[TextPiece] = []
@@ -117,20 +116,10 @@ def _measured(text: str, spans: Sequence[tuple[int, int]], whole: bool = True) -
 
 
 def _grains(text: str, piece: TextPiece, size: int) -> Iterator[TextPiece]:
-    """The smallest stretches worth keeping together: clauses, else words, else characters."""
-    for clause in _measured(text, _trimmed(text, _clauses(text, piece)), whole=False):
-        if clause.tokens <= size:
-            yield clause
-            continue
-        words = [(match.start(), match.end()) for match in _WORD.finditer(text, clause.start, clause.end)]
-        for word in _measured(text, _trimmed(text, words), whole=False):
-            yield from [word] if word.tokens <= size else _halves(text, word, size)
-
-
-def _clauses(text: str, piece: TextPiece) -> list[tuple[int, int]]:
-    stops = [match.end() for match in _CLAUSE.finditer(text, piece.start, piece.end)]
-    edges = [piece.start, *(stop for stop in stops if piece.start < stop < piece.end), piece.end]
-    return list(pairwise(edges))
+    """The smallest stretches worth keeping together: words, else characters."""
+    words = [match.span() for match in _WORD.finditer(text, piece.start, piece.end)]
+    for word in _measured(text, _trimmed(text, words), whole=False):
+        yield from [word] if word.tokens <= size else _halves(text, word, size)
 
 
 def _trimmed(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
