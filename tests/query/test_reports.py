@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prompts.engine.effort import LIMITS, Effort, Policy
 from prompts.engine.errors import AnswerMalformed
+from prompts.engine.step import Step
 from prompts.partial import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial
 from prompts.rate import Rate
 from storage.graph_records import Community, Report
@@ -318,12 +319,6 @@ def test_look_ups_are_bounded_by_effort(effort: Effort, most: int, depth: int) -
     assert deep.next() is None
 
 
-@pytest.mark.parametrize("step", [Partial, Explore])
-def test_a_prompt_reads_like_the_golden_one(step: type[Partial] | type[Explore]) -> None:
-    inputs = {"question": QUESTION, "focus": "the brewery", "reports": [OFFERED.written()]}
-    assert rendered(step, {name: inputs[name] for name in step.task.input_fields}) == golden(step)
-
-
 SALTY, WINDY = piece(0, "Salt has reached the wells."), piece(1, "Wind kept the ferries in the harbour.", "Ships")
 
 
@@ -374,6 +369,8 @@ def test_more_is_looked_at_and_read_with_more_effort() -> None:
     assert len({one.tokens for one in reaches}) == len(reaches)
 
 
-def test_the_prompt_reads_like_the_golden_one() -> None:
-    inputs = {"question": QUESTION, "reports": ["[0] Water, Brewery: Salt is in the wells.", "[1] Ships: Wind."]}
-    assert rendered(Rate, inputs) == golden(Rate)
+@pytest.mark.parametrize("step", [Partial, Explore, Rate])
+def test_a_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
+    rated = ["[0] Water, Brewery: Salt is in the wells.", "[1] Ships: Wind."]
+    inputs = {"question": QUESTION, "focus": "the brewery", "reports": rated if step is Rate else [OFFERED.written()]}
+    assert rendered(step, {name: inputs[name] for name in step.task.input_fields}) == golden(step)
