@@ -8,8 +8,7 @@ pronouns and dates the rewriting; the answer follows the evidence.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prompts.keywords import Keys, Keywords
-from prompts.rewrite import Ambiguous, Hypothesize, Rewrite, Rewriting
+from prompts.rewrite import Ambiguous, Hypothesize, Keys, Keywords, Rewrite, Rewriting
 from storage.answer_records import Ambiguity
 from storage.errors import UsageError
 from storage.graph_records import Entity

@@ -17,7 +17,7 @@ from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.answer import Direct
 from prompts.decompose import Decompose, needs
-from prompts.partial import Offered, Partial
+from prompts.reports import Offered, Partial
 from prompts.rewrite import Hypothesize
 from prompts.text.gist import Gist
 from storage.answer_records import Mode, Passage

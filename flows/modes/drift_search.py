@@ -11,7 +11,7 @@ from flows.modes.registry import mode
 from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.engine.calls import rough_tokens
-from prompts.partial import Explore, Offered
+from prompts.reports import Explore, Offered
 from prompts.text.evidence import Evidence
 from prompts.text.gist import Gist
 from tasks.reports.points import LOOK_UPS, Agenda, ShownReports, explore, helpful_points, text_of, with_sentences

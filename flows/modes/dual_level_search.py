@@ -11,7 +11,7 @@ from flows.modes.structured_search import structured_search
 from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.filter import Filter
-from prompts.keywords import Keywords
+from prompts.rewrite import Keywords
 from prompts.text.words import fold_name
 from storage.answer_records import Mode, Passage, RouteDecision
 from tasks.answer import AnswerContext

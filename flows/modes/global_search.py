@@ -10,8 +10,7 @@ from flows.modes.registry import mode
 from flows.question import QuestionContext
 from flows.response import ModeResult
 from prompts.answer import ReduceStep
-from prompts.partial import Partial
-from prompts.rate import Rate
+from prompts.reports import Partial, Rate
 from prompts.text.gist import Gist
 from storage.answer_records import Passage, ReportRead, RouteDecision, SubQuestion
 from storage.graph_records import Report

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from prompts.engine.calls import rough_tokens
 from prompts.engine.effort import Effort
 from prompts.engine.step import Step
-from prompts.partial import Explore, FollowUp, Offered, Partial, PointWritten
+from prompts.reports import Explore, FollowUp, Offered, Partial, PointWritten
 from prompts.text.concepts import concept_terms
 from prompts.text.evidence import Evidence
 from prompts.text.gist import A_FILE, Gist

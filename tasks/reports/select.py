@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from prompts.engine.calls import fitting, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
-from prompts.rate import Rate, rate_offline
+from prompts.reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.gist import Gist
 from prompts.text.segment import sentences

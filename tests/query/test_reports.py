@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from prompts.engine.effort import LIMITS, Effort, Policy
 from prompts.engine.errors import AnswerMalformed
 from prompts.engine.step import Step
-from prompts.partial import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial
-from prompts.rate import Rate
+from prompts.reports import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial, Rate
 from storage.graph_records import Community, Report
 from tasks.reports.points import (
     LOOK_UPS,

@@ -9,10 +9,9 @@ from prompts.engine.effort import LIMITS, Effort
 from prompts.engine.errors import AnswerMalformed
 from prompts.engine.models import Models
 from prompts.engine.step import Step
-from prompts.keywords import MAX_KEYS, Keywords
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
-from prompts.rewrite import Hypothesize, Rewrite, recent
+from prompts.rewrite import MAX_KEYS, Hypothesize, Keywords, Rewrite, recent
 from prompts.structures.schema import ReadSchema
 from tasks.answer import answer_directly
 from tasks.rewrite import find_keys, hypothesize, rewrite

@@ -12,13 +12,11 @@ from prompts.engine.roles import ROLES
 from prompts.engine.step import Step
 from prompts.extract import Extract, Glean
 from prompts.filter import Filter
-from prompts.keywords import Keywords
-from prompts.partial import Explore, Partial
 from prompts.plan_table import PlanTable
-from prompts.rate import Rate
 from prompts.report import WriteReports
+from prompts.reports import Explore, Partial, Rate
 from prompts.resolve import Resolve
-from prompts.rewrite import Hypothesize, Rewrite
+from prompts.rewrite import Hypothesize, Keywords, Rewrite
 from prompts.route import Route
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize
