@@ -29,7 +29,7 @@ class StructureBuilt(BaseModel):
     description: str = Field(description="One sentence: what the elements cover, or that nothing is said on it.")
 
 
-class TableCell(BaseModel):
+class BuiltCell(BaseModel):
     """One figure or fact of one thing."""
 
     row: str = Field(description="The thing, under the same name in every document.")
@@ -67,7 +67,7 @@ class CatalogueLine(BaseModel):
 class TableBuilt(StructureBuilt):
     """Cells, one a figure or fact."""
 
-    cells: list[TableCell]
+    cells: list[BuiltCell]
 
 
 class GraphBuilt(StructureBuilt):
