@@ -24,11 +24,11 @@ from prompts.engine.embedders import open_embedder
 from prompts.engine.spending import Meter
 from prompts.rewrite import Rewrite
 from storage.memory import MemoryEntry
-from tasks.calibration import UNRELATED
 from tasks.choose import SEARCH
 from tasks.question_similarity import alike, keys, taken_apart
 from tasks.rewrite import rewrite
 from tasks.step import watched
+from tasks.trigger import UNRELATED
 
 PAIRS = "qa/sts16_question_pairs.jsonl.gz"
 DIFFERENT = 2.0  # the score, of 5, up to which two questions count as different

@@ -6,11 +6,11 @@ from itertools import combinations
 
 from benchmarks.runner import Cell, Run, measure
 from benchmarks.sets import Row, read_rows
-from prompts.resolve import Named, Pair, decide
+from prompts.resolve import NameInContext, Pair, decide
 from prompts.text.words import fold
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
-from tasks.dedupe import Graph, build_graph
+from tasks.dedupe import ResolvedGraph, build_graph
 
 PAIRS = "er/fodors_zagats.jsonl.gz"
 ALIASES = "er/answer_alias_sets.jsonl.gz"
@@ -45,10 +45,10 @@ def pairs(rows: Sequence[Row]) -> dict[str, Cell]:
     return {"joined rightly": joined, "wrongly": wrong, "missed": missed, "of": counted.total(), "F1": f1}
 
 
-def _record(fields: Row) -> Named:
+def _record(fields: Row) -> NameInContext:
     # The file marks strings by quotes of two sorts, and parts an apostrophe from its word.
     plain = {name: str(value).strip("`' ").replace(" \\ 's", "'s") for name, value in fields.items()}
-    return Named(name=plain["name"], kind="place", said=(", ".join(plain[name] for name in _DETAILS),))
+    return NameInContext(name=plain["name"], kind="place", said=(", ".join(plain[name] for name in _DETAILS),))
 
 
 def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
@@ -82,7 +82,7 @@ def _entities(names: Sequence[str]) -> dict[str, str]:
         Extraction(chunk=key, mentions=(Mention(chunk=key, name=chunk.text, kind="thing", start=0, end=1),))
         for key, chunk in chunks.items()
     ]
-    graph: Graph = build_graph(alone, chunks)
+    graph: ResolvedGraph = build_graph(alone, chunks)
     return {names[int(place.chunk.removeprefix("chk_"))]: place.item for place in graph.entity_occurrences}
 
 

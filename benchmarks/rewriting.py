@@ -10,7 +10,7 @@ from flows.session import Session
 from prompts.offline.rewrite import rewrite_offline
 from prompts.text.words import content_terms
 from storage.records import Record
-from tasks.ambiguity import several_meant
+from tasks.rewrite import shared_names
 
 AMBIGUOUS = "qa/condambigqa_500.jsonl.gz"
 # The second was written when the rules stood, and run once before they were touched again.
@@ -101,5 +101,5 @@ def published(questions: Sequence[str], session: Session | None) -> dict[str, Ce
     }
     if session is not None:
         index = session.index
-        figures["by names"] = sum(bool(several_meant(index.link(text), index.entities)) for text in questions)
+        figures["by names"] = sum(bool(shared_names(index.link(text), index.entities)) for text in questions)
     return figures

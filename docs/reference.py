@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from flows.cli.parser import build_parser
 from flows.settings import DEFAULT_CONFIG, PREFIX, RoleSettings, Settings
 from prompts.engine.models import ROLES
-from prompts.tailoring.values import Tailoring
+from prompts.tailoring import Tailoring
 
 HERE = Path(__file__).resolve().parent
 # A setting that is named in no group stands in the last one.

@@ -14,12 +14,21 @@ from storage.memory import MemoryEntry
 from storage.records import content_id
 from storage.vectors import VectorReader
 from tasks.answer import Answered
-from tasks.calibration import DEFAULT, Scale, of_characters, of_cosines, of_words
-from tasks.question_similarity import Mention, Question, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, NamedSpan, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
-from tasks.trigger import Likeness, Recall, check_trigger, overlap
+from tasks.trigger import (
+    CHARACTER_SCALE,
+    DEFAULT,
+    WORD_SCALE,
+    Likeness,
+    Recall,
+    Scale,
+    check_trigger,
+    of_cosines,
+    overlap,
+)
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
     from flows.question import ModeResult, QuestionContext
@@ -65,10 +74,10 @@ class QuestionFeatures:
         index = self._index
         return Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
 
-    def _taken_apart(self, text: str) -> Question:
+    def _taken_apart(self, text: str) -> ComparedQuestion:
         found = self._spellings.named(text)
         sure = [one for one in found if not one.doubtful] or found
-        return taken_apart(text, [Mention(one.start, one.end, frozenset(one.entities)) for one in sure])
+        return taken_apart(text, [NamedSpan(one.start, one.end, frozenset(one.entities)) for one in sure])
 
     def _digest(self, text: str) -> str:
         """Of all chunks that hold the rarest name in a question, or its rarest words where it names nothing.
@@ -139,14 +148,14 @@ def likeness_of(question: "QuestionContext") -> Likeness:
     tau = PUBLISHED_TAU if strict and "tau" not in given else settings.tau
     theta = PUBLISHED_THETA if strict and "theta" not in given else settings.theta
 
-    def similarity(query: Question, titles: Sequence[Question]) -> list[float]:
+    def similarity(query: ComparedQuestion, titles: Sequence[ComparedQuestion]) -> list[float]:
         return close(query, titles, question, None if strict else tau)
 
     return Likeness(tau, theta, question.session.question_features.asked, similarity, strict)
 
 
 def close(
-    query: Question, titles: Sequence[Question], question: "QuestionContext", enough: float | None
+    query: ComparedQuestion, titles: Sequence[ComparedQuestion], question: "QuestionContext", enough: float | None
 ) -> list[float]:
     """Likeness on the common scale: by words, and where those are not `enough`, by cosines if the embedder reads both.
 
@@ -154,7 +163,7 @@ def close(
     """
     embedder = question.embedder
     words = overlap(query, titles)
-    scales = {han: of_characters() if han else of_words() for han in (True, False)}
+    scales = {han: CHARACTER_SCALE if han else WORD_SCALE for han in (True, False)}
     found = [scales[query.han and title.han].common(like) for title, like in zip(titles, words, strict=True)]
     same = [title.text == query.text for title in titles]
     known = [equal or (enough is not None and like >= enough) for equal, like in zip(same, found, strict=True)]
@@ -167,7 +176,7 @@ def close(
     return [1.0 if equal else like for equal, like in zip(same, found, strict=True)]
 
 
-def _offered(question: "QuestionContext", queries: Sequence[Question], strict: bool) -> list[MemoryEntry]:
+def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion], strict: bool) -> list[MemoryEntry]:
     """The entries that hold in this generation.
 
     After a rollback later ones are still there: they were chosen among documents that this one lacks.

@@ -38,15 +38,14 @@ from storage.answer_records import (
 )
 from storage.errors import NothingMatches
 from storage.records import Chunk, Document
-from tasks.ambiguity import Places, ambiguities, several_meant
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
-from tasks.evidence import Pool, pool_of
 from tasks.filter import FilterResult, shares
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
+from tasks.rewrite import EntityPlaces, ambiguities, shared_names
 from tasks.route import hop_count, question_type
-from tasks.sources import Source, merged, packed, source_of
+from tasks.sources import EvidencePool, Source, merged, packed, pool_of, source_of
 from tasks.trigger import Recall
 
 # Of very short passages no more are read than this, however many fit.
@@ -243,7 +242,7 @@ class QuestionContext:
         pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
         return self.session.documents([name for name in names if name not in pages]) | pages
 
-    def pool(self, passages: Sequence[Passage]) -> Pool:
+    def pool(self, passages: Sequence[Passage]) -> EvidencePool:
         """The sentences, rows and steps of passages."""
         return pool_of([self.chunk(passage.chunk) for passage in passages])
 
@@ -350,9 +349,9 @@ def _ambiguities(
 ) -> tuple[Ambiguity, ...]:
     """What the question leaves open, and how it was read; the store is asked only where a name means several things."""
     index = asked.session.index
-    meant = several_meant(asked.links, index.entities)
+    meant = shared_names(asked.links, index.entities)
     if not meant:
-        return ambiguities(ambiguous, [], index.entities, Places({}, {}, {}))
+        return ambiguities(ambiguous, [], index.entities, EntityPlaces({}, {}, {}))
     ids = [index.entities[place].id for name in meant for place in name.entities]
     chunks: dict[str, list[str]] = {}
     for place in asked.session.generation.graph.occurrences("entity", ids):
@@ -360,4 +359,4 @@ def _ambiguities(
     titles = {chunk: index.chunk(chunk).title for found in chunks.values() for chunk in found}
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
-    return ambiguities(ambiguous, meant, index.entities, Places(chunks, titles, weights))
+    return ambiguities(ambiguous, meant, index.entities, EntityPlaces(chunks, titles, weights))

@@ -21,7 +21,7 @@ from storage.graph import ReportSizes
 from storage.records import Chunk, Document
 from storage.workspace import Generation
 from tasks.reports.near import CommunityChunkIndex
-from tasks.reports.tree import Tree, tree_of
+from tasks.reports.select import ReportTree, tree_of
 from tasks.retrieve.dual_levels import Levels, keyed_text
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.link import NameVectors
@@ -104,7 +104,7 @@ class Session(AbstractContextManager["Session"]):
         return Levels(self.index, self.facts, self.generation.graph.entity_chunk_pairs(), vectors)
 
     @cached_property
-    def reports(self) -> Tree:
+    def reports(self) -> ReportTree:
         """The community reports as a tree."""
         stored = self.generation.communities
         return tree_of(stored.communities(), stored.reports())
@@ -112,7 +112,7 @@ class Session(AbstractContextManager["Session"]):
     @cached_property
     def community_chunks(self) -> CommunityChunkIndex:
         """Which chunks the community of each report stands in."""
-        return CommunityChunkIndex(self.reports, self.generation.graph.entity_chunk_pairs())
+        return CommunityChunkIndex(self.reports.members, self.generation.graph.entity_chunk_pairs())
 
     @cached_property
     def report_sizes(self) -> ReportSizes:

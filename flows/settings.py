@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.models import OFFLINE, ROLES, CallSettings, ModelChoice, Role
-from prompts.tailoring.toml import from_toml
-from prompts.tailoring.values import (
+from prompts.tailoring import (
     UNTAILORED,
     EntityType,
     Example,
@@ -21,6 +20,7 @@ from prompts.tailoring.values import (
     ExampleRelation,
     Tailoring,
     Unfit,
+    from_toml,
 )
 from storage.errors import SettingsError, SettingsFileError
 

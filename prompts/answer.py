@@ -16,7 +16,7 @@ from prompts.engine.models import Models
 from prompts.engine.step import Step, with_instruction
 from prompts.engine.streaming import Show, Withdrawn
 from prompts.offline.answer import OfferedPassage, best_excerpts, shown
-from prompts.tailoring.step import instructed
+from prompts.tailored_step import instructed
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
 _LIKE_A_NUMBER = re.compile(r"^\[(\d+)\](?= )", re.M)
@@ -136,7 +136,7 @@ class QuotedSpan:
 
 
 @dataclass(frozen=True)
-class Draft:
+class AnswerDraft:
     """An answer before its markers are bound to documents.
 
     A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n; with
@@ -185,7 +185,7 @@ class AnswerStep(Step):
         self.signature = instructed(task, "the language of the question", "", language)
         self.on_text = on_text
 
-    async def run(self, request: AnswerRequest) -> Draft:
+    async def run(self, request: AnswerRequest) -> AnswerDraft:
         """The model's own words, or the best excerpts of the evidence."""
         if self.is_offline:
             return excerpts(request)
@@ -197,7 +197,7 @@ class AnswerStep(Step):
         )
         values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
         answerable = written.answerable and bool(written.answer.strip())
-        return Draft(written.answer.strip(), values, answerable, written.reasoning.strip())
+        return AnswerDraft(written.answer.strip(), values, answerable, written.reasoning.strip())
 
     async def _written(self, **inputs: object) -> AnswerWritten:
         """The whole answer; its draft goes to `on_text` where somebody watches."""
@@ -220,6 +220,52 @@ class ReduceStep(AnswerStep):
     task = AnswerFromPoints
 
 
+class DirectWritten(BaseModel):
+    """An answer from memory."""
+
+    reasoning: str = Field(default="", description="First, in a few sentences: what you know that bears on it.")
+    answer: str = Field(default="", description="For the user. Empty if not known.")
+    values: list[str] = Field(
+        default_factory=list,
+        description="The bare answers (names, figures, dates, yes or no) if such are asked for, else none.",
+    )
+
+
+class AnswerDirectly(dspy.Signature):
+    """Answer a question from what you know yourself; there are no documents, and the user is told so.
+
+    Think first, in the field reasoning: what you know for certain, what follows from it, which dates or figures have to
+    be computed. Then answer, beginning with what was asked for: one or two sentences for a plain question, as many
+    paragraphs as a wide one needs. Write in the language of the question. Put no markers or sources: there are none. If
+    you know a part, give that part and say what you do not know. If a question rests on something that is not so, say
+    so. If you would have to guess, leave the answer empty; a likely answer that you can give reasons for is no guess,
+    but say that it is uncertain.
+
+    Values are the answer without a sentence around it, each by itself: a name, a figure with its unit, a date, yes or
+    no. A question for an explanation, a summary or instructions has none.
+
+    Example. "How many sides do a hexagon and a square have together?": reasoning "a hexagon has 6, a square 4, together
+    10", answer "Together they have 10 sides.", values "10".
+
+    例：“三年共有几个季度？”answer“共十二个季度。”values“12”。"""
+
+    question: str = dspy.InputField()
+    written: DirectWritten = dspy.OutputField()
+
+
+class Direct(Step):
+    """A question → an answer that no document supports; there is no offline version."""
+
+    step = "direct"
+    role = "answer"
+    task = AnswerDirectly
+
+    async def run(self, question: str) -> DirectWritten:
+        """The model's own words."""
+        written: DirectWritten = (await self.acall(question=question)).written
+        return written
+
+
 def evidence_text(evidence: Sequence[NumberedText]) -> str:
     """The evidence as a model reads it: `[n] title: text`, a blank line between pieces."""
     return "\n\n".join(map(_piece, evidence))
@@ -235,12 +281,12 @@ def notes_text(notes: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(f"{label}:\n{text}" if label else text for label, text in notes)
 
 
-def excerpts(request: AnswerRequest) -> Draft:
+def excerpts(request: AnswerRequest) -> AnswerDraft:
     """The best excerpts of the evidence under a label, in reading order; marker 1 stands for the best of them."""
     offered = [OfferedPassage(piece.number, piece.title, piece.heading, piece.text) for piece in request.evidence]
     found = best_excerpts(request.question, offered, request.rarity)
     if found.support == "abstained" or not found.excerpts:
-        return Draft("", answerable=False, supported=False)
+        return AnswerDraft("", answerable=False, supported=False)
     told = shown(found)
     quotes = {marker: QuotedSpan(*quote) for marker, quote in told.quotes.items()}
-    return Draft(told.text, quotes=quotes, supported=found.support == "none", ranked=True)
+    return AnswerDraft(told.text, quotes=quotes, supported=found.support == "none", ranked=True)

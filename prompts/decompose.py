@@ -1,5 +1,9 @@
-"""Decompose: the smaller questions that a question falls into (StructRAG, section 2.4: decompose(q, B))."""
+"""Decompose: the smaller questions that a question falls into (StructRAG, section 2.4: decompose(q, B)).
 
+What a sub-question takes from the answers of earlier ones is written `{1}`, `{2}`.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 
 import dspy
@@ -7,10 +11,20 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
 from prompts.engine.step import Step
-from prompts.links import needs
 
 MAX_PARTS = 8
 PLAIN = "a short question for one thing has no parts"
+_LINK = re.compile(r"\{(\d+)\}")
+
+
+def needs(part: str) -> list[int]:
+    """The numbers of the answers that a sub-question waits for."""
+    return [int(number) for number in _LINK.findall(part)]
+
+
+def filled(part: str, answers: Mapping[int, str]) -> str:
+    """The sub-question with the answers in their places; what is not answered stays as it is."""
+    return _LINK.sub(lambda link: answers.get(int(link[1]), link[0]), part)
 
 
 class Parts(BaseModel):

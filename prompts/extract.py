@@ -24,8 +24,8 @@ from prompts.offline.found import (
     merge,
 )
 from prompts.offline.passage import extract_offline, names_in, overlooked, topic_of
-from prompts.tailoring.step import TailoredStep
-from prompts.tailoring.values import UNTAILORED, Example, Tailoring
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import UNTAILORED, Example, Tailoring
 
 __all__ = [
     "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractClaims", "ExtractGraph", "ExtractWithClaims",
@@ -75,40 +75,36 @@ then statements between two entities, known or new. Known names keep their spell
 words. Where nothing was missed, which is common, write END alone."""
 
 
-class ExtractGraph(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class _ReadPassage(dspy.Signature):
+    """What every extraction reads."""
+
+    kinds: list[str] = dspy.InputField()
+    title: str = dspy.InputField()
+    passage: str = dspy.InputField()
+
+
+class ExtractGraph(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = "\n\n".join((_TASK, _ENTITIES, _RELATIONS, _HARD))
 
-    kinds: list[str] = dspy.InputField()
-    title: str = dspy.InputField()
-    passage: str = dspy.InputField()
     found: Extracted = dspy.OutputField()
 
 
-class ExtractClaims(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class ExtractClaims(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = "\n\n".join((_TASK, _ENTITIES, _RELATIONS, _CLAIMS, _HARD))
 
-    kinds: list[str] = dspy.InputField()
-    title: str = dspy.InputField()
-    passage: str = dspy.InputField()
     found: Extracted = dspy.OutputField()
 
 
-class GleanGraph(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class GleanGraph(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = "\n\n".join((_TASK, _GLEAN, _ENTITIES, _RELATIONS))
 
-    kinds: list[str] = dspy.InputField()
-    title: str = dspy.InputField()
-    passage: str = dspy.InputField()
     known: list[str] = dspy.InputField(desc="Entities, then relations as source -[predicate]-> target.")
     found: Extracted = dspy.OutputField()
 
 
-class GleanClaims(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class GleanClaims(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = "\n\n".join((_TASK, _GLEAN, _ENTITIES, _RELATIONS, _CLAIMS))
 
-    kinds: list[str] = dspy.InputField()
-    title: str = dspy.InputField()
-    passage: str = dspy.InputField()
     known: list[str] = dspy.InputField(
         desc="Entities, then relations as source -[predicate]-> target, then claims as subject: claim."
     )

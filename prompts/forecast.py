@@ -1,12 +1,14 @@
-"""What would a model about answer to the steps of an index run, and how many tokens would it write?
+"""Forecast: what a model would about answer to the steps of an index run, and how many tokens it would write.
 
-Good enough to forecast the calls that follow from an answer; no word of it is ever kept. Names of several words stand
-for the entities that a model finds in a passage, and every two of them in one sentence for a relation.
+Answers are as long as they were before, where there were enough, else by rule. They are good enough to forecast the
+calls that follow from an answer; no word of them is ever kept. Names of several words stand for the entities that a
+model finds in a passage, and every two of them in one sentence for a relation.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 
 from prompts.engine.calls import Call
@@ -22,7 +24,7 @@ from prompts.extract import (
     extract_offline,
 )
 from prompts.report import FindingWritten, ReportWritten, WriteReport, WriteReports
-from prompts.resolve import Resolve, ResolveNames, Verdict, Verdicts
+from prompts.resolve import PairVerdict, PairVerdicts, Resolve, ResolveNames
 from prompts.summarize import (
     DescribeRelations,
     RelationDescribed,
@@ -36,6 +38,8 @@ from prompts.text.tokens import count_tokens
 
 MOST_RELATIONS, MOST_FINDINGS = 60, 10
 MOST_LENGTH = 200  # of what is said of an entity or a relation
+# From so many calls on, what a model has written before says more than the rule.
+ENOUGH_CALLS = 20
 CLAIMED = 3  # of so many relations one is a claim too
 # A passage with fewer names of several words than one in so many characters is taken with its single words too.
 SPARSE = 400
@@ -50,6 +54,40 @@ RATES: Mapping[str, float] = {
 }
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.M)
 _NUMBERED = re.compile(r"\[(\d+)\] ")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a step's model has written in earlier runs."""
+
+    calls: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class AnswerLengths:
+    """Tokens of an answer by step (`each`), for the other steps the rate at which the stand-in's count; `known` are the
+    steps of which a model has written enough."""
+
+    rates: Mapping[str, float]
+    each: Mapping[str, float]
+    known: frozenset[str]
+
+
+def lengths_of(written: Mapping[str, Written], extraction: float) -> AnswerLengths:
+    """From what was written before, by step; `extraction` is the stand-in's average over the stored passages (0: none).
+
+    An extraction is as long as its passage makes it: of that step the history gives the rate.
+    """
+    each = {
+        step: one.output_tokens / one.calls
+        for step, one in written.items()
+        if step in RATES and one.calls >= ENOUGH_CALLS
+    }
+    known, rates = frozenset(each), dict(RATES)
+    if extraction and "extract" in each:
+        rates["extract"] = each.pop("extract") / extraction
+    return AnswerLengths(rates, each, known)
 
 
 def answer(call: Call, rates: Mapping[str, float], each: Mapping[str, float]) -> tuple[str, int]:
@@ -121,9 +159,10 @@ def _found(title: str, passage: str) -> Extracted:
 def _decisions(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     """None, which leaves them to the rule; as long as one for each pair."""
     pairs = range(len(json.loads(fields["pairs"])))
-    every = Verdicts(verdicts=[Verdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs])
+    verdicts = [PairVerdict(pair=pair, reason="nothing is said of both", same=False) for pair in pairs]
+    every = PairVerdicts(verdicts=verdicts)
     write = Resolve.output_format.write
-    return write(ResolveNames, {"decided": Verdicts()}), write(ResolveNames, {"decided": every})
+    return write(ResolveNames, {"decided": PairVerdicts()}), write(ResolveNames, {"decided": every})
 
 
 def _description(fields: Mapping[str, str], call: Call) -> tuple[str, str]:

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
-from prompts.tailoring.step import TailoredStep
-from prompts.tailoring.values import UNTAILORED, Tailoring
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import UNTAILORED, Tailoring
 from prompts.text.words import is_han
 
 # How many statements a report quotes where no model writes it.

@@ -24,7 +24,7 @@ _WITH_COMPANY = 0.8
 _TOLD_APART = 0.25
 
 
-class Named(BaseModel):
+class NameInContext(BaseModel):
     """A name with its kind and sentences that say something of what it names."""
 
     model_config = ConfigDict(frozen=True)
@@ -39,8 +39,8 @@ class Pair(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    first: Named
-    second: Named
+    first: NameInContext
+    second: NameInContext
     shared: tuple[str, ...] = ()
 
 
@@ -53,7 +53,7 @@ class Decided(BaseModel):
     reason: str
 
 
-class Verdict(BaseModel):
+class PairVerdict(BaseModel):
     """The decision on one pair."""
 
     pair: int = Field(description="Its number.")
@@ -61,10 +61,10 @@ class Verdict(BaseModel):
     same: bool
 
 
-class Verdicts(BaseModel):
+class PairVerdicts(BaseModel):
     """A verdict for every pair, in their order."""
 
-    verdicts: list[Verdict] = Field(default_factory=list)
+    verdicts: list[PairVerdict] = Field(default_factory=list)
 
 
 class ResolveNames(dspy.Signature):
@@ -92,7 +92,7 @@ class ResolveNames(dspy.Signature):
     pairs: list[str] = dspy.InputField(
         desc="[number] name (kind): what is said; the same of the other name; rare names that stand beside both."
     )
-    decided: Verdicts = dspy.OutputField()
+    decided: PairVerdicts = dspy.OutputField()
 
 
 class Resolve(Step):
@@ -107,7 +107,7 @@ class Resolve(Step):
         if self.is_offline:
             return [decide(pair) for pair in pairs]
         shown = [_shown(number, pair) for number, pair in enumerate(pairs)]
-        verdicts: Verdicts = (await self.acall(pairs=shown)).decided
+        verdicts: PairVerdicts = (await self.acall(pairs=shown)).decided
         by_number = {one.pair: one for one in verdicts.verdicts}
         return [
             Decided(same=by_number[number].same, reason=f"a model decided: {by_number[number].reason}")
@@ -119,7 +119,7 @@ class Resolve(Step):
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """What is left out is asked for once more; then the rule stands in for it."""
         decided, pairs = outputs["decided"], inputs["pairs"]
-        if isinstance(decided, Verdicts) and isinstance(pairs, list):
+        if isinstance(decided, PairVerdicts) and isinstance(pairs, list):
             left = sorted(set(range(len(pairs))) - {one.pair for one in decided.verdicts})
             if left:
                 raise Doubtful(f"it gives no verdict on the pairs {', '.join(map(str, left))}.", dict(outputs))
@@ -130,7 +130,7 @@ def _shown(number: int, pair: Pair) -> str:
     return f"[{number}] {_side(pair.first)} | {_side(pair.second)}{shared}"
 
 
-def _side(one: Named) -> str:
+def _side(one: NameInContext) -> str:
     said = " ".join(text[:MOST_LENGTH] for text in one.said[:MOST_SAID])
     return f"{one.name} ({one.kind}): {said}" if said else f"{one.name} ({one.kind})"
 

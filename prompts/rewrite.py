@@ -1,12 +1,17 @@
-"""Rewrite: one question that stands on its own, and its search queries (ERM4, Query Rewriter+: p → (s, Q))."""
+"""Rewrite: what is searched for in place of a question (ERM4, Query Rewriter+: p → (s, Q)).
 
-from collections.abc import Mapping, Sequence
+One question that stands on its own with its search queries; a hypothetical passage (HyDE, arXiv 2212.10496); the keys
+by which the graph is searched: low ones name things, high ones what is asked of them (LightRAG, section 3.2).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked, rough_tokens
 from prompts.engine.step import Step
+from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 from prompts.text.words import is_han
 
@@ -15,6 +20,11 @@ MAX_READINGS = 4
 LONG_WORDS, LONG_HAN = 50, 100
 ALONE = "a short question without a history stands on its own"
 LOW = "low effort: a question without a history is searched for as it is"
+
+
+MAX_KEYS = 8
+LONGEST = 120  # signs: what is longer is a sentence and no key
+LOW_KEYS = "low effort: names and words of the question are its keys"
 
 
 class Ambiguous(BaseModel):
@@ -139,3 +149,97 @@ def _by_rules(question: str, history: Sequence[str]) -> Rewriting:
     asked = question.strip() if found.question == " ".join(question.split()) else found.question
     ambiguities = [Ambiguous(text=doubt.text, readings=list(doubt.readings)) for doubt in found.ambiguities]
     return Rewriting(question=asked, queries=found.queries, ambiguities=ambiguities)
+
+
+class WriteHypothesis(dspy.Signature):
+    """Write the passage that somebody who looks for the answer to a question hopes to find.
+
+    Nobody reads it: it is turned into a vector, and real passages near to it are searched for. So it has to look like
+    them. Write three to five plain sentences of the sort of text in which the answer would stand: an entry of an
+    encyclopedia for a fact, a manual for a procedure, minutes or a report for a matter of an organisation, a review for
+    an opinion. State the answer as if it were known, with the terms, names and kinds of figures that such a text would
+    use, and with what usually stands beside them. Repeat the names of the question. If you do not know the answer, make
+    one up that is plausible: wording counts here, not truth. Write in the language of the question, without any remark
+    about the task.
+
+    Example. "Why was the Holm ferry given up?": "The Holm ferry ceased operation after the opening of the road tunnel,
+    when passenger numbers fell sharply. The ferry company reported losses for several years and sold its boats. The
+    last crossing took place in autumn; the landing stage was later used by anglers."
+
+    例：“青石渡口有多少船？”写作“青石渡口现有渡船若干艘，由县航运站统一调度，其中机动船用于载客，其余用于载货。渡船每年进坞检修一次。”"""
+
+    question: str = dspy.InputField()
+    passage: str = dspy.OutputField()
+
+
+class Hypothesize(Step):
+    """A question → a hypothetical passage; there is no offline version, since it would be invented."""
+
+    step = "hypothesize"
+    role = "rewrite"
+    task = WriteHypothesis
+
+    async def run(self, question: str) -> str:
+        """The passage, white space folded."""
+        passage: str = (await self.acall(question=question)).passage
+        return " ".join(passage.split())
+
+
+class Keys(BaseModel):
+    """The keys of a question, the most telling first."""
+
+    high: list[str] = Field(
+        default_factory=list, description=f"Themes and relations that it asks about, at most {MAX_KEYS}."
+    )
+    low: list[str] = Field(default_factory=list, description=f"Specific things in it, at most {MAX_KEYS}.")
+
+
+class FindKeys(dspy.Signature):
+    """Find the keys by which a knowledge graph is searched for a question.
+
+    The graph holds things (people, places, organisations, works, events, terms) under their names, and relations
+    between things under short phrases for what they are about.
+
+    High keys are compared with the relations: what is asked of the things, and the themes behind it. Write each as a
+    short phrase, as an index would have it: "burial place", "loss of fishing grounds". Go beyond the words of the
+    question where the theme has a usual name: "who taught her" is "teacher and pupil", "is it bad for the lungs" is
+    "effects on breathing". Start with the key that matters most.
+
+    Low keys are compared with the names of things: every name in the question, in full and as a document would write
+    it; figures, dates and technical terms that single something out; the kind of thing that is looked for ("lock",
+    "harbour master") where nothing is named. Give an abbreviation and its full form as two keys, if you know it. Do not
+    put what only links words ("relationship", "difference") here.
+
+    Two to five keys of each sort are usual, one will do for a short question. A wide question may have no low keys, a
+    bare name no high ones; greetings and requests without content have none. Keep the language of the question.
+
+    Examples. "How did the closing of Holm Quay change the lives of ferrymen?" high: "closure of a quay", "livelihood of
+    ferrymen", "loss of work". low: "Holm Quay", "ferrymen". "Which WHO rules apply to well water?" high: "standards for
+    drinking water", "water safety". low: "WHO", "World Health Organization", "well water".
+
+    例：“青石渡口改建对两岸商户有什么影响？”high：“渡口改建”“对商户的影响”“客流变化”；low：“青石渡口”“商户”。"""
+
+    question: str = dspy.InputField()
+    found: Keys = dspy.OutputField()
+
+
+class Keywords(Step):
+    """A question → its keys, by one short answer of a model."""
+
+    step = "keywords"
+    role = "rewrite"
+    task = FindKeys
+
+    async def run(self, question: str) -> Keys:
+        """The model's keys, each once, the first `MAX_KEYS` of each sort."""
+        if self.is_offline or (self.policy.effort == "low" and self.spares(LOW_KEYS)):
+            low, high = keywords_offline(question)
+            return Keys(high=high, low=low)
+        found: Keys = (await self.acall(question=question)).found
+        return Keys(high=_bounded(found.high), low=_bounded(found.low))
+
+
+def _bounded(keys: Iterable[str]) -> list[str]:
+    """Distinct keys of a bearable length, the first ones."""
+    folded = dict.fromkeys(" ".join(key.split()) for key in keys)
+    return [key for key in folded if 0 < len(key) <= LONGEST][:MAX_KEYS]

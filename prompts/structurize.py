@@ -23,13 +23,13 @@ NOT_FOUND = "not found"
 _SENTENCE = "Number of the sentence that says it."
 
 
-class Described(BaseModel):
+class StructureBuilt(BaseModel):
     """What all structures have: what they cover, before their elements."""
 
     description: str = Field(description="One sentence: what the elements cover, or that nothing is said on it.")
 
 
-class Cell(BaseModel):
+class BuiltCell(BaseModel):
     """One figure or fact of one thing."""
 
     row: str = Field(description="The thing, under the same name in every document.")
@@ -38,7 +38,7 @@ class Cell(BaseModel):
     sentence: int = Field(description=_SENTENCE)
 
 
-class Triple(BaseModel):
+class GraphTriple(BaseModel):
     """One relation between two things."""
 
     head: str
@@ -64,31 +64,40 @@ class CatalogueLine(BaseModel):
     sentence: int = Field(description="Number of the sentence that it rests on most.")
 
 
-class TableBuilt(Described):
+class TableBuilt(StructureBuilt):
     """Cells, one a figure or fact."""
 
-    cells: list[Cell]
+    cells: list[BuiltCell]
 
 
-class GraphBuilt(Described):
+class GraphBuilt(StructureBuilt):
     """Triples."""
 
-    triples: list[Triple]
+    triples: list[GraphTriple]
 
 
-class AlgorithmBuilt(Described):
+class AlgorithmBuilt(StructureBuilt):
     """Steps in their order."""
 
     steps: list[ProcedureStep]
 
 
-class CatalogueBuilt(Described):
+class CatalogueBuilt(StructureBuilt):
     """Lines in their order."""
 
     lines: list[CatalogueLine]
 
 
-class BuildTable(dspy.Signature):
+class _Build(dspy.Signature):
+    """What every structure is taken out of."""
+
+    question: str = dspy.InputField(desc="What is wanted.")
+    structure: StructureName = dspy.InputField()
+    title: str = dspy.InputField()
+    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
+
+
+class BuildTable(_Build):
     """Take out of the documents the cells of the table that a question needs: a row for each thing that is compared,
     counted or listed, a column for each thing told of it.
 
@@ -104,14 +113,10 @@ class BuildTable(dspy.Signature):
     passengers. [5] Ambel Star: Since its refit she holds sixty cars. Cells: row "Skerrow", column "cars", cell "48",
     sentence 4; row "Ambel Star", column "cars", cell "sixty", sentence 5."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: TableBuilt = dspy.OutputField()
 
 
-class BuildGraph(dspy.Signature):
+class BuildGraph(_Build):
     """Take out of the documents the triples that lead from what a question names to what it asks for.
 
     A question that needs a graph goes over several links: who made what, which part belongs to what, what followed from
@@ -125,14 +130,10 @@ class BuildGraph(dspy.Signature):
     Ilse Marrand. [7] Ilse Marrand: She grew up in Dunmarrow, where she was born. Triples: "Ilse Marrand" "designed"
     "Kestrel Bridge" 2; "Ilse Marrand" "was born in" "Dunmarrow" 7."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: GraphBuilt = dspy.OutputField()
 
 
-class BuildAlgorithm(dspy.Signature):
+class BuildAlgorithm(_Build):
     """Take out of the documents the steps of the procedure that a question asks for, in the order in which they are
     done.
 
@@ -142,14 +143,10 @@ class BuildAlgorithm(dspy.Signature):
     letters (2a, 2b), repetitions are told in the action ("again from step 3 until …"). Warnings belong to the step that
     they are about. Invent no step, even if one seems to be missing; leave out what belongs to another procedure."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: AlgorithmBuilt = dspy.OutputField()
 
 
-class BuildCatalogue(dspy.Signature):
+class BuildCatalogue(_Build):
     """Put what the documents say on a question into an outline with hierarchical numbers, from which a summary can be
     written.
 
@@ -158,10 +155,6 @@ class BuildCatalogue(dspy.Signature):
     sentences say is one line. Keep what limits or contradicts a statement as a line beside it. Leave out what does not
     bear on the question. A topic line names its topic and needs no more words."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
     built: CatalogueBuilt = dspy.OutputField()
 
 
@@ -218,7 +211,7 @@ class Structurize(Step):
         return [built_of(self.structure, name, title_of[name], made, about) for name, made in found.items()]
 
 
-def _rows(built: Described) -> list[tuple[str, str, str, int]]:
+def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     """(label, attribute, value, sentence) of each element."""
     if isinstance(built, TableBuilt):
         return [(one.row, one.column, one.cell, one.sentence) for one in built.cells]

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
 from prompts.engine.models import Models
-from prompts.tailoring.step import TailoredStep
-from prompts.tailoring.values import UNTAILORED, Tailoring
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import UNTAILORED, Tailoring
 from prompts.text.words import fold
 
 MAX_SENTENCES = 3
@@ -115,7 +115,7 @@ class Summarize(TailoredStep):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedRelation:
     """A relation with all that is stated of it."""
 
     source: str
@@ -165,7 +165,7 @@ class DescribeRelations(TailoredStep):
         super().__init__(models, tailoring)
         self.sparing = sparing
 
-    async def run(self, relations: Sequence[Stated]) -> list[RelationDescribed | None]:
+    async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""
         shown = [f"[{number}] {one}" for number, one in enumerate(relations)]
         described: RelationsDescribed = (await self.acall(relations=shown)).described

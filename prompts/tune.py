@@ -1,7 +1,7 @@
-"""What fits the prompts to a domain, as a sample of its documents shows it? (GraphRAG 3.1.1: domain tailoring)
+"""Tune: what fits the prompts to a domain, as a sample of its documents shows it (GraphRAG 3.1.1: domain tailoring).
 
-Offline: the kinds that the reader's own rules find, with names that have them, and the language. It makes no persona
-and no examples: a persona steers a model, and examples of the rules' own reading would teach a model their mistakes.
+Offline: the kinds that the reader's own rules find, with names that have them. It makes no persona and no examples: a
+persona steers a model, and examples of the rules' own reading would teach a model their mistakes.
 """
 
 from collections import Counter, defaultdict
@@ -12,16 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.step import Step
 from prompts.offline.passage import extract_offline
-from prompts.tailoring.values import OTHER_KIND
-from prompts.text.segment import language_of
-from prompts.text.words import STOPWORDS, WORD
+from prompts.tailoring import OTHER_KIND
 
 MOST_TYPES, MOST_EXAMPLES, SHOWN_NAMES = 12, 3, 3
 # A kind with fewer names in a sample may be a wrong guess.
 LEAST_NAMES = 2
-# So many passages must be of one language, so many words of English be its small ones: more than in any other.
-MOSTLY, ENGLISH = 0.9, 0.25
-_NAME_OF = {"zh": "Chinese", "ja": "Japanese", "ko": "Korean"}
 
 
 class Sampled(BaseModel):
@@ -112,13 +107,13 @@ class Tune(Step):
 
 
 def tune_offline(passages: Sequence[Sampled]) -> Tuned:
-    """The language, and the kinds with the most names."""
+    """The kinds with the most names."""
     types = [
         TypeFound(name=kind, meaning=f"such as {', '.join(names[:SHOWN_NAMES])}"[:200])
         for kind, names in names_by_kind(passages).items()
         if len(names) >= LEAST_NAMES
     ]
-    return Tuned(persona="", language=language_in_words(passages), entity_types=types[:MOST_TYPES])
+    return Tuned(persona="", language="", entity_types=types[:MOST_TYPES])
 
 
 def names_by_kind(passages: Sequence[Sampled]) -> dict[str, list[str]]:
@@ -130,18 +125,3 @@ def names_by_kind(passages: Sequence[Sampled]) -> dict[str, list[str]]:
                 found[entity.kind][entity.name] += 1
     kinds = sorted(found, key=lambda kind: (-len(found[kind]), kind))
     return {kind: sorted(found[kind], key=lambda name: (-found[kind][name], name)) for kind in kinds}
-
-
-def language_in_words(passages: Sequence[Sampled]) -> str:
-    """The one language of the passages, where their script or their small words tell it; else nothing."""
-    told = Counter(_language(passage.text) for passage in passages)
-    language, times = max(told.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-    return language if times >= MOSTLY * len(passages) else ""
-
-
-def _language(text: str) -> str:
-    script = language_of(text)
-    if script != "en":
-        return _NAME_OF.get(script, "")
-    words = [word.lower() for word in WORD.findall(text)]
-    return "English" if sum(word in STOPWORDS for word in words) >= ENGLISH * len(words) else ""

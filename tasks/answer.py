@@ -6,10 +6,10 @@ and told. Only the setting `strict` withholds what nothing supports.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan
+from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
 from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import Document
@@ -125,6 +125,16 @@ async def answer(
     return withheld(question, answered) if options.strict and answered_by == "model" else answered
 
 
+@step("direct")
+async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
+    """What a model says without any document: ungrounded; abstained where it says nothing."""
+    written = await answerer.run(question)
+    text = written.answer.strip()
+    if not text:
+        return StatedAnswer("The model does not know.", fallback="abstained", answered_by="model")
+    return StatedAnswer(text, tuple(dict.fromkeys(written.values)), "ungrounded", "model")
+
+
 def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answered:
     """The documents do not say; in the words of the model, where it found some."""
     words = text or ("文档中没有说明。" if is_han(question) else "The documents do not say.")
@@ -134,7 +144,7 @@ def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answere
 def _stated(question: str, stated: StatedAnswer, evidence: AnswerContext, options: AnswerOptions) -> Answered:
     """What needs no model, with its citations; how well it is supported its maker says."""
     quotes = {number: QuotedSpan(number, 0, len(one.text)) for number, one in enumerate(evidence.sources, 1)}
-    bound = bind(Draft(stated.text, quotes=quotes), evidence.sources, options.documents)
+    bound = bind(AnswerDraft(stated.text, quotes=quotes), evidence.sources, options.documents)
     grounding: tuple[Grounding, ...] = ()
     if stated.fallback != "abstained":
         grounding = ground_of(question, bound, evidence, options.scorer)
@@ -161,7 +171,7 @@ class Bound:
     removed: tuple[str, ...] = ()
 
 
-def bind(draft: Draft, sources: Sequence[Source], documents: Documents) -> Bound:
+def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) -> Bound:
     """The draft word for word, each marker bound to the sentence of its source that is nearest to the statement.
 
     Markers are numbered in the order of their first use, the same quote has the same marker; ranked ones keep their
@@ -169,24 +179,21 @@ def bind(draft: Draft, sources: Sequence[Source], documents: Documents) -> Bound
     """
     numbers: dict[tuple[int, int, int], int] = {}
     removed: list[str] = []
-    pieces: list[str] = []
-    at = 0
-    for match in _markers(draft.text):
-        pieces.append(draft.text[at : match.start()])
-        at = match.end()
-        given = _numbers_of(match)
-        known = draft.quotes or range(1, len(sources) + 1)
-        removed += [f"[{number}]" for number in given if number not in known]
-        statement = _statement_before(draft.text, match.start())
-        new = []
-        for number in given:
-            if number in known:
-                quote = _quote_of(number, statement, draft, sources)
-                new.append(numbers.setdefault(quote, number if draft.ranked else len(numbers) + 1))
-        if new:
-            lead = match.group()[: len(match.group()) - len(match.group().lstrip())]
-            pieces.append(f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]")
-    text = "".join([*pieces, draft.text[at:]]).strip()
+    known = draft.quotes or range(1, len(sources) + 1)
+    code = [span.span() for span in _CODE.finditer(draft.text)]
+
+    def renumbered(marker: re.Match[str]) -> str:
+        if any(start < marker.end() and marker.start() < end for start, end in code):
+            return marker.group()  # brackets in code are code
+        given = _numbers_of(marker)
+        removed.extend(f"[{number}]" for number in given if number not in known)
+        statement = _statement_before(draft.text, marker.start())
+        quotes = [(number, _quote_of(number, statement, draft, sources)) for number in given if number in known]
+        new = [numbers.setdefault(quote, at if draft.ranked else len(numbers) + 1) for at, quote in quotes]
+        lead = marker.group()[: len(marker.group()) - len(marker.group().lstrip())]
+        return f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]" if new else ""
+
+    text = _MARKER.sub(renumbered, draft.text).strip()
     stored = documents(sorted({sources[place].document for place, _, _ in numbers}))
     quotes = sorted((number, quote) for quote, number in numbers.items())
     citations = tuple(
@@ -195,14 +202,6 @@ def bind(draft: Draft, sources: Sequence[Source], documents: Documents) -> Bound
     )
     cited = {f"[{number}]": sources[place] for number, (place, _, _) in quotes}
     return Bound(text, citations, cited, tuple(dict.fromkeys(removed)))
-
-
-def _markers(text: str) -> Iterator[re.Match[str]]:
-    """The markers of a text; brackets in code are code."""
-    code = [found.span() for found in _CODE.finditer(text)]
-    for match in _MARKER.finditer(text):
-        if not any(start < match.end() and match.start() < end for start, end in code):
-            yield match
 
 
 def _numbers_of(match: re.Match[str]) -> list[int]:
@@ -214,7 +213,7 @@ def _numbers_of(match: re.Match[str]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _quote_of(number: int, statement: str, draft: Draft, sources: Sequence[Source]) -> tuple[int, int, int]:
+def _quote_of(number: int, statement: str, draft: AnswerDraft, sources: Sequence[Source]) -> tuple[int, int, int]:
     """(place of the source, start, end) of what a known marker quotes."""
     if draft.quotes:
         quote = draft.quotes[number]

@@ -13,8 +13,8 @@ from prompts.engine.calls import fitting
 from prompts.engine.effort import Policy
 from prompts.text.asked import Ask
 from storage.answer_records import Mode, ModeDecision, ModeForecast
-from tasks.explore import LOOK_UPS
-from tasks.reports.tree import reach_of
+from tasks.reports.points import LOOK_UPS
+from tasks.reports.select import reach_of
 from tasks.step import step
 
 SEARCH: Mode = "struct"

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 from prompts.text.segment import UnitKind, language_of, units
@@ -21,12 +21,11 @@ from storage.records import Chunk, Document, Part, Record, content_id
 from tasks.load.sources import JOINT
 from tasks.step import step
 
-_CLAUSE = re.compile(r"(?<=[,;:，、；：])\s*|(?<=\s[-–—]\s)|(?<=——)")
 _WORD = re.compile(r"\s*\S+")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*(?:\n|$)")
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A stretch of text with its tokens, counted up to the next piece; `level` is above 0 for a Markdown heading."""
 
     start: int
@@ -37,23 +36,18 @@ class Piece(NamedTuple):
     whole: bool = True  # False: a part of a sentence that was too long
 
 
-Atom = tuple[Piece, ...]
+Atom = tuple[TextPiece, ...]
 
 
 def atoms(text: str, size: int) -> list[Atom]:
     """The atoms of a text in order, each of at most `size` tokens; they hold all its non-space characters."""
     found = units(text)
-    kinds = [unit.kind for unit in found]
-    pieces = _measured(text, [(unit.start, unit.end) for unit in found])
-    result: list[Atom] = []
-    for kind, group in groupby(range(len(found)), key=lambda index: kinds[index]):
-        members = [_headed(text, pieces[index], kind) for index in group]
-        together = kind in ("row", "item", "code") and sum(piece.tokens for piece in members) <= size
-        if together:
-            result.append(tuple(members))
-        else:
-            result.extend((piece,) for member in members for piece in split(text, member, size))
-    return result
+    pieces = zip(_measured(text, [(unit.start, unit.end) for unit in found]), found, strict=True)
+    groups = (
+        (kind in ("row", "item", "code"), [_headed(text, piece, kind) for piece, _ in group])
+        for kind, group in groupby(pieces, key=lambda pair: pair[1].kind)
+    )
+    return _grouped(text, groups, size)
 
 
 def line_atoms(text: str, size: int) -> list[Atom]:
@@ -62,32 +56,37 @@ def line_atoms(text: str, size: int) -> list[Atom]:
     for line in text.split("\n"):
         spans.append((position, position + len(line)))
         position += len(line) + 1
+    groups = groupby(_measured(text, _trimmed(text, spans)), key=lambda piece: _subject(text, piece))
+    return _grouped(text, ((True, list(group)) for _, group in groups), size)
+
+
+def _grouped(text: str, groups: Iterable[tuple[bool, Sequence[TextPiece]]], size: int) -> list[Atom]:
+    """Groups that stay `together` where they fit as one atom each, the others piece by piece."""
     result: list[Atom] = []
-    for _, group in groupby(_measured(text, _trimmed(text, spans)), key=lambda piece: _subject(text, piece)):
-        members = tuple(group)
-        if sum(piece.tokens for piece in members) <= size:
-            result.append(members)
+    for together, members in groups:
+        if together and _tokens(members) <= size:
+            result.append(tuple(members))
         else:
             result.extend((piece,) for member in members for piece in split(text, member, size))
     return result
 
 
-def _subject(text: str, piece: Piece) -> str:
+def _subject(text: str, piece: TextPiece) -> str:
     return text[piece.start : piece.end].partition(" -[")[0]
 
 
-def split(text: str, piece: Piece, size: int) -> list[Piece]:
-    """The piece, or where it is larger than `size` tokens its clauses, words or characters packed up to that size."""
+def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
+    """The piece, or where it is larger than `size` tokens its words or characters packed up to that size."""
     if piece.tokens <= size:
         return [piece]
-    packed: list[Piece] = []
+    packed: list[TextPiece] = []
     for grain in _grains(text, piece, size):
         last = packed[-1] if packed else None
         joined = (
             count_tokens([text[last.start : grain.end]])[0] if last and last.tokens + grain.tokens <= size else size + 1
         )
         if last and joined <= size:
-            packed[-1] = Piece(start=last.start, end=grain.end, tokens=last.tokens + grain.tokens, whole=False)
+            packed[-1] = TextPiece(start=last.start, end=grain.end, tokens=last.tokens + grain.tokens, whole=False)
         else:
             packed.append(grain)
     return packed
@@ -99,38 +98,28 @@ def heading_of(text: str) -> str:
     return " ".join(match.group(2).split()) if match else ""
 
 
-def _headed(text: str, piece: Piece, kind: UnitKind) -> Piece:
+def _headed(text: str, piece: TextPiece, kind: UnitKind) -> TextPiece:
     if kind != "heading":
         return piece
     line = text[piece.start : piece.end]
     return piece._replace(level=len(line) - len(line.lstrip("#")), title=heading_of(line))
 
 
-def _measured(text: str, spans: Sequence[tuple[int, int]], whole: bool = True) -> list[Piece]:
+def _measured(text: str, spans: Sequence[tuple[int, int]], whole: bool = True) -> list[TextPiece]:
     """Pieces with their tokens, the white space after each counted with it."""
     ends = [start for start, _ in spans[1:]] + [spans[-1][1]] if spans else []
     counts = count_tokens([text[start:end] for (start, _), end in zip(spans, ends, strict=True)])
     return [
-        Piece(start=start, end=end, tokens=tokens, whole=whole)
+        TextPiece(start=start, end=end, tokens=tokens, whole=whole)
         for (start, end), tokens in zip(spans, counts, strict=True)
     ]
 
 
-def _grains(text: str, piece: Piece, size: int) -> Iterator[Piece]:
-    """The smallest stretches worth keeping together: clauses, else words, else characters."""
-    for clause in _measured(text, _trimmed(text, _clauses(text, piece)), whole=False):
-        if clause.tokens <= size:
-            yield clause
-            continue
-        words = [(match.start(), match.end()) for match in _WORD.finditer(text, clause.start, clause.end)]
-        for word in _measured(text, _trimmed(text, words), whole=False):
-            yield from [word] if word.tokens <= size else _halves(text, word, size)
-
-
-def _clauses(text: str, piece: Piece) -> list[tuple[int, int]]:
-    stops = [match.end() for match in _CLAUSE.finditer(text, piece.start, piece.end)]
-    edges = [piece.start, *(stop for stop in stops if piece.start < stop < piece.end), piece.end]
-    return list(pairwise(edges))
+def _grains(text: str, piece: TextPiece, size: int) -> Iterator[TextPiece]:
+    """The smallest stretches worth keeping together: words, else characters."""
+    words = [match.span() for match in _WORD.finditer(text, piece.start, piece.end)]
+    for word in _measured(text, _trimmed(text, words), whole=False):
+        yield from [word] if word.tokens <= size else _halves(text, word, size)
 
 
 def _trimmed(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -144,7 +133,7 @@ def _trimmed(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int
     return trimmed
 
 
-def _halves(text: str, word: Piece, size: int) -> list[Piece]:
+def _halves(text: str, word: TextPiece, size: int) -> list[TextPiece]:
     """A word without spaces cut in half until each part fits; a single character is as small as it gets."""
     tokens = count_tokens([text[word.start : word.end]])[0]
     if tokens <= size or word.end - word.start < 2:
@@ -233,7 +222,7 @@ def _triple_spans(part: Part, size: int) -> list[Span]:
 def _with_headings(spans: Iterable[tuple[Span, int]], found: Sequence[Atom]) -> list[Span]:
     """The spans with the path of headings in force where their own text begins (a heading there is in force)."""
     paths: list[tuple[int, str]] = [(-1, "")]
-    above: list[Piece] = []
+    above: list[TextPiece] = []
     for piece in (piece for atom in found for piece in atom if piece.level):
         above = [*(heading for heading in above if heading.level < piece.level), piece]
         paths.append((piece.start, " > ".join(heading.title for heading in above)))
@@ -245,8 +234,8 @@ def pack(text: str, found: Iterable[Atom], size: int, overlap: int) -> list[tupl
     """Atoms packed in order into spans of at most `size` tokens, each with the offset at which its own text begins."""
     packed: list[tuple[Span, int]] = []
     queue = deque(found)
-    shared: list[Piece] = []  # sentences that the last span holds too
-    own: list[Piece] = []
+    shared: list[TextPiece] = []  # sentences that the last span holds too
+    own: list[TextPiece] = []
     while queue:
         atom = queue.popleft()
         used = _tokens(shared) + _tokens(own)
@@ -280,15 +269,15 @@ def pack(text: str, found: Iterable[Atom], size: int, overlap: int) -> list[tupl
     return packed
 
 
-def _tokens(pieces: Iterable[Piece]) -> int:
+def _tokens(pieces: Iterable[TextPiece]) -> int:
     return sum(piece.tokens for piece in pieces)
 
 
-def _has_body(pieces: Iterable[Piece]) -> bool:
+def _has_body(pieces: Iterable[TextPiece]) -> bool:
     return any(not piece.level for piece in pieces)
 
 
-def _without_lead(text: str, own: list[Piece], atom: Atom) -> tuple[list[Piece], list[Piece]]:
+def _without_lead(text: str, own: list[TextPiece], atom: Atom) -> tuple[list[TextPiece], list[TextPiece]]:
     """A chunk's own pieces, and those at its end that belong to what follows: headings, a list's announcement."""
     end = len(own)
     if len(atom) > 1 and text[own[-1].start : own[-1].end].rstrip("*_").endswith((":", "：")):
@@ -307,9 +296,9 @@ def _loosened(text: str, atom: Atom, room: int, size: int) -> list[Atom]:
     return [(piece,) for piece in split(text, atom[0], room)]
 
 
-def _closed(text: str, shared: list[Piece], own: list[Piece], size: int) -> tuple[Span, list[Piece]]:
+def _closed(text: str, shared: list[TextPiece], own: list[TextPiece], size: int) -> tuple[Span, list[TextPiece]]:
     """The span, counted exactly, and pieces given back where the sum of the counts had promised too much."""
-    pieces, returned = shared + own, list[Piece]()
+    pieces, returned = shared + own, list[TextPiece]()
     while True:
         start, end = pieces[0].start, pieces[-1].end
         tokens = count_tokens([text[start:end]])[0]
@@ -322,9 +311,9 @@ def _closed(text: str, shared: list[Piece], own: list[Piece], size: int) -> tupl
             pieces = pieces[:-1]
 
 
-def _last_sentences(pieces: Sequence[Piece], room: int) -> list[Piece]:
+def _last_sentences(pieces: Sequence[TextPiece], room: int) -> list[TextPiece]:
     """The whole sentences at the end that fit into `room` tokens, never all and none before a heading."""
-    found: list[Piece] = []
+    found: list[TextPiece] = []
     for piece in reversed(pieces[1:]):
         room -= piece.tokens
         if room < 0 or piece.level or not piece.whole:

@@ -1,19 +1,25 @@
-"""Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4).
+"""Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4), also after a small change.
 
 Level 0 is the coarsest. A community larger than the limit is split at the next level; one that is not goes down
 unchanged, so that each level is a partition of all entities: exclusive and exhaustive, single nodes included. Where
 modularity finds nothing to split (a star, a clique) neighbours are kept together as far as the limit lets them.
 igraph's Leiden is used: equal modularity to cdlib's at a tenth of its time (docs/experiments.md).
+
+After a small change what nobody touched stays as it was: a new entity goes, level by level, where its relations weigh
+most; entities that only know each other found a community of their own; what has grown above the limit is cut at the
+last level. Whoever is gone leaves. The hierarchy gets worse with every change: past a set drift all is detected anew.
 """
 
 import asyncio
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.graph_records import Community, Entity, Relation
-from storage.records import content_id
+from storage.records import Record, content_id
 from tasks.step import step
 
 if TYPE_CHECKING:
@@ -110,33 +116,154 @@ def community_id(level: int, members: Sequence[str]) -> str:
     return content_id("com", str(level), *members)
 
 
-def split_further(
-    members: Sequence[str], relations: Sequence[Relation], max_size: int, level: int, last: bool, seed: int = 7
-) -> list[list[str]]:
-    """What `detect` would make of one community (sorted members) at the next level, `level` > 0.
+# --- a small change --------------------------------------------------------------------------------------------------
 
-    `relations` holds all of those between members; `last` says that no level follows.
+
+class Followed(Record):
+    """`communities` stand in for the `outdated` (ids); `was` tells which of these each one has been, where it was one;
+    `left` are those of them that somebody has left.
+
+    `parents` maps outdated communities to those that take their place above communities which are as they were.
     """
-    if len(members) <= max_size:
-        return [list(members)]
-    inside = set(members)
-    whole = _undirected(members, [one for one in relations if one.source in inside and one.target in inside])
-    everybody = list(range(len(members)))
-    parts = _cut(whole, everybody, max_size) if last else _parts(whole, everybody, max_size, seed, level)
-    return [[members[index] for index in part] for part in parts]
+
+    communities: tuple[Community, ...]
+    outdated: tuple[str, ...]
+    was: Mapping[str, str]
+    left: tuple[str, ...]
+    parents: Mapping[str, str]
 
 
-def partition_of(communities: Sequence[Community], level: int) -> dict[str, int]:
-    """Entity id → number of its community at one level."""
-    groups = [community for community in communities if community.level == level]
-    return {member: number for number, community in enumerate(groups) for member in community.members}
+def follow(
+    around: Sequence[Community],
+    gone: Collection[str],
+    new: Collection[str],
+    relations: Sequence[Relation],
+    levels: int,
+    max_size: int,
+) -> Followed:
+    """The hierarchy after entities are `gone` and `new` ones came.
+
+    `around` holds all communities of those that are gone and of the neighbours of those that are new; `relations` all
+    that touch a new entity or a member of an `around` community of at most `max_size`. An entity may be both gone and
+    new: it is placed again.
+    """
+    tree = _Tree(around, levels, relations)
+    tree.leave(gone)
+    tree.place(sorted(new))
+    tree.cut(relations, max_size)
+    return tree.followed()
 
 
-def modularity(entities: Sequence[Entity], relations: Sequence[Relation], partition: Mapping[str, int]) -> float:
-    """Modularity (Newman 2004) of a partition of the weighted undirected graph; -0.5 to 1."""
-    names = sorted(entity.id for entity in entities)
-    graph = _undirected(names, relations)
-    return float(graph.modularity([partition[name] for name in names], weights="weight"))
+@dataclass(eq=False)
+class _Node:
+    """A community while it changes; `was` is its id, empty for a new one."""
+
+    level: int
+    parent: "_Node | None"
+    members: set[str]
+    was: str = ""
+    changed: bool = False
+    left: bool = False
+
+
+class _Tree:
+    """The communities around a change."""
+
+    def __init__(self, around: Sequence[Community], levels: int, relations: Sequence[Relation]) -> None:
+        self.levels = levels
+        self.nodes: list[_Node] = []
+        self.outdated: list[str] = []
+        self.path: dict[str, dict[int, _Node]] = defaultdict(dict)
+        by_id: dict[str, _Node] = {}
+        for one in sorted(around, key=lambda community: (community.level, community.id)):
+            by_id[one.id] = self._enter(_Node(one.level, by_id.get(one.parent or ""), set(one.members), one.id))
+        self.beside: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        for relation in relations:
+            for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
+                self.beside[end][other] += max(relation.weight, 1e-6)
+
+    def _enter(self, node: _Node) -> _Node:
+        self.nodes.append(node)
+        for member in node.members:
+            self.path[member][node.level] = node
+        return node
+
+    def leave(self, gone: Collection[str]) -> None:
+        """Take entities out of their communities."""
+        for entity in gone:
+            for node in self.path.pop(entity, {}).values():
+                node.members.discard(entity)
+                node.changed = node.left = True
+
+    def place(self, new: Sequence[str]) -> None:
+        """Put each where its relations weigh most, the most tied first; the rest into communities of their own."""
+        left = dict.fromkeys(new)
+        while left:
+            ties = {entity: sum(w for one, w in self.beside[entity].items() if one in self.path) for entity in left}
+            entity = max(left, key=lambda one: (ties[one], one))
+            if ties[entity] == 0:
+                break
+            self._join(entity)
+            del left[entity]
+        for members in self._components(left):
+            node: _Node | None = None
+            for level in range(self.levels):
+                node = self._enter(_Node(level, node, set(members), changed=True))
+
+    def _join(self, entity: str) -> None:
+        inside: _Node | None = None
+        for level in range(self.levels):
+            weights: dict[_Node, float] = defaultdict(float)
+            for other, weight in self.beside[entity].items():
+                node = self.path.get(other, {}).get(level)
+                if node is not None and (inside is None or node.parent is inside):
+                    weights[node] += weight
+            inside = max(weights, key=lambda node: (weights[node], min(node.members)))
+            inside.members.add(entity)
+            inside.changed = True
+            self.path[entity][level] = inside
+
+    def _components(self, left: Iterable[str]) -> list[list[str]]:
+        """The connected components of what nobody else knows."""
+        remaining, found = dict.fromkeys(sorted(left)), []
+        while remaining:
+            reached, edge = dict[str, None](), [next(iter(remaining))]
+            while edge:
+                entity = edge.pop()
+                if entity in remaining:
+                    del remaining[entity]
+                    reached[entity] = None
+                    edge += self.beside[entity]
+            found.append(sorted(reached))
+        return found
+
+    def cut(self, relations: Sequence[Relation], max_size: int) -> None:
+        """Communities of the last level in place of those that are too large."""
+        for leaf in [node for node in self.nodes if node.changed and node.level == self.levels - 1]:
+            if len(leaf.members) > max_size:
+                self.nodes.remove(leaf)
+                self.outdated += [leaf.was] * bool(leaf.was)
+                ids = sorted(leaf.members)
+                inside = [one for one in relations if one.source in leaf.members and one.target in leaf.members]
+                for part in _cut(_undirected(ids, inside), list(range(len(ids))), max_size):
+                    self._enter(_Node(leaf.level, leaf.parent, {ids[index] for index in part}, changed=True))
+
+    def followed(self) -> Followed:
+        """What became of it: every community whose members changed, top down."""
+        made: dict[_Node, Community] = {}
+        for node in sorted((node for node in self.nodes if node.changed and node.members), key=lambda node: node.level):
+            ids = tuple(sorted(node.members))
+            above = node.parent
+            parent = None if above is None else made[above].id if above in made else above.was
+            made[node] = Community(id=community_id(node.level, ids), level=node.level, parent=parent, members=ids)
+        was = {community.id: node.was for node, community in made.items() if node.was}
+        return Followed(
+            communities=tuple(made.values()),
+            outdated=(*(node.was for node in self.nodes if node.was and node.changed), *self.outdated),
+            was=was,
+            left=tuple(community.id for node, community in made.items() if node.left),
+            parents={earlier: now for now, earlier in was.items()},
+        )
 
 
 @step("detect-communities")

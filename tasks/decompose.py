@@ -8,11 +8,10 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from prompts.decompose import Decompose
-from prompts.links import filled, needs
+from prompts.decompose import Decompose, filled, needs
 from tasks.answer import Answered
 from tasks.sources import Source
-from tasks.step import step
+from tasks.step import gather_or_cancel, step
 
 _MARKER = re.compile(r"\s*\[\d+(?:, \d+)*\]")
 
@@ -41,20 +40,15 @@ async def answer_parts(parts: Sequence[str], answer_part: AnswerPart) -> list[Pa
 
     Where one of these found nothing the part is asked with the question that was not answered in its place.
     """
-    found: list[asyncio.Task[PartAnswer]] = []
+    answers: list[asyncio.Future[PartAnswer]] = [asyncio.get_running_loop().create_future() for _ in parts]
 
     async def answered(place: int) -> PartAnswer:
-        known = {number: await found[number - 1] for number in needs(parts[place])}
-        return await answer_part(filled(parts[place], {number: _short(one) for number, one in known.items()}))
+        known = {number: await answers[number - 1] for number in needs(parts[place])}
+        answer = await answer_part(filled(parts[place], {number: _short(part) for number, part in known.items()}))
+        answers[place].set_result(answer)
+        return answer
 
-    try:
-        found.extend(asyncio.ensure_future(answered(place)) for place in range(len(parts)))
-        return list(await asyncio.gather(*found))
-    except BaseException:
-        for task in found:
-            task.cancel()
-        await asyncio.gather(*found, return_exceptions=True)
-        raise
+    return await gather_or_cancel(answered(place) for place in range(len(parts)))
 
 
 def _short(part: PartAnswer) -> str:

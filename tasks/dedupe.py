@@ -5,9 +5,7 @@ that an incremental run and a full one agree. Which names mean the same is decid
 them; the records that follow from it are made only for what differs from `Before`.
 """
 
-import gc
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prompts.engine.errors import ModelRefused
@@ -16,16 +14,15 @@ from storage.graph import Edit
 from storage.graph_records import Alias, Claim, Entity, Found, Occurrence, Relation
 from storage.provenance import Place, Verdict, Went
 from storage.records import Chunk, DeadLetter, Record, content_id
-from tasks.batching import gather_or_cancel
 from tasks.resolve.assemble import Given, assemble, edited, entity_id, predicate_key
 from tasks.resolve.keys import Resolved, name_key
 from tasks.resolve.rules import Prepared, prepare, resolve
-from tasks.step import PATIENT, step
+from tasks.step import PATIENT, gather_or_cancel, step
 
-__all__ = ["Before", "Graph", "build_graph", "dedupe", "name_key", "predicate_key"]
+__all__ = ["Before", "ResolvedGraph", "build_graph", "dedupe", "name_key", "predicate_key"]
 
 
-class Graph(Record):
+class ResolvedGraph(Record):
     """Entities and relations with every place that names them, why names were joined, and what is claimed.
 
     `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents, and
@@ -69,26 +66,13 @@ class Before:
     decisions: Mapping[str, Verdict] = field(default_factory=dict)
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: it would walk through all records again and again to find nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_no_collection()
 def build_graph(
     found: Sequence[Found],
     chunks: Mapping[str, Chunk],
     decided: Mapping[Pair, Decided] | None = None,
     edits: Sequence[Edit] = (),
     before: Before | None = None,
-) -> Graph:
+) -> ResolvedGraph:
     """Group mentions into entities and statements into relations.
 
     `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
@@ -110,12 +94,12 @@ def _graph(
     decided: Mapping[Pair, Decided],
     edits: Sequence[Edit],
     before: Before | None,
-) -> Graph:
+) -> ResolvedGraph:
     resolved, given = edited(resolve(prepared, decided), edits)
     places = _places(resolved, given)
     touched = None if before is None or before.places is None else _touched(before, before.places, places)
     made = assemble(found, prepared.documents, resolved, given, touched.groups if touched else None)
-    return Graph(
+    return ResolvedGraph(
         entities=made.entities, aliases=made.aliases, entity_occurrences=made.entity_occurrences,
         relations=made.relations, relation_occurrences=made.relation_occurrences, evidence=made.evidence,
         statements=made.statements, claims=made.claims, strengths=made.strengths,
@@ -162,13 +146,12 @@ async def dedupe(
     edits: Sequence[Edit] = (),
     before: Before | None = None,
     near: Sequence[tuple[str, str]] = (),
-) -> Graph:
+) -> ResolvedGraph:
     """Resolve all mentions of a generation into its graph; `resolver` decides on similar names.
 
     What a model decided `before` is not asked again. `near`: pairs of names with vectors that are alike.
     """
-    with _no_collection():
-        prepared = _prepared(found, {chunk.id: chunk for chunk in chunks}, near)
+    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks}, near)
     known = before.decisions if before else {}
     pairs = {one.pair: _hash(one.pair, resolver) for one in prepared.open}
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
@@ -176,8 +159,7 @@ async def dedupe(
     asked = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
     answers = await gather_or_cancel([_decide(batch, resolver) for batch in asked])
     decided |= {pair: said for batch, _ in answers for pair, said in batch.items()}
-    with _no_collection():
-        graph = _graph(found, prepared, decided, edits, before)
+    graph = _graph(found, prepared, decided, edits, before)
     kept = {} if resolver.is_offline else {pairs[pair]: (said.same, said.reason) for pair, said in decided.items()}
     letters = tuple(letter for _, letter in answers if letter)
     return graph.model_copy(update={"dead_letters": letters, "decisions": kept})

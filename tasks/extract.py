@@ -10,8 +10,7 @@ from prompts.text.segment import sentences
 from prompts.text.words import content_terms
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.records import Chunk, DeadLetter, Record, Triple, content_id
-from tasks.batching import gather_or_cancel
-from tasks.step import step
+from tasks.step import gather_or_cancel, step
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "4"
@@ -66,13 +65,9 @@ def _match(text: str, pattern: str, flags: int = 0) -> tuple[int, int] | None:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
-    return not (_glues(before, text[start]) or _glues(text[end - 1], after))
-
-
-def _glues(left: str, right: str) -> bool:
-    """Whether two neighbouring characters belong to one word (Chinese characters never do)."""
-    return left.isalnum() and right.isalnum() and ord(left) < 0x2E80 and ord(right) < 0x2E80
+    """Whether the characters at both ends belong to no longer word (Chinese characters never do)."""
+    pairs = (text[start - 1 : start + 1] if start else "", text[end - 1 : end + 1])
+    return not any(len(pair) == 2 and all(sign.isalnum() and ord(sign) < 0x2E80 for sign in pair) for pair in pairs)
 
 
 def to_extraction(chunk: Chunk, found: Extracted, *, literal: bool = False) -> Extraction:
@@ -161,9 +156,8 @@ class _Sentences:
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
         self.spans = sentences(chunk.text) or [(0, len(chunk.text))]
-        self.quoted: dict[str, int] = {}
-        for index, (start, end) in enumerate(self.spans):
-            self.quoted.setdefault(" ".join(chunk.text[start:end].split()), index)
+        texts = [" ".join(chunk.text[start:end].split()) for start, end in self.spans]
+        self.quoted = {text: index for index, text in reversed([*enumerate(texts)])}
 
     @cached_property
     def said(self) -> list[tuple[str, str, frozenset[str]]]:
@@ -274,9 +268,7 @@ async def extract(chunks: Sequence[Chunk], extractor: Extract, weights: Mapping[
         except EngineError as error:
             return DeadLetter(item=chunk.id, step="extract", error=error.message, remedy=error.remedy)
 
-    results = (
-        [await one(chunk) for chunk in chunks] if extractor.is_offline else await gather_or_cancel(map(one, chunks))
-    )
+    results = await gather_or_cancel(map(one, chunks))
     return Extracts(
         extractions=tuple(result for result in results if isinstance(result, Extraction)),
         dead_letters=tuple(result for result in results if isinstance(result, DeadLetter)),

@@ -13,10 +13,9 @@ from prompts.engine.calls import rough_tokens
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, Verdict
 from prompts.text.words import is_han
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
-from tasks.batching import gather_or_cancel, portions
 from tasks.retrieve.passage_sets import pair_scores
 from tasks.retrieve.search import SearchIndex
-from tasks.step import step
+from tasks.step import gather_or_cancel, portions, step
 
 MOST_SHOWN = 12
 NUMBER_TOKENS = 4

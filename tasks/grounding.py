@@ -99,7 +99,6 @@ class _Reading(NamedTuple):
     terms: frozenset[str]
     values: frozenset[float]
     languages: frozenset[Script | Literal["english"]]
-    initials: str
 
 
 class _Coverage(NamedTuple):
@@ -125,7 +124,6 @@ def _read(text: str) -> _Reading:
         frozenset(term for word in distinct for term in word_terms(word)),
         frozenset(values),
         frozenset({language}),
-        "".join(word[0] for word in words if word not in STOPWORDS),
     )
 
 
@@ -136,7 +134,6 @@ def _read_all(texts: tuple[str, ...]) -> _Reading:
         frozenset[str]().union(*(reading.terms for reading in readings)),
         frozenset[float]().union(*(reading.values for reading in readings)),
         frozenset[Script | Literal["english"]]().union(*(reading.languages for reading in readings)),
-        " ".join(reading.initials for reading in readings),
     )
 
 
@@ -204,16 +201,15 @@ class _Answer(NamedTuple):
         return "none" not in own | shown and not own & shown
 
     def strange_name(self, claim: str) -> bool:
-        """Whether a capitalised name stands neither in what was offered nor in the question, nor as its initials."""
+        """Whether a capitalised name stands neither in what was offered nor in the question."""
         known = _read_all((*self.offered, self.question))
         for match in _NAME.finditer(claim):
             name, terms = match.group(), word_terms(fold(match.group()))
             opens = _OPENS.search(claim, 0, match.start()) and not _SHOWN_A_NAME.match(claim, match.end())
             if opens or fold(name) in STOPWORDS or usually_lower(name) or not known.terms.isdisjoint(terms):
                 continue
-            abbreviated = name.isupper() and name.lower() in known.initials
             stem = terms[0][: max(4, len(terms[0]) - 3)]
-            if not abbreviated and not any(term.startswith(stem) for term in known.terms):
+            if not any(term.startswith(stem) for term in known.terms):
                 return True
         return False
 
@@ -234,15 +230,14 @@ class _Answer(NamedTuple):
             results += (a + b, a - b, a * b, *((a / b, 100 * a / b, 100 * (a - b) / b) if b else ()))
         return not all(figure.stands_in(results) for figure in strange)
 
-    def judge(self, claim: str, cited: tuple[str, ...], concluded: Sequence[str]) -> tuple[bool | None, float]:
-        """The flag and its score; `concluded` are the supported sentences before, which it may conclude from."""
+    def judge(self, claim: str, cited: tuple[str, ...]) -> tuple[bool | None, float]:
+        """The flag and its score."""
         evidence, asked = _read_all(cited or self.offered), _read(self.question).terms
         cover, told = _coverage(claim, evidence), _coverage(claim, evidence, asked)
         score = weighed(cover.share, len(cited))
         if self.strange_figure(claim, cited or self.offered) or (not self.foreign and self.strange_name(claim)):
             return False, score * _AGAINST
-        verdict = not _VERDICTS.isdisjoint(WORD.findall(fold(claim)))
-        if not told.weighed or (verdict and not told.standing and told.missing_bits < _TELLING):  # "Yes [1]."
+        if not told.weighed:  # "Yes [1]." states what was asked
             restated = _coverage(f"{claim} {self.question}", evidence).share
             return (True if cited and restated >= _SUPPORTED else None), score
         little = (told.standing or cover.share >= _UNSUPPORTED) and told.missing_bits < _TELLING
@@ -250,10 +245,8 @@ class _Answer(NamedTuple):
             return True, score
         if not cited and any(_coverage(claim, _read(text)).share >= _NEARLY_ALL for text in self.offered):
             return True, score
-        if self.foreign or told.missing_bits < _TELLING or max(cover.share, told.share) >= _UNSUPPORTED:
-            return None, score
-        around = _coverage(claim, _read_all((*self.offered, *concluded)), asked)
-        return (None if around.share >= _SUPPORTED or around.missing_bits < _TELLING else False), score
+        unsure = self.foreign or told.missing_bits < _TELLING or max(cover.share, told.share) >= _UNSUPPORTED
+        return (None if unsure else False), score
 
 
 def weighed(score: float, sources: int, uncited: float = _UNCITED, further: float = _FURTHER_SOURCE) -> float:
@@ -278,17 +271,15 @@ def ground_scored(
     listed = max(len(names), sum(row.kind in ("item", "row") for row in rows))
     answer = _Answer(claims, question, tuple(dict.fromkeys((*offered, *cited.values()))), listed)
     judged: list[tuple[Grounding, float]] = []
-    concluded: list[str] = []
     for row in rows:
         own = tuple(cited[marker] for marker in row.markers if marker in cited)
         supported, score = None, 0.0
         if row.claim and answer.offered and scorer is word_coverage:
-            supported, score = answer.judge(row.claim, own, concluded)
+            supported, score = answer.judge(row.claim, own)
         elif row.claim and answer.offered:
             given = scorer(row.claim, own or answer.offered)
             enough = given >= (_SUPPORTED if own else _NEARLY_ALL)
             supported, score = (True if enough else False if given < _UNSUPPORTED else None), weighed(given, len(own))
-        concluded += [row.claim] * bool(supported)
         judged.append((Grounding(start=row.start, end=row.end, supported=supported, markers=row.markers), score))
     return judged
 

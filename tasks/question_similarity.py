@@ -45,7 +45,7 @@ _Meaning = tuple[frozenset[str], str]  # what a word may mean, and the sex that 
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class NamedSpan:
     """A stretch `start`..`end` of a question that names one of these entities."""
 
     start: int
@@ -54,12 +54,12 @@ class Mention:
 
 
 @dataclass(frozen=True)
-class Question:
+class ComparedQuestion:
     """A question taken apart for comparison. `relations` lead away from its first name; of a Chinese question they are
     the meanings of its words, and `words` the characters that are left."""
 
     text: str
-    mentions: tuple[Mention, ...] = ()
+    mentions: tuple[NamedSpan, ...] = ()
     names: frozenset[str] = frozenset()
     figures: frozenset[str] = frozenset()
     relations: tuple[_Meaning, ...] = ()
@@ -68,23 +68,23 @@ class Question:
     expects: str = "text"
 
 
-def taken_apart(text: str, mentions: Sequence[Mention]) -> Question:
+def taken_apart(text: str, mentions: Sequence[NamedSpan]) -> ComparedQuestion:
     """The parts of a question; `mentions` are what it names, in its order."""
     han = is_han(text)
     relations, words = _read_han(text) if han else (_relations(text, mentions), _words(text))
-    return Question(
+    return ComparedQuestion(
         text=text, mentions=tuple(mentions), names=frozenset(name for one in mentions for name in one.entities),
         figures=_figures(text), relations=relations, words=words, han=han, expects=ask(text).expects,
     )  # fmt: skip
 
 
-def differs(one: Question, two: Question) -> str:
+def differs(one: ComparedQuestion, two: ComparedQuestion) -> str:
     """In which part two questions do not ask the same: "language", "names", "figures", "kind", "relation"; "" in
     none.
 
     A part that only one of them tells of, such as the kind of thing asked for, is no difference.
     """
-    checks: tuple[tuple[str, Callable[[Question, Question], bool]], ...] = (
+    checks: tuple[tuple[str, Callable[[ComparedQuestion, ComparedQuestion], bool]], ...] = (
         ("language", lambda mine, yours: mine.han != yours.han),
         # Chinese names are found here and not there: they are compared as text, with the rest.
         ("names", lambda mine, yours: not mine.han and mine.names != yours.names),
@@ -95,7 +95,7 @@ def differs(one: Question, two: Question) -> str:
     return next((part for part, other in checks if other(one, two)), "")
 
 
-def alike(one: Question, two: Question) -> float:
+def alike(one: ComparedQuestion, two: ComparedQuestion) -> float:
     """Likeness of two questions by their words (0-1): for texts that the embedder cannot read."""
     if one.han and two.han:
         # What one of them says alone counts half: it may be a word that asks.
@@ -108,7 +108,7 @@ def alike(one: Question, two: Question) -> float:
     return (first + second) / (len(one.words) + len(two.words))
 
 
-def keys(question: Question) -> tuple[str, ...]:
+def keys(question: ComparedQuestion) -> tuple[str, ...]:
     """By what a question is looked up: one that asks the same shares a key with it.
 
     Names must agree, so all of them together are one key; where they are not found alike (Chinese) or there are none,
@@ -120,7 +120,7 @@ def keys(question: Question) -> tuple[str, ...]:
     return tuple(f"w_{term}" for term in dict.fromkeys(found))
 
 
-def _relations(text: str, mentions: Sequence[Mention]) -> tuple[_Meaning, ...]:
+def _relations(text: str, mentions: Sequence[NamedSpan]) -> tuple[_Meaning, ...]:
     """The relations that the words around the first name ask for, in the order in which they lead away from it.
 
     Neighbouring words of one meaning are one ("educational institution"); relatives lead on one by one.
@@ -137,7 +137,7 @@ def _relations(text: str, mentions: Sequence[Mention]) -> tuple[_Meaning, ...]:
     return tuple(found)
 
 
-def _other_relation(one: Question, two: Question) -> bool:
+def _other_relation(one: ComparedQuestion, two: ComparedQuestion) -> bool:
     if one.han:
         return one.relations != two.relations or bool({*one.words} - {*two.words} and {*two.words} - {*one.words})
     if len(one.relations) != len(two.relations):
@@ -148,7 +148,7 @@ def _other_relation(one: Question, two: Question) -> bool:
     return not one.names and not (_within(one, two) or _within(two, one))
 
 
-def _within(one: Question, two: Question) -> bool:
+def _within(one: ComparedQuestion, two: ComparedQuestion) -> bool:
     """Whether each word of a question is like one of the other's."""
     return all(any(likeness(word, other) > 0 for other in two.words) for word in one.words)
 

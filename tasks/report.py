@@ -3,62 +3,285 @@
 A community that a level took over unchanged from the one above has that one's report; single entities have none. A
 report whose inputs did not change is taken over from the last generation.
 
+A report is written from all edges of its community where they fit: by the combined degree of their ends, each with the
+two entities that it ties, and what is claimed of these. Where they do not fit, sub-communities give way to their own
+reports, the one with the longest element summaries first, until the rest fits. What then still is too much is cut at
+the end of that order.
+
 Where anything that a community knew has gone or changed, its report is written anew. Where something was only added, it
 stands until what was added is more than a set share of the community: else one new document would rewrite the reports
 of all the levels above it.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from prompts.engine.errors import ModelRefused
-from prompts.report import ReportWritten, WriteReports, report_offline
-from storage.graph_records import Community, Finding, Report
-from storage.records import DeadLetter, Record
-from tasks.batching import gather_or_cancel
-from tasks.partition import Followed
-from tasks.report_context import Context, Desk, Evidence, Source
-from tasks.step import PATIENT, step
-
-__all__ = ["Evidence", "report"]
+from prompts.report import ReportWritten, StatementGiven, WriteReports, report_offline
+from prompts.text.tokens import count_tokens
+from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
+from storage.records import Chunk, DeadLetter, Record, content_id
+from tasks.communities import Followed
+from tasks.step import PATIENT, gather_or_cancel, step
 
 # As inputs of a report that a model should have written: no later run takes it over.
 _NOT_AS_ASKED = ""
 REPORT_TOKENS = 3_000
+_BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 # Hears that so many of so many are done.
 Told = Callable[[int, int], None]
 
 
-def _finish(community: Community, written: ReportWritten, sources: Sequence[Source], inputs: str) -> Report:
-    """Bind each finding to all places of the statements that it cites; a number that was not given is dropped, and a
-    finding left without any with it: it rests on nothing."""
-    by_number = {source.given.number: source for source in sources}
-    findings = []
-    for finding in written.findings:
-        cited = [by_number[number] for number in finding.statements if number in by_number]
-        places = list(dict.fromkeys(place for source in cited for place in source.places))
-        if places:
-            first, *more = places
-            findings.append(
-                Finding(
-                    summary=finding.summary,
-                    explanation=finding.explanation,
-                    document=first.document,
-                    start=first.start,
-                    end=first.end,
-                    more=tuple(more),
-                )
+# --- what a report is written from -----------------------------------------------------------------------------------
+
+
+class ReportEvidence(Record):
+    """What reports are written from; `reports` are those that stand, and stand in for sub-communities."""
+
+    entities: tuple[Entity, ...]
+    relations: tuple[Relation, ...]
+    places: tuple[Occurrence, ...]
+    chunks: tuple[Chunk, ...]
+    claims: tuple[Claim, ...] = ()
+    reports: tuple[Report, ...] = ()
+
+
+class PlacedStatement(Record):
+    """A statement with the places that say it, the telling one first."""
+
+    given: StatementGiven
+    places: tuple[TextSpan, ...]
+
+
+class ReportContext(Record):
+    """What one report is written from, and the hash of it.
+
+    `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities
+    (`replaced`, by id). `tokens` is the size of what is given, where not everything fits.
+    """
+
+    members: tuple[tuple[str, str], ...]
+    sources: tuple[PlacedStatement, ...]
+    inputs: str
+    replaced: tuple[str, ...] = ()
+    tokens: int = 0
+
+    @property
+    def given(self) -> list[StatementGiven]:
+        return [source.given for source in self.sources]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A relation's statement and the entities at its ends, or a claim and whom it is about."""
+
+    text: str
+    ends: tuple[str, ...]
+    degree: int
+    places: tuple[TextSpan, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.text, self.places[0].document, self.places[0].start
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """Entities and edges in the order in which they are given, and reports in place of others."""
+
+    members: Sequence[str]
+    edges: Sequence[_Edge]
+    reports: Sequence[Report] = ()
+
+
+class ReportContextBuilder:
+    """The evidence of a generation, indexed for what lies inside a community, and the reports written so far."""
+
+    def __init__(self, evidence: ReportEvidence, communities: Sequence[Community], limit: int) -> None:
+        self.limit = limit
+        self.reports: dict[str, Report] = {}
+        self._counted: dict[str, int] = {}
+        self._entities: Mapping[str, Entity] = {entity.id: entity for entity in evidence.entities}
+        self._chunks: Mapping[str, Chunk] = {chunk.id: chunk for chunk in evidence.chunks}
+        self._touching: dict[str, list[Relation]] = defaultdict(list)
+        for relation in evidence.relations:
+            self._touching[relation.source].append(relation)
+        self._claims: dict[str, list[Claim]] = defaultdict(list)
+        for claim in evidence.claims:
+            self._claims[claim.subject].append(claim)
+        self._places: dict[str, list[Occurrence]] = defaultdict(list)
+        for place in evidence.places:
+            self._places[place.item].append(place)
+        self._below: dict[str, list[Community]] = defaultdict(list)
+        for community in communities:
+            self._below[community.parent or ""].append(community)
+
+    def whole(self, community: Community, model: str) -> ReportContext | None:
+        """All element summaries as the context of what `model` writes; None where they do not fit."""
+        elements = self._elements(community.members)
+        # No text has more tokens than bytes, and counting takes longer than all else here.
+        at_most = sum(len(text.encode()) + _BETWEEN for text in self._texts(elements))
+        fits = at_most <= self.limit or self._size(elements) <= self.limit
+        return self._context(elements, model) if fits else None
+
+    def shortened(self, community: Community, model: str) -> ReportContext:
+        """The context where not everything fits. The reports of the sub-communities must be there already."""
+        elements = everything = self._elements(community.members)
+        replaced: list[Community] = []
+        for part in self._longest_first(community):
+            replaced.append(part)
+            elements = self._without(everything, replaced)
+            if self._size(elements) <= self.limit:
+                break
+        if self._size(elements) > self.limit:
+            elements = self._cut(elements)
+        update = {"replaced": tuple(part.id for part in replaced), "tokens": self._size(elements)}
+        return self._context(elements, model).model_copy(update=update)
+
+    # --- elements ----------------------------------------------------------------------------------------------------
+
+    def _elements(self, ids: Iterable[str]) -> _Elements:
+        inside = set(ids)
+        relations = [r for member in sorted(inside) for r in self._touching.get(member, ()) if r.target in inside]
+        relations.sort(key=lambda r: (-self._degree(r), r.id))
+        edges: dict[tuple[str, str, int], _Edge] = {}
+        for edge in map(self._edge, relations):
+            edges.setdefault(edge.key, edge)
+        members = self._by_rank(inside)
+        return _Elements(members, self._with_claims(edges, members))
+
+    def _with_claims(self, edges: Mapping[tuple[str, str, int], _Edge], members: Sequence[str]) -> list[_Edge]:
+        """Before each edge the claims about its ends; at last those about members without an edge.
+
+        What an edge says already is not said again.
+        """
+        known = set(edges)
+        left = {member: [self._claim(one, members) for one in self._claims.get(member, ())] for member in members}
+        ordered: list[_Edge] = []
+        groups: list[tuple[Sequence[str], int, list[_Edge]]] = [(e.ends, e.degree, [e]) for e in edges.values()]
+        for ends, degree, own in [*groups, (members, 0, [])]:
+            for claim in (claim for end in ends for claim in left.pop(end, ())):
+                if claim.key not in known:
+                    known.add(claim.key)
+                    ordered.append(replace(claim, degree=degree))
+            ordered += own
+        return ordered
+
+    def _claim(self, claim: Claim, members: Sequence[str]) -> _Edge:
+        # The source's own words tell how sure they are; a description may not.
+        doubted = claim.status != "true" and claim.description != self._quoted(claim)
+        text = claim.description + (f" ({claim.status})" if doubted else "")
+        ends = tuple(end for end in (claim.subject, claim.object or "") if end in members)
+        return _Edge(text, ends, 0, (self._span(claim),))
+
+    def _by_rank(self, ids: Iterable[str]) -> list[str]:
+        """Most connected first."""
+        entities = [self._entities[name] for name in ids]
+        return [e.id for e in sorted(entities, key=lambda e: (-e.degree, -e.mentions, e.name, e.id))]
+
+    def _edge(self, relation: Relation) -> _Edge:
+        places = self._places[relation.id]
+        # Of several statements that one is cited whose words are given; a description in a model's words rests on all.
+        if len(places) > 1 and relation.description:
+            places = [one for one in places if relation.description in self._quoted(one)][:1] or places
+        elif not relation.description:
+            places = places[:1]
+        text = relation.description or self._quoted(places[0])
+        spans = tuple(map(self._span, places))
+        return _Edge(text, (relation.source, relation.target), self._degree(relation), spans)
+
+    def _span(self, place: Occurrence | Claim) -> TextSpan:
+        return TextSpan(document=self._chunks[place.chunk].document, start=place.start, end=place.end)
+
+    def _quoted(self, place: Occurrence | Claim) -> str:
+        chunk = self._chunks[place.chunk]
+        return " ".join(chunk.text[place.start - chunk.start : place.end - chunk.start].split())
+
+    def _degree(self, relation: Relation) -> int:
+        return self._entities[relation.source].degree + self._entities[relation.target].degree
+
+    # --- sub-communities ---------------------------------------------------------------------------------------------
+
+    def _longest_first(self, community: Community) -> list[Community]:
+        """The sub-communities whose report is shorter than their element summaries, by the size of these."""
+        below = self._below.get(community.id, [])
+        while len(below) == 1:  # taken over unchanged: what splits it lies further down
+            below = self._below.get(below[0].id, [])
+        sizes = {part.id: self._size(self._elements(part.members)) for part in below if part.id in self.reports}
+        shorter = [
+            part
+            for part in below
+            if part.id in sizes and self._size(_Elements([], [], [self.reports[part.id]])) < sizes[part.id]
+        ]
+        return sorted(shorter, key=lambda part: (-sizes[part.id], part.id))
+
+    def _without(self, everything: _Elements, replaced: Sequence[Community]) -> _Elements:
+        """Reports in place of some sub-communities; edges between two communities stay."""
+        home = {member: part.id for part in replaced for member in part.members}
+        return _Elements(
+            [member for member in everything.members if member not in home],
+            [edge for edge in everything.edges if edge.ends[0] not in home or len(set(map(home.get, edge.ends))) > 1],
+            [self.reports[part.id] for part in replaced],
+        )
+
+    def _cut(self, elements: _Elements) -> _Elements:
+        """As much of the order as fits: reports, then edge by edge with its ends."""
+        left = self.limit
+        reports, edges, members = list[Report](), list[_Edge](), dict[str, None]()
+        for report in elements.reports:
+            left -= self._size(_Elements([], [], [report]))
+            if left < 0:
+                return _Elements([], [], reports or elements.reports[:1])
+            reports.append(report)
+        alone = set(elements.members)
+        for edge in elements.edges:
+            new = [end for end in edge.ends if end in alone and end not in members]
+            left -= self._size(_Elements(new, [edge]))
+            if left < 0:
+                break
+            edges.append(edge)
+            members |= dict.fromkeys(new)
+        return _Elements(self._by_rank(members), edges, reports)
+
+    # --- context -----------------------------------------------------------------------------------------------------
+
+    def _size(self, elements: _Elements) -> int:
+        texts = self._texts(elements)
+        new = [text for text in dict.fromkeys(texts) if text not in self._counted]
+        self._counted.update(zip(new, count_tokens(new), strict=True))
+        return sum(self._counted[text] + _BETWEEN for text in texts)
+
+    def _texts(self, elements: _Elements) -> list[str]:
+        texts = [edge.text for edge in elements.edges]
+        texts += [f"{self._entities[one].name}: {self._entities[one].description}" for one in elements.members]
+        for report in elements.reports:
+            texts += [report.title, report.summary, *(finding.explanation for finding in report.findings)]
+        return texts
+
+    def _context(self, elements: _Elements, model: str) -> ReportContext:
+        members = [(report.title, report.summary) for report in elements.reports]
+        members += [(self._entities[one].name, self._entities[one].description) for one in elements.members]
+        statements: list[tuple[str, tuple[str, ...], int, tuple[TextSpan, ...]]] = [
+            (finding.explanation, (report.title,), 0, finding.places)
+            for report in elements.reports
+            for finding in report.findings
+        ]
+        statements += [
+            (edge.text, tuple(self._entities[end].name for end in edge.ends), edge.degree, edge.places)
+            for edge in elements.edges
+        ]
+        sources = tuple(
+            PlacedStatement(
+                given=StatementGiven(number=number, text=text, entities=names, degree=degree), places=places
             )
-    return Report(
-        community=community.id,
-        level=community.level,
-        title=written.title,
-        summary=written.summary,
-        rating=written.rating,
-        rating_reason=written.rating_reason,
-        findings=tuple(findings),
-        inputs=inputs,
-    )
+            for number, (text, names, degree, places) in enumerate(statements, 1)
+        )
+        inputs = content_id("inp", model, repr(members), repr(statements))
+        return ReportContext(members=tuple(members), sources=sources, inputs=inputs)
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
 
 
 class Reported(Record):
@@ -75,7 +298,7 @@ def _nobody(_done: int, _total: int) -> None:
 @step("report", PATIENT)
 async def report(
     communities: Sequence[Community],
-    evidence: Evidence,
+    evidence: ReportEvidence,
     writer: WriteReports,
     known: Mapping[str, Report],
     limit: int = REPORT_TOKENS,
@@ -88,15 +311,15 @@ async def report(
     reports of the level below; `told` hears after each round how many of how many are there. Where a model gives no
     usable answer the statements are quoted instead, until the next run asks again.
     """
-    desk = Desk(evidence, communities, limit)
-    writing = _Writing(desk, writer, known)
+    writing = _Writing(ReportContextBuilder(evidence, communities, limit), writer, known)
+    builder = writing.builder
+    builder.reports.update({one.community: one for one in evidence.reports})
     large: dict[int, list[Community]] = defaultdict(list)
-    small: list[tuple[Community, Context]] = []
-    desk.reports.update({one.community: one for one in evidence.reports})
+    small: list[tuple[Community, ReportContext]] = []
     for community in of_their_own(communities):
-        if community.id in desk.reports:
+        if community.id in builder.reports:
             continue
-        context = desk.whole(community, writer.author)
+        context = builder.whole(community, writer.author)
         if context is None:
             large[community.level].append(community)
         else:
@@ -105,12 +328,12 @@ async def report(
     done, total = len(small), len(small) + sum(map(len, large.values()))
     told(done, total)
     for level in sorted(large, reverse=True):
-        await writing.write([(community, desk.shortened(community, writer.author)) for community in large[level]])
+        await writing.write([(community, builder.shortened(community, writer.author)) for community in large[level]])
         done += len(large[level])
         told(done, total)
     return Reported(
-        reports=tuple(desk.reports[one.id] for one in communities if one.id in desk.reports),
-        dead_letters=tuple(writing.dead_letters),
+        reports=tuple(builder.reports[one.id] for one in communities if one.id in builder.reports),
+        dead_letters=tuple(sorted(writing.dead_letters, key=lambda letter: letter.item)),
     )
 
 
@@ -120,42 +343,63 @@ def of_their_own(communities: Sequence[Community]) -> list[Community]:
     return [one for one in communities if len(one.members) > 1 and members.get(one.parent or "") != one.members]
 
 
+@dataclass
 class _Writing:
     """Reports on their way: taken over, quoted, or asked of a model side by side."""
 
-    def __init__(self, desk: Desk, writer: WriteReports, known: Mapping[str, Report]) -> None:
-        self.desk = desk
-        self.writer = writer
-        self.known = known
-        self.dead_letters: list[DeadLetter] = []
+    builder: ReportContextBuilder
+    writer: WriteReports
+    known: Mapping[str, Report]
+    dead_letters: list[DeadLetter] = field(default_factory=list)
 
-    async def write(self, contexts: Sequence[tuple[Community, Context]]) -> None:
-        """Put the reports of these communities on the desk."""
-        asked: list[tuple[Community, Context]] = []
+    async def write(self, contexts: Sequence[tuple[Community, ReportContext]]) -> None:
+        """Add the reports of these communities to those of the builder."""
+        reports = self.builder.reports
+        asked: list[tuple[Community, ReportContext]] = []
         for community, context in contexts:
             if not context.sources:
                 continue
             if context.inputs in self.known:
-                kept = {"community": community.id, "level": community.level, "stale": 0.0}
-                self.desk.reports[community.id] = self.known[context.inputs].model_copy(update=kept)
+                update = {"community": community.id, "level": community.level, "stale": 0.0}
+                reports[community.id] = self.known[context.inputs].model_copy(update=update)
             elif (written := self.writer.sure(context.members, context.given)) is not None:
-                self.desk.reports[community.id] = _finish(community, written, context.sources, context.inputs)
+                reports[community.id] = _finish(community, written, context, context.inputs)
             else:
                 asked.append((community, context))
         # A task for each call, not for each community: a graph has ten times as many.
-        for made, letter in await gather_or_cancel(self._ask(community, context) for community, context in asked):
-            self.desk.reports[made.community] = made
-            if letter is not None:
-                self.dead_letters.append(letter)
+        for made in await gather_or_cancel(self._ask(community, context) for community, context in asked):
+            reports[made.community] = made
 
-    async def _ask(self, community: Community, context: Context) -> tuple[Report, DeadLetter | None]:
+    async def _ask(self, community: Community, context: ReportContext) -> Report:
         try:
             written = await self.writer.run(context.members, context.given)
         except ModelRefused as error:
-            quoted = report_offline(context.members, context.given)
-            letter = DeadLetter(item=community.id, step="report", error=error.message, remedy=error.remedy)
-            return _finish(community, quoted, context.sources, _NOT_AS_ASKED), letter
-        return _finish(community, written, context.sources, context.inputs), None
+            self.dead_letters.append(
+                DeadLetter(item=community.id, step="report", error=error.message, remedy=error.remedy)
+            )
+            return _finish(community, report_offline(context.members, context.given), context, _NOT_AS_ASKED)
+        return _finish(community, written, context, context.inputs)
+
+
+def _finish(community: Community, written: ReportWritten, context: ReportContext, inputs: str) -> Report:
+    """Bind each finding to all places of the statements that it cites; a number that was not given is dropped, and a
+    finding left without any with it: it rests on nothing."""
+    places_of = {source.given.number: source.places for source in context.sources}
+    findings = []
+    for finding in written.findings:
+        cited = [place for number in finding.statements for place in places_of.get(number, ())]
+        if cited:
+            first, *more = dict.fromkeys(cited)
+            findings.append(
+                Finding(
+                    summary=finding.summary, explanation=finding.explanation, document=first.document,
+                    start=first.start, end=first.end, more=tuple(more),
+                )
+            )  # fmt: skip
+    return Report(
+        **written.model_dump(exclude={"findings"}), community=community.id, level=community.level,
+        findings=tuple(findings), inputs=inputs,
+    )  # fmt: skip
 
 
 def still_valid_reports(
@@ -168,22 +412,16 @@ def still_valid_reports(
 ) -> list[Report]:
     """The reports that stand, as reports of the communities that these have become.
 
-    `reports`: the earlier ones, by the community that each had; `followed` tells which one a new community
-    was.
-    `lost` are entities of which something has gone or changed, `gained` those that something was added to; `limit` is
-    the share of a community's members that may have gained something before its report is written anew.
+    `reports`: the earlier ones, by the community that each had; `followed` tells which one a new community was. `lost`
+    are entities of which something has gone or changed, `gained` those that something was added to; `limit` is the
+    share of a community's members that may have gained something before its report is written anew.
     """
-    found = []
+    valid = []
     for one in of_their_own(communities):
-        report = reports.get(followed.was.get(one.id, one.id))
-        if (
-            report is None
-            or not report.inputs
-            or one.id in followed.left
-            or any(member in lost for member in one.members)
-        ):
+        earlier = reports.get(followed.was.get(one.id, one.id))
+        if earlier is None or not earlier.inputs or one.id in followed.left or not set(one.members).isdisjoint(lost):
             continue
-        stale = report.stale + sum(member in gained for member in one.members) / len(one.members)
+        stale = earlier.stale + sum(member in gained for member in one.members) / len(one.members)
         if stale <= limit:
-            found.append(report.model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
-    return found
+            valid.append(earlier.model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
+    return valid

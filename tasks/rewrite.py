@@ -1,10 +1,22 @@
-"""Rewrite: one question that stands on its own, and its search queries (ERM4, Query Rewriter+)."""
+"""Rewrite: what is searched for in place of a question, and what the question leaves open (ERM4, Query Rewriter+).
+
+One question that stands on its own with its search queries; the keys by which the graph is searched (LightRAG 3.2); a
+hypothetical passage (HyDE). What is ambiguous is reported: of a name that several things bear the index tells, of
+pronouns and dates the rewriting; the answer follows the evidence.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from prompts.rewrite import Rewrite, Rewriting
+from prompts.rewrite import Ambiguous, Hypothesize, Keys, Keywords, Rewrite, Rewriting
+from storage.answer_records import Ambiguity
 from storage.errors import UsageError
+from storage.graph_records import Entity
+from tasks.retrieve.link import Link
 from tasks.step import step
+
+MAX_READINGS = 5
+SHOWN = 90  # characters of a description
 
 
 def turns(history: Sequence[str | Mapping[str, object]]) -> tuple[str, ...]:
@@ -32,6 +44,87 @@ def _words(turn: object) -> str:
 @step("rewrite")
 async def rewrite(question: str, history: Sequence[str], rewriter: Rewrite) -> Rewriting:
     """The rewritten question, which is, in one line, the first of its queries."""
-    found = await rewriter.run(question, history)
-    queries = list(dict.fromkeys(" ".join(query.split()) for query in [found.question, *found.queries]))
-    return found.model_copy(update={"queries": queries})
+    rewriting = await rewriter.run(question, history)
+    queries = list(dict.fromkeys(" ".join(query.split()) for query in [rewriting.question, *rewriting.queries]))
+    return rewriting.model_copy(update={"queries": queries})
+
+
+@step("keywords")
+async def find_keys(question: str, finder: Keywords) -> Keys:
+    """The low and high keys."""
+    return await finder.run(question)
+
+
+@step("hypothesize")
+async def hypothesize(question: str, writer: Hypothesize) -> str:
+    """A hypothetical passage that answers the question; EngineError where the model fails."""
+    return await writer.run(question)
+
+
+# --- ambiguity -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SharedName:
+    """A name of the question and all that bear it: indices of entities, those that are named most first."""
+
+    text: str
+    entities: tuple[int, ...]
+
+
+def shared_names(links: Sequence[Link], entities: Sequence[Entity]) -> list[SharedName]:
+    """The names that the best links of a stretch take for several entities; a likeness of spelling is no homonym."""
+    by_place: dict[tuple[int, int], list[Link]] = {}
+    for link in links:
+        by_place.setdefault((link.start, link.end), []).append(link)
+    shared = []
+    for here in by_place.values():
+        same = [link.entity for link in here if link.score == 1.0]
+        if len(same) > 1:
+            same.sort(key=lambda place: (-entities[place].mentions, entities[place].name, entities[place].id))
+            shared.append(SharedName(here[0].text, tuple(same[:MAX_READINGS])))
+    return shared
+
+
+@dataclass(frozen=True)
+class EntityPlaces:
+    """Where the things are that a question may mean: the chunks that name an entity, by its id; the titles of chunks;
+    how much each chunk counted for the answer (cited ones most)."""
+
+    chunks: Mapping[str, Sequence[str]]
+    titles: Mapping[str, str]
+    weights: Mapping[str, float]
+
+    def weight(self, entity: Entity) -> float:
+        return sum(self.weights.get(chunk, 0.0) for chunk in self.chunks.get(entity.id, ()))
+
+    def title(self, entity: Entity) -> str:
+        return next((self.titles[chunk] for chunk in self.chunks.get(entity.id, ()) if self.titles.get(chunk)), "")
+
+
+def ambiguities(
+    rewritten: Sequence[Ambiguous], shared: Sequence[SharedName], entities: Sequence[Entity], places: EntityPlaces
+) -> tuple[Ambiguity, ...]:
+    """What the question leaves open; the reading that was taken is the one whose places the answer rests on, else the
+    first. A reading that nothing is known of has none."""
+    by_text: dict[str, tuple[str, ...]] = {}
+    for name in shared:
+        bearing = sorted((entities[place] for place in name.entities), key=lambda entity: -places.weight(entity))
+        readings = tuple(dict.fromkeys(_reading(entity, bearing, places) for entity in bearing))
+        if len(readings) > 1:
+            by_text[name.text] = readings
+    by_rewriting = {one.text: tuple(one.readings) for one in rewritten}
+    return tuple(
+        Ambiguity(text=text, readings=readings, taken=next(iter(readings), ""))
+        for text, readings in (by_rewriting | by_text | by_rewriting).items()
+    )
+
+
+def _reading(entity: Entity, bearing: Sequence[Entity], places: EntityPlaces) -> str:
+    """An entity as a reading: its name, and what tells it from the others of that name."""
+    if sum(other.name == entity.name for other in bearing) == 1:
+        return entity.name
+    kind = "" if entity.kind in {"", "thing"} else entity.kind
+    title = places.title(entity)
+    parts = [kind, f"in {title}" if title else " ".join(entity.description.split())[:SHOWN]]
+    return f"{entity.name} ({', '.join(filter(None, parts))})" if any(parts) else entity.name

@@ -7,7 +7,7 @@ from prompts.route import Route
 from prompts.text.asked import Ask
 from prompts.text.chains import chain
 from storage.answer_records import QuestionType, RouteDecision, StructureType
-from tasks.evidence import Pool
+from tasks.sources import EvidencePool
 from tasks.step import step
 
 
@@ -24,7 +24,7 @@ def question_type(ask: Ask, hops: int) -> QuestionType:
     return "sp*"
 
 
-def core_content(pool: Pool) -> list[str]:
+def core_content(pool: EvidencePool) -> list[str]:
     """Titles of the documents, or their first sentences where they have none."""
     first: dict[str, str] = {}
     for piece in pool.evidence:
@@ -32,7 +32,7 @@ def core_content(pool: Pool) -> list[str]:
     return list(first.values())
 
 
-def is_tabular(pool: Pool) -> bool:
+def is_tabular(pool: EvidencePool) -> bool:
     """Whether there are rows among the best passages."""
     return any(piece.cells for piece in pool.evidence[:12])
 

@@ -1,23 +1,36 @@
-"""Sources: the stretches of documents that an answer is written from, packed into a prompt's room, and quoted."""
+"""Sources and evidence: the stretches of documents that an answer is written from, and their quotable units.
 
-from collections.abc import Iterable, Sequence
+A source is packed into a prompt's room and quoted with its exact place. A unit is a sentence, a table row, a step of a
+list or a triple.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from prompts.engine.calls import rough_tokens
-from prompts.text.evidence import Evidence
+from prompts.text.evidence import Evidence, cells_of, row_of
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms
 from storage.answer_records import Citation
 from storage.records import Chunk, Document
-from tasks.evidence import Place
 
 # A source of at most so many characters is quoted whole; of a longer one at most so much.
 SHORT_SOURCE, LONGEST_QUOTE = 240, 600
-# From so much more of a statement on a second sentence is quoted with the first.
-WORTH_A_SECOND = 1.3
 # What a piece takes beside its title and text: its number and marks.
 NUMBER_TOKENS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePlace:
+    """Where a unit stands: document offsets of its quote."""
+
+    document: str
+    title: str
+    chunk: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,7 @@ def merged(sources: Iterable[Source]) -> list[Source]:
     return found
 
 
-def piece_source(piece: Evidence, place: Place) -> Source:
+def piece_source(piece: Evidence, place: EvidencePlace) -> Source:
     """A sentence, row or finding with its place as a source."""
     return Source(place.document, place.title, piece.text, place.start, ((place.chunk, place.start),), piece.heading)
 
@@ -110,27 +123,15 @@ def packed(sources: Iterable[Source], most: int) -> list[Source]:
 
 
 def best_quote(statement: str, text: str) -> tuple[int, int]:
-    """Code points [start, end) of the sentence, or of two that follow each other, which shares most with a statement.
+    """Code points [start, end) of the sentence which shares most with a statement.
 
     A short text is quoted whole; of a text that shares nothing the first sentence is.
     """
     if len(text) <= SHORT_SOURCE:
         return _stripped(text, 0, len(text))
     wanted = frozenset(content_terms(statement))
-    units = _units(text)
-    if not units:
-        return _stripped(text, 0, min(len(text), LONGEST_QUOTE))
-    shares = [_weight(wanted & terms) for _, _, terms in units]
-    best = max(range(len(units)), key=lambda place: (shares[place], -place))
-    start, end, terms = units[best]
-    further = [
-        (_weight(wanted & (terms | units[place][2])), place)
-        for place in (best - 1, best + 1)
-        if 0 <= place < len(units) and max(end, units[place][1]) - min(start, units[place][0]) <= LONGEST_QUOTE
-    ]
-    gain, place = max(further, default=(0.0, best))
-    if gain >= WORTH_A_SECOND * shares[best] and gain > 0:
-        start, end = min(start, units[place][0]), max(end, units[place][1])
+    spans = _sentence_terms(text) or ((0, len(text), frozenset()),)
+    start, end, _ = max(spans, key=lambda span: _weight(wanted & span[2]))
     return _stripped(text, start, min(end, start + LONGEST_QUOTE))
 
 
@@ -140,7 +141,7 @@ def _weight(terms: Iterable[str]) -> float:
 
 
 @lru_cache(maxsize=4_096)
-def _units(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
+def _sentence_terms(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
     return tuple(
         (start, end, frozenset(content_terms(text[start:end])))
         for start, end in sentences(text)
@@ -163,3 +164,92 @@ def citation_of(marker: str, source: Source, start: int, end: int, document: Doc
         start=begin, end=begin + len(quote), page=document.page_of(begin), quote=quote,
         verified=document.text[begin : begin + len(quote)] == quote,
     )  # fmt: skip
+
+
+# --- evidence --------------------------------------------------------------------------------------------------------
+
+_HEADING = re.compile(r"^\s*#{1,6}\s+(.+?)\s*#*\s*$")
+_MARKUP = re.compile(r"^(?:\s*(?:[*+>]|-(?= ))\s+)+")
+_RULE = re.compile(r"^\s*\|?[\s|:-]+\|[\s|:-]*$")
+_STEP = re.compile(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M)
+# What is longer is no step of a list, but a numbered section or the text after the list.
+MOST_OF_A_STEP = 700
+_AFTER_STEP = re.compile(r"\n\s*\n|\n#")
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePool:
+    """Evidence and, by its number, the place of each piece."""
+
+    evidence: tuple[Evidence, ...]
+    places: tuple[EvidencePlace, ...]
+
+
+def pool_of(chunks: Sequence[Chunk]) -> EvidencePool:
+    """The units of chunks that are ordered best first; a stretch that two chunks share is taken once.
+
+    Numbers start at 0, and `places[number]` is the place of a unit.
+    """
+    evidence: list[Evidence] = []
+    places: list[EvidencePlace] = []
+    seen: set[tuple[str, int, int]] = set()
+    for rank, chunk in enumerate(chunks):
+        prior = 1.0 - rank / len(chunks)
+        for start, end, piece in _units_of(chunk):
+            key = (chunk.document, chunk.start + start, chunk.start + end)
+            if key in seen or not chunk.text[start:end].strip():
+                continue
+            seen.add(key)
+            evidence.append(replace(piece, number=len(evidence), prior=prior))
+            places.append(EvidencePlace(chunk.document, chunk.title, chunk.id, key[1], key[2]))
+    return EvidencePool(tuple(evidence), tuple(places))
+
+
+@lru_cache(maxsize=8_192)
+def _units_of(chunk: Chunk) -> tuple[tuple[int, int, Evidence], ...]:
+    """The units of a chunk; kept, since the same chunks are read for many questions."""
+    return tuple(_units(chunk))
+
+
+def _units(chunk: Chunk) -> Iterator[tuple[int, int, Evidence]]:
+    """(start, end, unit) of each sentence, row and step of a chunk; headings set the context of what follows."""
+    heading, before = chunk.heading, ""
+    header: tuple[str, ...] = ()
+    headings: list[tuple[int, str]] = []
+    for opening, end in sentences(chunk.text):
+        lead = _MARKUP.match(chunk.text[opening:end])
+        start = opening + (lead.end() if lead else 0)
+        text = chunk.text[start:end]
+        found = _HEADING.match(text)
+        row = row_of(text)
+        header = () if not row else header
+        if row and not header:
+            header = row
+        elif not _RULE.match(text):
+            cells = tuple(zip(header, row, strict=False)) if row else cells_of(text)
+            yield start, end, Evidence(0, chunk.document, chunk.title, text, heading, before, cells=cells)
+        if found:
+            heading, before = found.group(1), ""
+            headings.append((start, heading))
+        elif not row:
+            before = text
+    yield from _steps(chunk, headings)
+
+
+def _steps(chunk: Chunk, headings: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, Evidence]]:
+    """The items of numbered lists as whole units, labelled with their number."""
+    starts = list(_STEP.finditer(chunk.text))
+    for match, following in zip(starts, [*starts[1:], None], strict=False):
+        stop = following.start() if following else len(chunk.text)
+        gap = _AFTER_STEP.search(chunk.text, match.end(), stop)
+        end = gap.start() if gap else stop
+        end -= len(chunk.text[match.end() : end]) - len(chunk.text[match.end() : end].rstrip())
+        heading = next((name for at, name in reversed(headings) if at < match.start()), chunk.heading)
+        start = match.end()
+        if start < end <= start + MOST_OF_A_STEP:
+            text = chunk.text[start:end]
+            yield (
+                start,
+                end,
+                Evidence(0, chunk.document, chunk.title, text, heading, label=match.group(1), attribute="step"),
+            )

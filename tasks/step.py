@@ -1,17 +1,20 @@
-"""The decorator of a step: a Prefect task inside a flow run, a plain coroutine anywhere else.
+"""The decorator of a step, and how a step runs over many items: in portions of so many tokens, calls side by side.
 
-Outside a flow run nothing is paid: Prefect is not even imported.
+A step is a Prefect task inside a flow run, a plain coroutine anywhere else. Outside a flow run nothing is paid: Prefect
+is not even imported.
 """
 
+import asyncio
 import functools
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Item = TypeVar("Item")
 
 # Seconds that an index run, which nobody waits for, gives a model to come back.
 PATIENT = (30.0, 120.0)
@@ -107,3 +110,44 @@ def _as_task(name: str, waits: Sequence[float], function: Callable[P, Awaitable[
         return (await made()).content
 
     return call
+
+
+# --- many items ------------------------------------------------------------------------------------------------------
+
+
+def portions(sizes: Sequence[int], most: int, items: int = sys.maxsize) -> list[list[int]]:
+    """The places of the sizes, in order, in portions of at most `most` together and of at most so many `items`; a
+    larger one is alone."""
+    batches: list[list[int]] = []
+    room = 0
+    for place, size in enumerate(sizes):
+        if not batches or size > room or len(batches[-1]) == items:
+            batches.append([])
+            room = most
+        batches[-1].append(place)
+        room -= size
+    return batches
+
+
+def first_fitting(items: Iterable[Item], size: Callable[[Item], int], most: int) -> list[Item]:
+    """The first of the items that fit into `most` together; at least one."""
+    chosen: list[Item] = []
+    for item in items:
+        most -= size(item)
+        if chosen and most < 0:
+            break
+        chosen.append(item)
+    return chosen
+
+
+async def gather_or_cancel(work: Iterable[Coroutine[object, object, R]]) -> list[R]:
+    """What each gives, in order. The first error is raised as it is, after the others were cancelled."""
+    tasks: list[asyncio.Task[R]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            for coroutine in work:
+                tasks.append(group.create_task(coroutine))
+                await asyncio.sleep(0)  # answers that come while many begin are not left unread
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -17,10 +17,8 @@ from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType
 from tasks.answer import Note
-from tasks.batching import gather_or_cancel, portions
-from tasks.evidence import Pool
-from tasks.sources import Source, number_of
-from tasks.step import step
+from tasks.sources import EvidencePool, Source, number_of
+from tasks.step import first_fitting, gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
 EXACT = "rows and numbered steps are structured as they stand"
@@ -38,13 +36,15 @@ class Structured:
     type: StructureType
     elements: tuple[Evidence, ...]
     descriptions: tuple[str, ...]
-    pool: Pool
+    pool: EvidencePool
     built: tuple[Built, ...] = ()
     by_model: bool = False
 
 
 @step("structurize")
-async def structurize(pool: Pool, relevance: Relevance, builder: Structurize, schemer: ReadSchema) -> Structured:
+async def structurize(
+    pool: EvidencePool, relevance: Relevance, builder: Structurize, schemer: ReadSchema
+) -> Structured:
     """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks."""
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:
@@ -74,15 +74,17 @@ async def _by_model(
     limits = builder.policy.limits
     read, most = list[Sequence[Evidence]](), limits.structures
     for pieces in documents:
-        fitting = within(pieces, most)
-        most -= _size(fitting)
-        if fitting:
-            read.append(fitting)
-    calls = [part for pieces in read for part in cut(pieces, limits.structure)]
-    packed = [
-        [piece for place in batch for piece in calls[place]]
-        for batch in portions([*map(_size, calls)], limits.structure)
+        if most >= _size(pieces[0]):
+            read.append(first_fitting(pieces, _size, most))
+            most -= sum(map(_size, read[-1]))
+    # A document's pieces stay together as far as a call holds them.
+    calls = [
+        [pieces[place] for place in batch]
+        for pieces in read
+        for batch in portions([*map(_size, pieces)], limits.structure)
     ]
+    batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
+    packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
     wanted = question
     if builder.structure == "table" and len(packed) > 1:
         wanted = await _columns(question, read, schemer)
@@ -90,28 +92,15 @@ async def _by_model(
     for answer in await gather_or_cancel(builder.run(batch, wanted) for batch in packed):
         for one in answer:
             found[one.document] = _joined(found[one.document], one) if one.document in found else one
-    unread = {pieces[0].document: _unread(pieces) for pieces in documents if pieces[0].document not in found}
-    return found | unread
+    for first in (pieces[0] for pieces in documents if pieces[0].document not in found):
+        # A document that the token limit left out: said, not passed over.
+        told = f"{first.title}: {NOT_FOUND} (not read: the limit is reached)"
+        found[first.document] = Built(first.document, first.title, told, ())
+    return found
 
 
-def within(pieces: Sequence[Evidence], most: int) -> list[Evidence]:
-    """The first pieces that fit into so many tokens."""
-    kept: list[Evidence] = []
-    for piece in pieces:
-        most -= _size([piece])
-        if most < 0:
-            break
-        kept.append(piece)
-    return kept
-
-
-def cut(pieces: Sequence[Evidence], most: int) -> list[list[Evidence]]:
-    """A document's pieces in portions of at most so many tokens."""
-    return [[pieces[place] for place in batch] for batch in portions([_size([piece]) for piece in pieces], most)]
-
-
-def _size(pieces: Sequence[Evidence]) -> int:
-    return sum(rough_tokens(piece.text) + rough_tokens(piece.title) + NUMBER_TOKENS for piece in pieces)
+def _size(piece: Evidence) -> int:
+    return rough_tokens(piece.text) + rough_tokens(piece.title) + NUMBER_TOKENS
 
 
 def _joined(one: Built, two: Built) -> Built:
@@ -148,13 +137,6 @@ async def _columns(question: str, documents: Sequence[Sequence[Evidence]], schem
     rows = f" Rows: {'; '.join(found.things)}." if found.things else ""
     periods = f" Periods: {'; '.join(found.periods)}." if found.periods else ""
     return f"Columns: {'; '.join(found.attributes)}.{rows}{periods}"
-
-
-def _unread(pieces: Sequence[Evidence]) -> Built:
-    """A document that the token limit left out: said, not passed over."""
-    return Built(
-        pieces[0].document, pieces[0].title, f"{pieces[0].title}: {NOT_FOUND} (not read: the limit is reached)", ()
-    )
 
 
 LABELS = {

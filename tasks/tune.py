@@ -6,7 +6,7 @@ What a model writes is looked up: an example's passage must stand in the sample,
 from collections import Counter
 from collections.abc import Sequence
 
-from prompts.tailoring.values import (
+from prompts.tailoring import (
     MOST_EXAMPLE_TOKENS,
     EntityType,
     Example,

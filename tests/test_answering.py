@@ -16,7 +16,6 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from storage.answer_records import Answer, StructureType
-from storage.errors import SettingsError
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NO_MEMORY = 1_000  # a θ that no memory reaches
@@ -118,50 +117,6 @@ async def test_every_structure_can_be_asked_for(structure: StructureType, sessio
 async def test_every_structure_is_chosen_by_some_sample_question(session: Session) -> None:
     used = {(await asked(row["question"], session)).trace.structure for row in questions().values()}
     assert used == set(get_args(StructureType))
-
-
-async def test_documents_restrict_all_evidence(session: Session) -> None:
-    only = ("data/bridges.csv",)
-    answer = await asked("Which bridges did Ilse Marrand design?", session, documents=only)
-    assert {passage.document for passage in answer.passages} == set(only)
-    assert {citation.document for citation in answer.citations} == set(only)
-    chained = await asked(questions()["q03"]["question"], session, documents=("brewery/gullstone-history.md",))
-    assert {citation.document for citation in chained.citations} <= {"brewery/gullstone-history.md"}
-    found = await retrieve_passages("Ilse Marrand", AskOptions(documents=only), session)
-    assert {passage.document for passage in found.passages} == set(only)
-
-
-async def test_a_pronoun_is_read_with_the_history(session: Session) -> None:
-    answer = await asked("Which bridges did she design?", session, history=("Tell me about Ilse Marrand.",))
-    assert answer.trace.rewritten == "Which bridges did Ilse Marrand design?"
-    assert answer.question == "Which bridges did she design?"
-    assert "Ambel Crossing" in answer.answer
-
-
-async def test_three_no_answers_are_three_different_things(session: Session) -> None:
-    """No chain between two things, a thing not in the graph, and a structure that fits nothing are told apart."""
-    strangers = await asked("How are Ilse Marrand and Napoleon Bonaparte connected?", session)
-    unknown = await asked("Who is the wife of Napoleon Bonaparte?", session)
-    unfit = await asked("What did it cost to build the Ambel Crossing?", session, structure="algorithm",
-                        documents=("people/ilse-marrand.md",))  # fmt: skip
-    assert (strangers.fallback, unknown.fallback, unknown.citations) == ("abstained", "abstained", ())
-    assert unfit.trace.structure == "chunk"
-    assert "214.6 million" in unfit.answer
-
-
-async def test_a_mode_decides_search_and_structure(session: Session) -> None:
-    question = "Where was the engineer born who designed the Kestrel Bridge?"
-    traverse, mix = await asked(question, session, mode="traverse"), await asked(question, session, mode="mix")
-    assert (traverse.trace.mode, traverse.trace.route.type) == ("traverse", "graph")
-    assert (mix.trace.mode, mix.trace.route.reason) == ("mix", "the mode mix brings tables of entities and relations")
-    naive = await asked("Ilse Marrand", session, mode="naive", k=40)
-    full = await asked("Ilse Marrand", session, mode="mix", k=40)
-    assert {p.chunk for p in naive.passages} != {p.chunk for p in full.passages}, "the walk reaches what words do not"
-
-
-def test_a_mode_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SettingsError, match="oracle"):
-        AskOptions(mode="oracle")
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,14 @@ from prompts.extract import (
     extractor,
     merge,
 )
-from prompts.tailoring.values import UNTAILORED
+from prompts.tailoring import UNTAILORED
 from storage.export import Export, export
 from storage.graph_records import Claim, Community, Entity, Occurrence, Relation
 from storage.records import Chunk
 from storage.run_records import IndexReport
 from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
-from tasks.report_context import Context, Desk, Evidence
+from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence
 from tests.engine.fakes import ManualTime, Scripted, Sheet, call_of
 from tests.server.client import Server, serving
 from tests.test_engine_step import GOLDEN, INPUTS
@@ -214,11 +214,11 @@ STATED = {"ab": "A ties B.", "bc": "B ties C."}
 CLAIMED = {"b": "B was fined.", "c": "C was sued."}
 
 
-def context(limit: int = 1000, members: str = "abc") -> Context:
+def context(limit: int = 1000, members: str = "abc") -> ReportContext:
     text = " ".join([*STATED.values(), *CLAIMED.values(), "Nobody did."])
     chunk = chunk_of(text, 0, "d")
     at = {said: text.index(said) for said in (*STATED.values(), *CLAIMED.values())}
-    evidence = Evidence(
+    evidence = ReportEvidence(
         entities=tuple(Entity(id=one, name=one.upper(), kind="thing", degree=1 + (one == "b")) for one in "abcd"),
         relations=tuple(
             Relation(id=ends, source=ends[0], target=ends[1], predicate="ties", description=said)
@@ -238,7 +238,7 @@ def context(limit: int = 1000, members: str = "abc") -> Context:
         ),
     )  # fmt: skip
     community = Community(id="com", level=0, parent=None, members=tuple(members))
-    desk = Desk(evidence, [community], limit)
+    desk = ReportContextBuilder(evidence, [community], limit)
     return desk.whole(community, "m") or desk.shortened(community, "m")
 
 
@@ -252,7 +252,7 @@ def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
         "B ties C.",
     ]
     assert found.given[0].entities == ("B",)
-    assert found.sources[0].start == len("A ties B. B ties C. ")
+    assert found.sources[0].places[0].start == len("A ties B. B ties C. ")
 
 
 def test_claims_count_against_the_limit_and_belong_to_their_subjects_community() -> None:

@@ -1,4 +1,4 @@
-"""Communities: every level is a partition of all entities, parents are linked, the same graph gives the same levels."""
+"""Communities: every level is a partition of all entities, also after a small change; the same graph gives the same."""
 
 import random
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.graph_records import Community, Entity, Relation
-from tasks.communities import detect, modularity, partition_of
+from tasks.communities import detect, follow
 
 
 def graph_of(size: int, edges: list[tuple[int, int]]) -> tuple[list[Entity], list[Relation]]:
@@ -119,8 +119,66 @@ def test_the_global_random_state_is_left_alone() -> None:
 
 @pytest.mark.slow
 def test_modularity_equals_that_of_cdlib() -> None:
-    from benchmarks.communities import cdlib_modularity
+    from benchmarks.communities import cdlib_modularity, modularity
 
     entities, relations = graph_of(120, edges_of(nx.planted_partition_graph(6, 20, 0.4, 0.02, seed=3)))
-    ours = modularity(entities, relations, partition_of(detect(entities, relations), 0))
-    assert ours == pytest.approx(cdlib_modularity(entities, relations), rel=0.02)
+    assert modularity(entities, relations) == pytest.approx(cdlib_modularity(entities, relations), rel=0.02)
+
+
+def entity(name: str) -> Entity:
+    return Entity(id=name, name=name, kind="thing")
+
+
+def related(one: str, other: str) -> Relation:
+    return Relation(id=f"{one}-{other}", source=one, target=other, predicate="p")
+
+
+def changed(
+    communities: list[Community], gone: set[str], new: set[str], relations: list[Relation], max_size: int
+) -> list[Community]:
+    """The hierarchy after a change, put together as storage does it."""
+    near = {end for r in relations for end in (r.source, r.target) if {r.source, r.target} & new} - new
+    around = [one for one in communities if set(one.members) & (gone | near)]
+    levels = max(one.level for one in communities) + 1
+    followed = follow(around, gone, new, relations, levels, max_size)
+    kept = [one for one in communities if one.id not in followed.outdated]
+    moved = [one.model_copy(update={"parent": followed.parents.get(one.parent or "", one.parent)}) for one in kept]
+    return [*moved, *followed.communities]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_changes_keep_a_hierarchy(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 -- a sample, no secret
+    max_size = chance.choice([3, 5, 12])
+    entities = {f"e{number}" for number in range(chance.choice([6, 40, 120]))}
+    names = sorted(entities)
+    pairs = {tuple(sorted(chance.sample(names, 2))) for _ in range(len(names) * 2)}
+    communities = detect([entity(n) for n in entities], [related(*p) for p in sorted(pairs)], max_size)
+    for step in range(12):
+        gone = set(chance.sample(sorted(entities), min(len(entities) - 1, chance.randrange(3))))
+        new = {f"n{step}-{number}" for number in range(chance.randrange(5))}
+        entities = entities - gone | new
+        pairs = {pair for pair in pairs if not set(pair) & gone}
+        for one in sorted(new):
+            pairs |= {tuple(sorted((one, chance.choice(sorted(entities - {one}))))) for _ in range(chance.randrange(4))}
+        relations = [related(*pair) for pair in sorted(pairs)]
+        communities = changed(communities, gone, new, relations, max_size)
+        check([entity(n) for n in entities], communities, max_size)
+
+
+def test_a_new_entity_goes_where_its_relations_weigh_most_and_nobody_else_moves() -> None:
+    two = [f"a{n}" for n in range(6)], [f"b{n}" for n in range(6)]
+    pairs = [related(one, other) for group in two for one in group for other in group if one < other]
+    before = detect([entity(name) for group in two for name in group], pairs, 12)
+    relations = [*pairs, related("a0", "x"), related("a1", "x"), related("b0", "x")]
+    after = changed(before, set(), {"x"}, relations, 12)
+    members = {frozenset(one.members) for one in after if one.level == 0}
+    assert members == {frozenset([*two[0], "x"]), frozenset(two[1])}
+    untouched = {one.id for one in before} & {one.id for one in after}
+    assert {frozenset(one.members) for one in after if one.id in untouched} == {frozenset(two[1])}
+
+
+def test_what_only_knows_itself_founds_a_community() -> None:
+    before = detect([entity("a"), entity("b")], [related("a", "b")], 12)
+    after = changed(before, set(), {"x", "y", "z"}, [related("a", "b"), related("x", "y")], 12)
+    assert {one.members for one in after if one.level == 0} == {("a", "b"), ("x", "y"), ("z",)}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prompts.extract import ALIAS_PREDICATE
 from storage.graph_records import Entity, Extraction, Mention, RelationMention
 from storage.records import Chunk
-from tasks.dedupe import Graph, build_graph, name_key, predicate_key
+from tasks.dedupe import ResolvedGraph, build_graph, name_key, predicate_key
 
 Named = str | tuple[str, str]
 Said = tuple[str, str, str]
@@ -33,11 +33,11 @@ def extraction(of: Chunk, names: Sequence[Named], said: Sequence[Said] = (), des
     return Extraction(chunk=of.id, mentions=tuple(mentions), relations=tuple(relations))
 
 
-def graph_of(*found: tuple[Chunk, Extraction]) -> Graph:
+def graph_of(*found: tuple[Chunk, Extraction]) -> ResolvedGraph:
     return build_graph([one for _, one in found], {part.id: part for part, _ in found})
 
 
-def group(graph: Graph, chunk_id: str, start: int) -> Entity:
+def group(graph: ResolvedGraph, chunk_id: str, start: int) -> Entity:
     (item,) = {p.item for p in graph.entity_occurrences if (p.chunk, p.start) == (chunk_id, start)}
     return next(entity for entity in graph.entities if entity.id == item)
 

@@ -90,11 +90,6 @@ def test_the_title_is_mentioned_by_the_first_chunk_and_where_a_relation_needs_it
     assert to_extraction(chunk_of(text, ordinal=1), Extracted()).mentions == ()
 
 
-def test_an_empty_chunk_and_an_empty_name_are_harmless() -> None:
-    found = Extracted(entities=[EntityFound(name="", kind="thing")])
-    assert to_extraction(chunk_of("", title=""), found).mentions == ()
-
-
 def test_names_are_found_as_whole_words() -> None:
     assert find_name("Oslofjord and Oslo", "Oslo") == (14, 18)
     assert find_name("Oslofjord", "Oslo") is None
@@ -142,10 +137,3 @@ async def test_a_chunk_that_a_model_refuses_is_a_dead_letter_and_the_rest_goes_o
     assert [letter.step for letter in found.dead_letters] == ["extract"]
     assert "valid answer" in found.dead_letters[0].error
     assert found.dead_letters[0].remedy
-
-
-async def test_offline_the_same_chunk_gives_the_same_extraction() -> None:
-    extractor = Extract(Models.offline())
-    one, two = [await extract([chunk_of(TEXT)], extractor, {}) for _ in range(2)]
-    assert one == two
-    assert {m.name for m in one.extractions[0].mentions} == {"Orla Bridge", "Tomas Reyd", "Ada Korb"}

@@ -276,15 +276,6 @@ def test_what_is_counted_is_no_made_up_figure(shown: tuple[str, ...]) -> None:
     assert flags(text, shown=shown)[-1] is not False
 
 
-def test_a_conclusion_may_use_the_words_of_its_premises_and_of_the_question() -> None:
-    premise = "Attacks of pain return unless surgeons remove the gallbladder [3]."
-    conclusion = (
-        "So for attacks of pain surgeons and their small cuts are what removes trouble at Zandvoort hospital [2]."
-    )
-    assert flags(f"{premise} {conclusion}", "Who helps at the Zandvoort hospital?")[-1] is not False
-    assert flags(f"{premise} {conclusion}", "Who helps?")[-1] is False
-
-
 def test_without_evidence_nothing_is_checked() -> None:
     assert ground("It is so [1].", {}, (), "Is it?") == (Grounding(start=0, end=13, supported=None, markers=("[1]",)),)
 

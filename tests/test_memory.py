@@ -19,7 +19,7 @@ from prompts.engine.embedders import Floats
 from prompts.engine.spending import Meter
 from storage.answer_records import Answer
 from storage.memory import MemoryEntry
-from tasks.question_similarity import Question, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, keys, taken_apart
 from tasks.trigger import Likeness, check_trigger, overlap
 
 TELLERS = ("almanac", "gazette", "ledger")
@@ -236,7 +236,7 @@ async def test_the_popularity_counts_sources_not_entries() -> None:
         for title in ("who built it", "who built it then")
     ]
 
-    def apart(text: str) -> Question:
+    def apart(text: str) -> ComparedQuestion:
         return taken_apart(text, ())
 
     recall = await check_trigger(["who built it"], entries, Likeness(0.5, 3, apart, overlap))

@@ -114,14 +114,6 @@ async def test_a_model_is_given_a_numbered_catalogue_too(on_model: Session, proc
     assert all(NUMBERED.match(line) for text in texts for line in text.splitlines())
 
 
-async def test_a_document_that_gives_nothing_stays_in_the_count(offline: Session) -> None:
-    answer = await asked(offline, PRICE, structure="table", documents=("survey", "report", "poem"))
-    shown = {one.title: "not found" in one.description for one in answer.trace.structures}
-    for key, missing in (("survey", False), ("report", True), ("poem", True)):
-        title = TEXTS[key][0]
-        assert shown.get(title) is missing or f"not found in {title}" in answer.answer
-
-
 async def test_a_structure_that_a_model_cannot_write_is_an_error_and_no_missing_document(
     on_model: Session, process: Server
 ) -> None:
@@ -141,13 +133,6 @@ async def test_figures_keep_their_format(offline: Session, on_model: Session) ->
 
 
 # --- PolyG ------------------------------------------------------------------------------------------------------------
-
-
-async def test_a_classifier_that_fails_is_an_error_with_its_remedy(on_model: Session, process: Server) -> None:
-    process.misbehave({"kind": "malformed", "step": "plan"})
-    with pytest.raises(AnswerMalformed, match="for the step 'plan'") as caught:
-        await asked(on_model, "Kestrel Bridge and Ilse Marrand?", mode="traverse", effort="high")
-    assert caught.value.remedy
 
 
 async def test_all_that_a_question_names_is_connected(offline: Session) -> None:

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from tasks.calibration import DEFAULT, LEAST_UNRELATED, of_characters, of_cosines, of_words, rising
-from tasks.question_similarity import Mention, Question, alike, differs, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, NamedSpan, alike, differs, keys, taken_apart
+from tasks.trigger import CHARACTER_SCALE, DEFAULT, LEAST_UNRELATED, WORD_SCALE, of_cosines
 
 NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 
 
-def apart(text: str) -> Question:
+def apart(text: str) -> ComparedQuestion:
     """A question in which these names are known."""
     found = [
-        Mention(text.index(name), text.index(name) + len(name), frozenset({name})) for name in NAMES if name in text
+        NamedSpan(text.index(name), text.index(name) + len(name), frozenset({name})) for name in NAMES if name in text
     ]
     return taken_apart(text, found)
 
@@ -65,7 +65,7 @@ def test_every_scale_rises_to_the_same() -> None:
     vectors = rng.normal(size=(LEAST_UNRELATED, 32)) + 2.0  # all of them lean one way, as many models' vectors do
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     measured = of_cosines("another", vectors.astype(np.float32))
-    for scale in (of_words(), of_characters(), measured, of_cosines(DEFAULT, np.zeros((0, 1), np.float32))):
+    for scale in (WORD_SCALE, CHARACTER_SCALE, measured, of_cosines(DEFAULT, np.zeros((0, 1), np.float32))):
         values = [scale.common(like) for like in np.linspace(0, 1, 51)]
         assert values == sorted(values)
         assert values[-1] == pytest.approx(1.0)
@@ -79,7 +79,3 @@ def test_an_embedder_with_too_few_passages_says_so() -> None:
     scale = of_cosines("another", np.zeros((3, 8), np.float32))
     assert "not calibrated" in scale.name
     assert scale.common(0.5) == 0.5
-
-
-def test_knots_that_do_not_rise_are_left_out() -> None:
-    assert rising([(0.0, 0.0), (0.5, 0.6), (0.5, 0.7), (0.7, 0.4), (1.0, 1.0)]) == ((0.0, 0.0), (0.5, 0.6), (1.0, 1.0))

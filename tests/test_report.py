@@ -1,16 +1,18 @@
-"""Community reports: quoted, cited, written once for each community that says something new."""
+"""Community reports: what they are written from, cited, written once, and which of them stand after a change."""
 
+from itertools import combinations
 from pathlib import Path
 
 import dspy
+import pytest
 from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
-from storage.graph_records import Community, Entity, Occurrence, Relation
+from storage.graph_records import Community, Entity, Finding, Occurrence, Relation, Report
 from storage.records import Chunk
-from tasks.report import Evidence, report
-from tasks.report_context import Desk
+from tasks.communities import Followed
+from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
 
 GOLDEN = Path(__file__).parent / "golden"
 SENTENCES = (
@@ -24,7 +26,7 @@ NAMES = ("Orla Bridge", "Tomas Reyd", "Ana Korb", "Velin")
 ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", "Velin"))
 
 
-def evidence_of() -> Evidence:
+def evidence_of() -> ReportEvidence:
     chunk = Chunk(
         id="chk", document="d", ordinal=0, start=50, end=50 + len(TEXT), text=TEXT, tokens=9, language="en", title="T"
     )
@@ -39,7 +41,7 @@ def evidence_of() -> Evidence:
         Entity(id=name, name=name, kind="thing", degree=sum(name in ends for ends in ENDS), mentions=2)
         for name in NAMES
     )
-    return Evidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
+    return ReportEvidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
 
 
 WHOLE = Community(id="com_0", level=0, parent=None, members=tuple(sorted(NAMES)))
@@ -87,13 +89,13 @@ async def test_numbers_that_a_model_makes_up_are_dropped_with_their_findings() -
     assert larger.chunks[0].text[kept.start - 50 : kept.end - 50] in {*SENTENCES, FOURTH}
 
 
-def larger_evidence() -> Evidence:
+def larger_evidence() -> ReportEvidence:
     """With a fourth statement, so that quoting alone makes no report."""
     evidence = evidence_of()
     text = f"{TEXT} {FOURTH}"
     place = Occurrence(item="rel_9", chunk="chk", start=50 + text.index(FOURTH), end=50 + len(text))
     relation = Relation(id="rel_9", source="Orla Bridge", target="Velin", predicate="p")
-    return Evidence(
+    return ReportEvidence(
         entities=evidence.entities,
         relations=(*evidence.relations, relation),
         places=(*evidence.places, place),
@@ -164,7 +166,7 @@ async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() 
     evidence = evidence.model_copy(
         update={"relations": (first, *evidence.relations[1:]), "places": (*evidence.places, again)}
     )
-    context = Desk(evidence, [WHOLE], 3000).whole(WHOLE, "offline")
+    context = ReportContextBuilder(evidence, [WHOLE], 3000).whole(WHOLE, "offline")
     assert context is not None
     (source,) = [one for one in context.sources if one.given.text == first.description]
     assert [place.start for place in source.places] == [evidence.places[0].start, again.start]
@@ -176,3 +178,167 @@ async def test_nothing_is_quoted_instead_of_written_where_nothing_is_spared() ->
     writer.lm = DummyLM([{"report": written}], adapter=dspy.JSONAdapter())
     (found,) = (await report([WHOLE], evidence_of(), writer, {})).reports
     assert found.title == "a model's"
+
+
+GROUPS = {"a": 5, "b": 4, "c": 3}
+BRIDGES = (("a0", "b0"), ("b1", "c1"))
+
+
+def grouped_evidence(words: int = 8) -> ReportEvidence:
+    """Three groups in which everyone knows everyone, two edges between them; a sentence of so many words an edge."""
+    names = [f"{group}{n}" for group, size in GROUPS.items() for n in range(size)]
+    pairs = [pair for group, size in GROUPS.items() for pair in combinations([f"{group}{n}" for n in range(size)], 2)]
+    pairs += BRIDGES
+    sentences = [f"{one} knows {other}" + " indeed" * (words - 3) + "." for one, other in pairs]
+    text = " ".join(sentences)
+    chunk = Chunk(
+        id="chk", document="d", ordinal=0, start=0, end=len(text), text=text, tokens=9, language="en", title="T"
+    )
+    relations = tuple(
+        Relation(id=f"rel_{n:02}", source=one, target=other, predicate="knows", description=said)
+        for n, ((one, other), said) in enumerate(zip(pairs, sentences, strict=True))
+    )
+    places = tuple(
+        Occurrence(item=f"rel_{n:02}", chunk="chk", start=text.index(said), end=text.index(said) + len(said))
+        for n, said in enumerate(sentences)
+    )
+    entities = tuple(
+        Entity(
+            id=name,
+            name=name.upper(),
+            kind="thing",
+            degree=sum(name in pair for pair in pairs),
+            description=f"{name} is one of many",
+        )
+        for name in names
+    )
+    return ReportEvidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
+
+
+ALL_GROUPS = Community(
+    id="whole", level=0, parent=None, members=tuple(f"{g}{n}" for g, size in GROUPS.items() for n in range(size))
+)
+PARTS = [
+    Community(id=group, level=1, parent="whole", members=tuple(f"{group}{n}" for n in range(size)))
+    for group, size in GROUPS.items()
+]
+
+
+def reports_of(desk: ReportContextBuilder) -> None:
+    for part in PARTS:
+        finding = Finding(summary="s", explanation=f"All of {part.id} know each other.", document="d", start=0, end=5)
+        desk.reports[part.id] = Report(
+            community=part.id, level=1, title=f"Group {part.id}", summary="They are close.", rating=1, rating_reason="",
+            findings=(finding,), inputs="",
+        )  # fmt: skip
+
+
+def said(context: ReportContext) -> list[str]:
+    return [given.text for given in context.given]
+
+
+def test_every_edge_of_a_community_that_fits_is_in_its_context() -> None:
+    """GraphRAG 3 keeps at most one edge of each node."""
+    evidence = grouped_evidence()
+    context = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 10_000).whole(ALL_GROUPS, "m")
+    assert context is not None
+    assert sorted(said(context)) == sorted(relation.description for relation in evidence.relations)
+    assert {name for name, _ in context.members} == {entity.name for entity in evidence.entities}
+    degrees = [given.degree for given in context.given]
+    assert degrees == sorted(degrees, reverse=True)
+
+
+def test_sub_reports_stand_in_one_by_one_the_longest_first_until_it_fits() -> None:
+    desk = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], 400)
+    assert desk.whole(ALL_GROUPS, "m") is None
+    reports_of(desk)
+    one = desk.shortened(ALL_GROUPS, "m")
+    assert one.replaced == ("a",)
+    assert one.tokens <= 400
+    assert ("Group a", "They are close.") in one.members
+    assert "All of a know each other." in said(one)
+    assert not any("a1 knows a2" in text for text in said(one))
+    assert any("a0 knows b0" in text for text in said(one)), "what ties two communities stays"
+    assert any("b1 knows b2" in text for text in said(one)), "the others keep their element summaries"
+    less = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], 200)
+    reports_of(less)
+    two = less.shortened(ALL_GROUPS, "m")
+    assert two.replaced == ("a", "b")
+    assert two.tokens <= 200
+
+
+def test_what_nothing_makes_fit_is_cut_at_the_end_of_the_order() -> None:
+    (leaf, *_), evidence = PARTS, grouped_evidence(words=30)
+    desk = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 150)
+    context = desk.shortened(leaf, "m")
+    assert 0 < len(context.sources) < 10
+    assert context.tokens <= 150
+    assert {name for given in context.given for name in given.entities} == {name for name, _ in context.members}
+
+
+async def test_a_finding_taken_from_a_sub_report_keeps_its_place_in_the_source() -> None:
+    evidence = grouped_evidence()
+    made = await report([ALL_GROUPS, *PARTS], evidence, WriteReports(Models.offline()), {}, limit=200)
+    by_id = {one.community: one for one in made.reports}
+    assert set(by_id) == {"whole", "a", "b", "c"}
+    text = evidence.chunks[0].text
+    assert by_id["whole"].findings
+    assert all(text[f.start : f.end] == f.explanation for f in by_id["whole"].findings)
+
+
+async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> None:
+    evidence, writer = grouped_evidence(), WriteReports(Models.offline())
+    first = await report([ALL_GROUPS, *PARTS], evidence, writer, {}, limit=300)
+    changed = tuple(
+        one.model_copy(update={"description": "c0 knows c1 no more."}) if one.source == "c0" else one
+        for one in evidence.relations
+    )
+    second = await report(
+        [ALL_GROUPS, *PARTS], evidence.model_copy(update={"relations": changed}), writer, {}, limit=300
+    )
+    before, after = ({one.community: one.inputs for one in made.reports} for made in (first, second))
+    assert {name for name in before if before[name] != after[name]} == {"whole", "c"}
+
+
+PEOPLE = tuple(f"e{number:02}" for number in range(20))
+BEFORE = Community(id="was", level=0, parent=None, members=PEOPLE)
+AFTER = Community(id="is", level=0, parent=None, members=(*PEOPLE, "new"))
+REPORT = Report(
+    community="was", level=0, title="t", summary="s", rating=1.0, rating_reason="r", findings=(), inputs="inp_1"
+)
+
+
+def still_valid(
+    report: Report = REPORT,
+    lost: set[str] | None = None,
+    gained: set[str] | None = None,
+    left: tuple[str, ...] = (),
+    limit: float = 0.1,
+) -> list[Report]:
+    followed = Followed(communities=(AFTER,), outdated=("was",), was={"is": "was"}, left=left, parents={"was": "is"})
+    return still_valid_reports([AFTER], {"was": report}, followed, lost or set(), gained or {"new"}, limit)
+
+
+def test_a_report_stands_where_little_was_added_and_says_how_much() -> None:
+    (report,) = still_valid()
+    assert report.community == "is"
+    assert report.stale == pytest.approx(1 / 21)
+
+
+def test_what_is_added_again_and_again_adds_up() -> None:
+    (report,) = still_valid(still_valid()[0].model_copy(update={"community": "was"}))
+    assert report.stale == pytest.approx(2 / 21)
+    assert still_valid(report, limit=0.1) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"lost": {"e03"}}, {"left": ("is",)}, {"gained": {"new", "e01", "e02"}}, {"limit": 0.0}],
+    ids=["something of a member has gone", "a member has left", "much was added", "nothing may be added"],
+)
+def test_else_it_is_written_anew(changed: dict[str, object]) -> None:
+    assert still_valid(**changed) == []  # type: ignore[arg-type]
+
+
+def test_what_a_model_could_not_write_is_tried_again() -> None:
+    assert still_valid(REPORT.model_copy(update={"inputs": ""})) == []

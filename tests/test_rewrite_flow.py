@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from storage.answer_records import Ambiguity, Answer
-from tasks.retrieve.pages import Page
 
 TEXTS = {
     "Mercury (planet)": "Mercury is the smallest planet. Mercury orbits the Sun in 88 days. Mercury has no moon.",
@@ -94,29 +93,6 @@ async def test_a_conversation_of_half_questions_is_answered_to_its_end(session: 
 async def test_both_parts_of_a_question_are_searched_for(session: Session) -> None:
     answer = await asked(session, "Who designed the Orla Bridge and where was Tomas Reyd born?")
     assert answer.trace.queries[1:] == ("Who designed the Orla Bridge?", "Where was Tomas Reyd born?")
-
-
-class Pages:
-    """A retriever that brings one page and notes what it was asked for."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    async def pages(self, query: str, n: int) -> Sequence[Page]:
-        self.asked.append(query)
-        filler = "Nothing of note happened there for a long time. " * 200
-        return [Page(path="chronicle", title="Chronicle", text=f"{filler}\n\nTomas Reyd was painted by Mara Lind.")]
-
-
-async def test_pages_from_outside_are_asked_for_by_each_query_and_read_to_their_end(session: Session) -> None:
-    pages = Pages()
-    options = AskOptions(history=("Tell me about Tomas Reyd.",), retriever=pages)
-    answer = await answer_question("Who painted him and where was he born?", options, session)
-    whole = "Who painted Tomas Reyd and where was Tomas Reyd born?"
-    assert answer.trace.queries == (whole, "Who painted Tomas Reyd?", "Where was Tomas Reyd born?")
-    assert set(pages.asked) == set(answer.trace.queries)
-    assert "chronicle" in {passage.document for passage in answer.passages}
-    assert any("Mara Lind" in passage.text for passage in answer.passages)
 
 
 def test_the_command_tells_on_one_line(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from prompts.text.question import ask
 from prompts.text.relevance import Relevance
 from storage.answer_records import StructureType
 from storage.records import Chunk
-from tasks.evidence import Pool, pool_of
+from tasks.sources import EvidencePool, pool_of
 from tasks.structurize import Structured, shown_of, structurize
 
 SALE = Evidence(0, "sales", "Sales of Orla", "Orla sold paper for $1,308,463 in 2023.")
@@ -33,7 +33,7 @@ def element(piece: Evidence, label: str, attribute: str, value: str) -> Evidence
     )
 
 
-def pool(texts: Mapping[str, str]) -> Pool:
+def pool(texts: Mapping[str, str]) -> EvidencePool:
     return pool_of(
         [
             Chunk(

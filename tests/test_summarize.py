@@ -15,13 +15,13 @@ from prompts.summarize import (
 )
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
-from tasks.dedupe import Graph
-from tasks.summarize import STATEMENTS_TOKENS, Known, packs, summarize
+from tasks.dedupe import ResolvedGraph
+from tasks.summarize import STATEMENTS_TOKENS, Known, summarize
 
 
-def graph_of(**evidence: tuple[str, ...]) -> Graph:
+def graph_of(**evidence: tuple[str, ...]) -> ResolvedGraph:
     entities = tuple(Entity(id=name, name=name, kind="thing") for name in sorted(evidence))
-    return Graph(
+    return ResolvedGraph(
         entities=entities, aliases=(), entity_occurrences=(), relations=(), relation_occurrences=(), evidence=evidence
     )
 
@@ -76,16 +76,12 @@ async def test_more_statements_than_fit_are_summarised_in_groups_and_the_summari
     assert found.description == f"Part {len(parts)}."
 
 
-def test_a_statement_longer_than_the_limit_is_a_group_of_its_own() -> None:
-    assert packs(("a b", "c d e f", "g", "h"), 3) == [("a b",), ("c d e f",), ("g", "h")]
-
-
 # --- relations -------------------------------------------------------------------------------------------------------
 
 LONG = "a long statement " * 40
 
 
-def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> Graph:
+def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> ResolvedGraph:
     """One relation for each group of statements."""
     relations = tuple(
         Relation(id=f"rel_{n}", source="a", target="b", predicate=f"p{n}", description=min(said, key=len), keys=keys)

@@ -7,6 +7,7 @@ import pytest
 from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
+from storage.run_records import DocumentCounts
 from tasks.load.sources import Loaded, compose
 from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, touched, with_gone_inside
 
@@ -33,29 +34,33 @@ def plan(new: Loaded, old: dict[str, Document], allow_removals: bool = False, go
 MANY = tuple(part(f"d{n}", f"text {n}") for n in range(10))
 
 
-def test_the_first_run_adds_everything() -> None:
-    found = plan(loaded(*MANY), {})
-    assert (found.counts.added, len(found.put), found.removed) == (10, 10, ())
+def renamed(new: str, number: int) -> Part:
+    return part(new, f"text {number}").model_copy(update={"title": f"d{number}"})
 
 
-def test_an_unchanged_source_needs_nothing() -> None:
-    found = plan(loaded(*MANY), stored(*MANY))
-    assert found.nothing_to_do
-    assert found.counts.unchanged == 10
+IDS = tuple(document.document for document in MANY)
+MOVED = tuple(renamed(f"n{number}", number) for number in range(10))
 
 
-def test_an_edited_and_a_deleted_file_are_noticed() -> None:
-    """GraphRAG compares titles only: an edited file is missed and a deleted one ignored there."""
-    found = plan(loaded(part("d0", "other"), *MANY[1:-1]), stored(*MANY))
-    assert (found.counts.changed, found.counts.removed, found.counts.unchanged) == (1, 1, 8)
-    assert ([document.id for document in found.put], found.removed) == (["d0"], ("d9",))
-
-
-def test_a_renamed_file_is_no_removal() -> None:
-    moved = part("new", "text 0").model_copy(update={"title": "d0"})
-    found = plan(loaded(moved, *MANY[1:]), stored(*MANY))
-    assert (found.counts.renamed, found.counts.added, found.counts.removed) == (1, 0, 0)
-    assert ([document.id for document in found.put], found.removed) == (["new"], ("d0",))
+@pytest.mark.parametrize(
+    ("new", "old", "counts", "put", "removed"),
+    [
+        (MANY, (), {"added": 10}, IDS, ()),
+        (MANY, MANY, {"unchanged": 10}, (), ()),
+        # GraphRAG compares titles only: an edited file is missed and a deleted one ignored there.
+        ((part("d0", "other"), *MANY[1:-1]), MANY, {"changed": 1, "removed": 1, "unchanged": 8}, ("d0",), ("d9",)),
+        ((renamed("new", 0), *MANY[1:]), MANY, {"renamed": 1, "unchanged": 9}, ("new",), ("d0",)),
+        (MOVED, MANY, {"renamed": 10}, tuple(one.document for one in MOVED), IDS),
+    ],
+    ids=["the first run", "nothing new", "an edited and a deleted file", "a renamed file", "a renamed folder"],
+)
+def test_what_differs_is_counted_stored_and_removed(
+    new: tuple[Part, ...], old: tuple[Part, ...], counts: dict[str, int], put: tuple[str, ...], removed: tuple[str, ...]
+) -> None:
+    found = plan(loaded(*new), stored(*old))
+    assert found.counts == DocumentCounts(**counts)
+    assert (tuple(document.id for document in found.put), found.removed) == (put, removed)
+    assert found.nothing_to_do == (new == old)
 
 
 def test_many_removals_are_refused_unless_allowed() -> None:
@@ -63,11 +68,6 @@ def test_many_removals_are_refused_unless_allowed() -> None:
         plan(loaded(*MANY[:6]), stored(*MANY))
     assert plan(loaded(*MANY[:6]), stored(*MANY), allow_removals=True).counts.removed == 4
     assert plan(loaded(*MANY[:7]), stored(*MANY)).counts.removed == 3
-
-
-def test_renames_do_not_count_as_removals() -> None:
-    moved = [part(f"n{n}", f"text {n}").model_copy(update={"title": f"d{n}"}) for n in range(10)]
-    assert plan(loaded(*moved), stored(*MANY)).counts.renamed == 10
 
 
 def test_a_file_that_cannot_be_read_this_time_keeps_its_document() -> None:
@@ -155,11 +155,6 @@ def test_a_folder_that_cannot_be_read_keeps_its_documents() -> None:
     inner = part("in/d", "x", path="/s/in/d")
     skipped = (Skipped(path="/s/in", reason="unreadable (Permission denied)"),)
     assert plan(loaded(*MANY, skipped=skipped), stored(*MANY, inner)).removed == ()
-
-
-def test_a_file_without_a_title_of_its_own_is_renamed_too() -> None:
-    found = plan(loaded(part("new", "text 0"), *MANY[1:]), stored(*MANY))
-    assert (found.counts.renamed, found.counts.removed) == (1, 0)
 
 
 def test_what_was_forgotten_stays_out_wherever_it_is() -> None:

@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import dspy
 import pytest
 from dspy.utils import DummyLM
 from hypothesis import given, settings
@@ -19,12 +18,11 @@ from flows.settings import TAILORING_FILE, load_settings
 from prompts.answer import AnswerStep
 from prompts.engine.models import Models
 from prompts.engine.step import Step
-from prompts.extract import Extract, Extracted, Glean
+from prompts.extract import Extract, Glean
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
-from prompts.tailoring.step import TailoredStep
-from prompts.tailoring.toml import from_toml, to_toml
-from prompts.tailoring.values import MOST_EXAMPLE_TOKENS, UNTAILORED, Example, Tailoring
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import MOST_EXAMPLE_TOKENS, UNTAILORED, Example, Tailoring, from_toml, to_toml
 from storage.errors import SettingsError
 from storage.run_records import IndexReport
 from tests.server.client import Server, serving
@@ -310,9 +308,3 @@ async def test_offline_only_other_kinds_are_a_reason_to_extract_again(tmp_path: 
     assert not (await run(tmp_path, model_server, said, lm="offline", lm_base_url=None)).published
     kinds = Tailoring.model_validate({"entity_types": ["person"]})
     assert (await run(tmp_path, model_server, kinds, lm="offline", lm_base_url=None)).published
-
-
-def test_an_example_is_typed_like_what_a_model_writes() -> None:
-    (demo,) = built(Extract, FULL).demos
-    assert isinstance(demo, dspy.Example)
-    assert isinstance(demo.found, Extracted)

@@ -13,8 +13,8 @@ from flows.operations.tune import TuneOptions, TuneReport, is_as_written, tune_w
 from flows.settings import TAILORING_FILE, load_settings
 from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
-from prompts.tailoring.values import MOST_EXAMPLE_TOKENS
-from prompts.tune import Sampled, Tune, Tuned, language_in_words, tune_offline
+from prompts.tailoring import MOST_EXAMPLE_TOKENS
+from prompts.tune import Sampled, Tune, Tuned, tune_offline
 from storage.errors import SourceNotFound, UsageError
 from storage.records import Chunk
 from tasks.tune import some_passages, to_tailoring
@@ -152,21 +152,7 @@ def test_offline_the_kinds_that_are_there_are_found_with_names_that_have_them() 
     kinds = {kind.name: kind.meaning for kind in made.entity_types}
     assert "Tomas Reyd" in kinds["person"]
     assert "Orla Bridge" in kinds["place"]
-    assert (made.persona, made.examples, made.language) == ("", [], "English")
-
-
-@pytest.mark.parametrize(
-    ("texts", "language"),
-    [
-        (["The bridge was built by the town and it is still there."], "English"),
-        (["Die Brücke wurde von der Stadt gebaut und steht noch immer dort."], ""),
-        (["这座大桥由城市建造，现在仍然存在。"], "Chinese"),
-        (["The bridge was built by the town and it is still there.", "这座大桥由城市建造，现在仍然存在。"], ""),
-        ([], ""),
-    ],
-)
-def test_a_language_is_told_where_it_is_sure(texts: list[str], language: str) -> None:
-    assert language_in_words([Sampled(title="", text=text) for text in texts]) == language
+    assert (made.persona, made.examples, made.language) == ("", [], "")
 
 
 # --- the command's work ----------------------------------------------------------------------------------------------

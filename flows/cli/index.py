@@ -13,7 +13,7 @@ from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.runtime import with_budget
 from flows.settings import load_settings
 from flows.usage import cost_of
-from prompts.tailoring.values import Tailoring
+from prompts.tailoring import Tailoring
 from storage.records import Skipped
 from storage.run_records import Budget, Forecast, IndexReport, StepForecast, StepUsage
 

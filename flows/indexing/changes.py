@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from flows.runtime import Runtime, usage_of
-from prompts.tailoring.values import Tailoring
+from prompts.tailoring import Tailoring
 from storage.errors import NoGeneration, NothingToIndex
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.provenance import MetaReader

@@ -17,10 +17,9 @@ from storage.graph import GraphRows, Outdated
 from storage.graph_records import Community, Occurrence, Relation, Report
 from storage.records import Chunk
 from storage.staging import Staging
-from tasks.communities import detect_communities
-from tasks.dedupe import Before, Graph, dedupe
-from tasks.partition import Followed, follow
-from tasks.report import Evidence, Reported, of_their_own, report, still_valid_reports
+from tasks.communities import Followed, detect_communities, follow
+from tasks.dedupe import Before, ResolvedGraph, dedupe
+from tasks.report import Reported, ReportEvidence, of_their_own, report, still_valid_reports
 from tasks.summarize import Known, summarize
 
 
@@ -53,7 +52,7 @@ def resolved_before(staging: Staging, documents: Collection[str] | None) -> Befo
     return Before(places, frozenset(documents or ()), failed, decisions)
 
 
-def store_resolution(staging: Staging, graph: Graph, before: Before) -> None:
+def store_resolution(staging: Staging, graph: ResolvedGraph, before: Before) -> None:
     """Where each name went, for the next run; only what differs is written."""
     if before.places is None:
         staging.resolutions.replace_places(None, graph.places)
@@ -68,7 +67,7 @@ def store_resolution(staging: Staging, graph: Graph, before: Before) -> None:
         staging.resolutions.replace_decisions(graph.decisions)
 
 
-async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> Graph:
+async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> ResolvedGraph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
     near = await near_names(staging, runtime)
     edits = staging.edits.edits()
@@ -77,7 +76,7 @@ async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Stag
     return graph
 
 
-async def summarize_graph(graph: Graph, staging: Staging, runtime: Runtime) -> GraphChange | None:
+async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> GraphChange | None:
     """Describe the graph, or what a change touches of it, and put it in place of what was there; None where that was
     all. What models have written of the same statements stays."""
     touched, settings = graph.touched, runtime.settings
@@ -172,7 +171,7 @@ async def report_touched(change: GraphChange, followed: Followed, staging: Stagi
 
 
 async def _reported(
-    communities: Sequence[Community], evidence: Evidence, earlier: Sequence[Report], runtime: Runtime
+    communities: Sequence[Community], evidence: ReportEvidence, earlier: Sequence[Report], runtime: Runtime
 ) -> Reported:
     """The reports of these communities; earlier ones that were written from the same stay."""
     known = {one.inputs: one for one in earlier if one.inputs}
@@ -180,7 +179,7 @@ async def _reported(
     return await report(communities, evidence, runtime.report, known, runtime.settings.report_context, progress)
 
 
-def _store_change(staging: Staging, graph: Graph, rows: GraphRows) -> GraphChange:
+def _store_change(staging: Staging, graph: ResolvedGraph, rows: GraphRows) -> GraphChange:
     """Put what a change touches in place of what was there, and say what became of it."""
     stored, touched = staging.graph, graph.touched or ()
     then, now = (
@@ -224,7 +223,7 @@ def _ends(relations: Sequence[Relation]) -> set[str]:
     return {end for relation in relations for end in (relation.source, relation.target)}
 
 
-def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Sequence[Report] = ()) -> Evidence:
+def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Sequence[Report] = ()) -> ReportEvidence:
     """What reports on communities of these entities are written from (None: on all); `reports` stand."""
     inside = None if entities is None else set(entities)
     graph = staging.graph
@@ -233,7 +232,7 @@ def _evidence_of(staging: Staging, entities: Collection[str] | None, reports: Se
     places = graph.occurrences("relation", None if inside is None else [one.id for one in kept])
     claims = [claim for claim in graph.claims(inside) if inside is None or claim.subject in inside]
     chunks = None if inside is None else {place.chunk for place in places} | {claim.chunk for claim in claims}
-    return Evidence(
+    return ReportEvidence(
         entities=tuple(graph.entities(inside)),
         relations=kept,
         places=tuple(places),

@@ -14,21 +14,19 @@ from flows.modes.global_search import result_of
 from flows.modes.registry import mode
 from flows.query import structured_search
 from flows.question import ModeResult, QuestionContext
-from prompts.decompose import Decompose
-from prompts.direct import Direct
-from prompts.hypothesize import Hypothesize
-from prompts.links import needs
-from prompts.partial import Offered, Partial
+from prompts.answer import Direct
+from prompts.decompose import Decompose, needs
+from prompts.reports import Offered, Partial
+from prompts.rewrite import Hypothesize
 from prompts.text.gist import Gist
 from storage.answer_records import Mode, Passage
 from storage.errors import UsageError
-from tasks.answer import AnswerContext
+from tasks.answer import AnswerContext, answer_directly
 from tasks.decompose import decompose
-from tasks.direct import answer_directly
-from tasks.evidence import Pool
-from tasks.hypothesize import hypothesize
-from tasks.partial import Shown, partial_answers, text_of, with_sentences
+from tasks.reports.points import ShownReports, partial_answers, text_of, with_sentences
 from tasks.retrieve.search import retrieve
+from tasks.rewrite import hypothesize
+from tasks.sources import EvidencePool
 
 
 async def nearest(question: QuestionContext, k: int) -> list[Passage]:
@@ -73,7 +71,7 @@ async def source_texts(question: QuestionContext) -> ModeResult:
     """Map and reduce over all texts that the question may look into: it reads everything, and costs as much."""
     only = question.options.documents
     chunks = [chunk for chunk in question.session.index.chunks if only is None or chunk.document in only]
-    pool, sentences = with_sentences(Pool((), ()), chunks)
+    pool, sentences = with_sentences(EvidencePool((), ()), chunks)
     offered: dict[str, Offered] = {}
     by_chunk: dict[str, list[int]] = {}
     for place, piece in enumerate(sentences):
@@ -82,7 +80,7 @@ async def source_texts(question: QuestionContext) -> ModeResult:
         statements = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
         if statements:
             offered[chunk.id] = Offered(chunk.title, "", statements)
-    shown, gist = Shown(offered, pool), Gist(question.relevance)
+    shown, gist = ShownReports(offered, pool), Gist(question.relevance)
     points = await partial_answers(shown, f"{question.text}\n{question.session.number}", gist, Partial(question.models))
     return result_of(question, points, shown, gist, f"{len(chunks)} passages read")
 

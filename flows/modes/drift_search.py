@@ -10,12 +10,10 @@ from flows.modes.global_search import near_to, result_of, selected_for, shown_fo
 from flows.modes.registry import mode
 from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
-from prompts.explore import Explore
-from prompts.partial import Offered
+from prompts.reports import Explore, Offered
 from prompts.text.evidence import Evidence
 from prompts.text.gist import Gist
-from tasks.explore import LOOK_UPS, Agenda, explore
-from tasks.partial import Shown, helpful_points, text_of, with_sentences
+from tasks.reports.points import LOOK_UPS, Agenda, ShownReports, explore, helpful_points, text_of, with_sentences
 
 PRIMER_REPORTS = 5
 LOOK_UP_PASSAGES = 6
@@ -45,15 +43,17 @@ async def drift_search(question: QuestionContext) -> ModeResult:
     return result_of(question, helpful_points(points, explorer), shown, near.gist, reason, selected)
 
 
-async def _looked_up(focus: str, shown: Shown, question: QuestionContext, gist: Gist) -> Shown:
+async def _looked_up(focus: str, shown: ShownReports, question: QuestionContext, gist: Gist) -> ShownReports:
     """What was shown, with the sentences nearest to the question in the passages that a search for the focus finds."""
     passages = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
     pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in passages])
     if not new:
-        return Shown(shown.offered, pool)
+        return ShownReports(shown.offered, pool)
     helpful = sorted(new, key=lambda piece: (-gist.worth(piece), piece.number))
     pieces = sorted(_within(helpful, question.models.policy.limits.part), key=lambda piece: piece.number)
-    return Shown({**shown.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])}, pool)
+    return ShownReports(
+        {**shown.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])}, pool
+    )
 
 
 def _within(pieces: Sequence[Evidence], most: int) -> list[Evidence]:

@@ -9,15 +9,15 @@ from flows.modes.registry import mode
 from flows.query import structured_search
 from flows.question import ModeResult, QuestionContext
 from prompts.filter import Filter
-from prompts.keywords import Keywords
+from prompts.rewrite import Keywords
 from prompts.text.words import fold_name
 from storage.answer_records import Mode, Passage
 from storage.records import Chunk
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages
-from tasks.keywords import find_keys
 from tasks.retrieve.dual_levels import Level, LevelScores, Shares, best_rows, graph_notes, search_graph, stating_sources
 from tasks.retrieve.link import Link
+from tasks.rewrite import find_keys
 
 LEVEL_OF: dict[Mode, Level] = {"local": "low", "low": "low", "high": "high", "hybrid": "both", "mix": "both"}
 # So many passages that only the graph leads to follow those that search finds.

@@ -9,18 +9,33 @@ from functools import partial
 from flows.modes.registry import mode
 from flows.question import ModeResult, QuestionContext
 from prompts.answer import ReduceStep
-from prompts.partial import Partial
-from prompts.rate import Rate
+from prompts.reports import Partial, Rate
 from prompts.text.gist import Gist
 from storage.answer_records import Passage, ReportRead, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer
-from tasks.partial import Library, Shown, joined, partial_answers, read_tokens, shown_of
-from tasks.rate import rate_reports, rated_free, rating_tokens
 from tasks.reports.near import Near, near_of, sentences_near
-from tasks.reports.pack import Point
-from tasks.reports.themes import themed, topic_of
-from tasks.reports.tree import Selected, at_level, descend, reach_of, weightiest
+from tasks.reports.points import (
+    Library,
+    Point,
+    ShownReports,
+    by_source,
+    joined,
+    partial_answers,
+    read_tokens,
+    shown_of,
+    topic_of,
+)
+from tasks.reports.select import (
+    SelectedReports,
+    at_level,
+    descend,
+    rate_reports,
+    rated_free,
+    rating_tokens,
+    reach_of,
+    weightiest,
+)
 from tasks.sources import piece_source
 
 NEAR_SENTENCES = 40
@@ -47,8 +62,8 @@ async def global_search(question: QuestionContext) -> ModeResult:
 
 
 def result_of(
-    question: QuestionContext, points: Sequence[Point], shown: Shown, gist: Gist, reason: str,
-    selected: Selected | None = None,
+    question: QuestionContext, points: Sequence[Point], shown: ShownReports, gist: Gist, reason: str,
+    selected: SelectedReports | None = None,
 ) -> ModeResult:  # fmt: skip
     """Points as the context of one answer: they are the notes, the statements that show them the sources."""
     numbers = list(dict.fromkeys(number for point in points for number in point.findings))
@@ -75,12 +90,12 @@ def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
 def _stated(
     question: QuestionContext, points: Sequence[Point], gist: Gist, of: Mapping[int, int]
 ) -> StatedAnswer | None:
-    """Without a model: a quoted statement for each point, under the themes of their reports."""
+    """Without a model: a quoted statement for each point, under the titles of their sources."""
     nothing = not points or (gist.missing > MOST_MISSING and not question.relevance.names)
     if nothing:
         text = "文档中没有说明。" if question.parsed.chinese else "The documents do not say."
         return StatedAnswer(text, fallback="abstained")
-    lines = [f"{claim.text} {_marks(claim.evidence, of)}" for claim in themed(points, gist)]
+    lines = [f"{claim.text} {_marks(claim.evidence, of)}" for claim in by_source(points)]
     return StatedAnswer("\n".join(lines), fallback="partial" if gist.missing > MUCH_MISSING else "none")
 
 
@@ -91,7 +106,7 @@ def near_to(question: QuestionContext) -> Near:
     return near_of(question.relevance, question.session.index, cosines, documents)
 
 
-async def selected_for(question: QuestionContext, near: Near) -> Selected:
+async def selected_for(question: QuestionContext, near: Near) -> SelectedReports:
     """The reports of the level that is asked for, else those of the relevant branches."""
     tree = question.session.reports
     if question.options.level is not None and question.options.mode == "global":
@@ -119,7 +134,7 @@ def library_of(reports: Sequence[Report], question: QuestionContext) -> Library:
     return Library(session.documents(sorted(kept)), session.chunks_of(kept))
 
 
-def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) -> Shown:
+def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) -> ShownReports:
     """The reports as they are read, with the sentences under them that are nearest to the question."""
     library = library_of(reports, question)
     shown = shown_of(reports, library, near.chunks, quotes_only=question.options.documents is not None)
@@ -128,7 +143,7 @@ def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) 
     )
 
 
-def _reason(selected: Selected, question: QuestionContext) -> str:
+def _reason(selected: SelectedReports, question: QuestionContext) -> str:
     if question.options.level is not None:
         return f"{len(selected.reports)} reports of level {question.options.level}"
     return (
@@ -136,14 +151,14 @@ def _reason(selected: Selected, question: QuestionContext) -> str:
     )
 
 
-def _told(point: Point, shown: Shown) -> SubQuestion:
+def _told(point: Point, shown: ShownReports) -> SubQuestion:
     """A partial answer: what its report is about in place of a question."""
     chunks = dict.fromkeys(shown.pool.places[number].chunk for number in point.findings)
     report = shown.offered.get(point.report)
     return SubQuestion(question=topic_of(report.title) if report else "", answer=point.text, evidence=tuple(chunks))
 
 
-def passages_of(points: Sequence[Point], shown: Shown, question: QuestionContext) -> tuple[Passage, ...]:
+def passages_of(points: Sequence[Point], shown: ShownReports, question: QuestionContext) -> tuple[Passage, ...]:
     """The chunks that the points rest on, the most helpful first."""
     best: dict[str, int] = {}
     for point in points:
@@ -152,7 +167,7 @@ def passages_of(points: Sequence[Point], shown: Shown, question: QuestionContext
     return tuple(question.passage_of(question.chunk(name), score / 100) for name, score in best.items())
 
 
-def read_of(selected: Selected, points: Sequence[Point]) -> tuple[ReportRead, ...]:
+def read_of(selected: SelectedReports, points: Sequence[Point]) -> tuple[ReportRead, ...]:
     """What the trace tells of the reports: which were read, how they were rated, how many points they gave."""
     given = [point.report for point in points]
     return tuple(

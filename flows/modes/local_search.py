@@ -15,7 +15,7 @@ from prompts.text.evidence import Evidence
 from storage.answer_records import ReportRead
 from storage.graph_records import Claim, Report
 from tasks.answer import AnswerContext, Note
-from tasks.partial import shown_of
+from tasks.reports.points import shown_of
 from tasks.sources import Source, number_of, piece_source, span_of
 
 # Shares of an answer's evidence.

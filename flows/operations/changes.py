@@ -33,8 +33,8 @@ from storage.staging import Staging
 from storage.workspace import Generation, OpenGeneration
 from tasks.embed import embedded_text
 from tasks.extract import extraction_inputs
-from tasks.forget import Traces
 from tasks.resolve.keys import name_key
+from tasks.sync import Traces
 
 NEAREST = 5
 

@@ -25,7 +25,7 @@ from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
 from prompts.engine.models import Role
 from prompts.engine.spending import Meter
-from prompts.forecast import answer, extraction_tokens
+from prompts.forecast import AnswerLengths, Written, answer, extraction_tokens, lengths_of
 from storage.errors import BudgetReached, NoGeneration, StorageError, TrellisError, UsageError
 from storage.records import Skipped
 from storage.run_records import DocumentCounts, Forecast, IndexReport, StepForecast
@@ -34,7 +34,6 @@ from storage.workspace_db import RunRow
 from tasks.chunk import chunk
 from tasks.embed import plan_windows
 from tasks.extract import extraction_inputs
-from tasks.forecast import Lengths, Written, lengths_of
 from tasks.load.sources import load
 
 logger = logging.getLogger(__name__)
@@ -212,7 +211,7 @@ async def _plan_offline(sources: Sequence[str | Path], options: IndexOptions, ru
     return _Plan(changes.plan.counts, changes.loaded.skipped, staying + len(new), unread)
 
 
-def _lengths(runtime: Runtime) -> Lengths:
+def _lengths(runtime: Runtime) -> AnswerLengths:
     """How long answers are; of extractions where none is known, as the stand-in's of a sample of stored passages."""
     try:
         with runtime.workspace.read() as generation:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from flows.runtime import Runtime, usage_of
 from flows.settings import TAILORING_FILE
-from prompts.tailoring.toml import to_toml
-from prompts.tailoring.values import Tailoring
+from prompts.tailoring import Tailoring, to_toml
 from prompts.tune import Sampled, Tune
 from storage.errors import UsageError
 from storage.records import Chunk, Record

@@ -478,7 +478,7 @@ class Doubt:
 def doubts(standing: Standing) -> tuple[Doubt, ...]:
     """What is open in a question that was read by its conversation: pronouns, and dates that count from another one.
 
-    What the graph knows as several things is told elsewhere (`tasks.ambiguity`), since only an index knows it.
+    What the graph knows as several things is told elsewhere (`tasks.rewrite`), since only an index knows it.
     """
     found = [Doubt(text, readings) for text, readings in standing.several.items()]
     found += [Doubt(text) for text in standing.missing]

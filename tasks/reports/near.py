@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.text.concepts import concept_terms, members
+from prompts.text.common import rarity
+from prompts.text.concepts import members
 from prompts.text.evidence import Evidence
 from prompts.text.gist import Gist
 from prompts.text.relevance import Relevance, term_set
 from prompts.text.words import content_terms, is_han
 from storage.graph import EntityChunkPairs
 from storage.records import Chunk
-from tasks.evidence import Place, pool_of
-from tasks.reports.themes import PLAIN
-from tasks.reports.tree import Tree
 from tasks.retrieve.search import SearchIndex
+from tasks.sources import EvidencePlace, pool_of
 
 Scores = NDArray[np.float64]
 NEAR_CHUNKS = 48
 FEEDBACK_CHUNKS, FEEDBACK_LEAST = 20, 6  # a tenth of all, within these
 NEAR_TERMS = 24
+LEAST_BITS = 2.0  # a word that names a theme is no everyday word
 LEAST_HOLDERS = 3  # passages: what fewer of the best say is their own
 # Of a word that a collection is about: the least share of its sources, and what one counts that is spread evenly.
 LEAST_SOURCES, EVENLY = 0.25, 0.02
@@ -45,26 +45,25 @@ class Near:
     chunks: Mapping[str, float]
 
 
-class Sentence(NamedTuple):
+class NearSentence(NamedTuple):
     """A sentence near to the question, with how near its passage is (`prior`), and where it stands."""
 
     piece: Evidence
-    place: Place
+    place: EvidencePlace
 
 
 class CommunityChunkIndex:
     """Which chunks does each community stand in? The share of what a chunk names, rare names counting more."""
 
-    def __init__(self, tree: Tree, pairs: EntityChunkPairs) -> None:
-        """Both of one generation."""
-        self.communities = sorted(tree.reports)
-        self._row = {name: row for row, name in enumerate(self.communities)}
+    def __init__(self, members: Mapping[str, Sequence[str]], pairs: EntityChunkPairs) -> None:
+        """`members` are the entities of each community; both of one generation."""
+        self.communities = sorted(members)
         self._column = {name: column for column, name in enumerate(pairs.chunks)}
         where = {name: place for place, name in enumerate(pairs.entities)}
         ends = [
             (row, where[entity])
             for row, name in enumerate(self.communities)
-            for entity in tree.members.get(name, ())
+            for entity in members[name]
             if entity in where
         ]
         rows, columns = np.array(ends, np.int64).reshape(-1, 2).T
@@ -134,7 +133,7 @@ def _scaled(scores: Scores) -> Scores:
 
 def _is_held(term: str, index: SearchIndex) -> bool:
     """Whether any passage has the term, or a word of the concept that it stands for."""
-    return any(one in index.lexicon.column for one in members(term) or (term,))
+    return any(word in index.lexicon.column for word in members(term) or (term,))
 
 
 def _commoner(share: float, relevance: Relevance, index: SearchIndex) -> frozenset[str]:
@@ -158,14 +157,14 @@ def _key_terms(gist: Gist, index: SearchIndex) -> dict[str, float]:
     common = np.sort(spread)[::-1][:COMMON_WORDS][-1] if spread.size else 0
     least = max(2, min(LEAST_SOURCES * len(names), common))
     worth = np.where(spread >= least, held * (EVENLY + bursts) * lexicon.idf, 0.0)
-    plain = {term for word in PLAIN for term in concept_terms(word)}
     terms = list(lexicon.column)
     found: dict[str, float] = {}
     for column in np.argsort(-worth, kind="stable"):
         term = terms[column]
         if len(found) == NEAR_TERMS or worth[column] <= 0:
             break
-        if term.isalpha() and (len(term) > 3 or is_han(term)) and term not in plain and not gist.of_collection(term):
+        telling = rarity(term) >= LEAST_BITS and (len(term) > 3 or is_han(term))
+        if term.isalpha() and telling and not gist.of_collection(term):
             found[term] = float(worth[column])
     total = sum(found.values())
     return {term: weight / total for term, weight in found.items()}
@@ -200,7 +199,7 @@ def _shared_terms(chunks: Sequence[Chunk], gist: Gist, index: SearchIndex) -> di
     return {term: worth[term] / total for term in best}
 
 
-def sentences_near(near: Near, index: SearchIndex, most: int) -> list[Sentence]:
+def sentences_near(near: Near, index: SearchIndex, most: int) -> list[NearSentence]:
     """The sentences of the near passages that say most about the question, best first, few of each document; what
     several passages repeat is taken once."""
     pool = pool_of([index.chunk(name) for name in near.chunks])
@@ -209,10 +208,10 @@ def sentences_near(near: Near, index: SearchIndex, most: int) -> list[Sentence]:
         place = pool.places[piece.number]
         known = replace(piece, prior=near.chunks[place.chunk])
         if not piece.label and (worth := near.gist.worth(known)):
-            found.append((worth, Sentence(known, place)))
+            found.append((worth, NearSentence(known, place)))
     found.sort(key=lambda one: (-one[0], one[1].place.document, one[1].place.start))
     said: Counter[str] = Counter()
-    kept: dict[frozenset[str], Sentence] = {}
+    kept: dict[frozenset[str], NearSentence] = {}
     for _, one in found:
         key = term_set(one.piece.text)
         if len(kept) < most and key not in kept and said[one.place.title] < MOST_OF_A_DOCUMENT:

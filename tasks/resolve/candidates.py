@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
-from prompts.resolve import MOST_SAID, MOST_SHARED, Named, Pair
+from prompts.resolve import MOST_SAID, MOST_SHARED, NameInContext, Pair
 from prompts.text.kinds import kind_of_words
 from prompts.text.likeness import SAME_WORD, has_number, opposed
 from storage.graph_records import Found
@@ -57,7 +57,8 @@ def open_pairs(
     for (_, key), texts in sorted(quotes(extractions, documents, wanted).items()):
         said[key] += texts
     named = {
-        key: Named(name=read.written[key][0], kind=read.kinds[key], said=tuple(said[key][:MOST_SAID])) for key in wanted
+        key: NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(said[key][:MOST_SAID]))
+        for key in wanted
     }
     found = []
     for first, second in pairs:

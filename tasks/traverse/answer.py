@@ -12,8 +12,8 @@ from storage.answer_records import Fallback, SubQuestion
 from storage.graph_records import Relation
 from storage.records import Chunk
 from tasks.answer import StatedAnswer
-from tasks.evidence import Place, Pool
 from tasks.retrieve.facts import GraphFacts
+from tasks.sources import EvidencePlace, EvidencePool
 from tasks.traverse.meta_paths import Chain
 from tasks.traverse.plan import CheckedStep, Operand, Outcome, Problem, StepResult
 
@@ -30,7 +30,7 @@ class RelationStatement:
 
     relation: Relation
     evidence: Evidence
-    place: Place
+    place: EvidencePlace
     source: str
     target: str
 
@@ -58,7 +58,9 @@ class Statements:
             # Two names of a graph may have become one thing: an answer gives the one that this line has.
             left, arrow, right = text.partition(f" -[{relation.predicate}]-> ")
             source, target = (left, right) if arrow else (source, target)
-        place = Place(document=chunk.document, title=chunk.title, chunk=chunk.id, start=where.start, end=where.end)
+        place = EvidencePlace(
+            document=chunk.document, title=chunk.title, chunk=chunk.id, start=where.start, end=where.end
+        )
         evidence = Evidence(
             number=len(self.known), document=chunk.document, title=chunk.title, text=text, heading=chunk.heading,
             prior=1.0, label=source, attribute=relation.predicate, value=target,
@@ -72,10 +74,10 @@ class Statements:
         statement = self.of(chain[-1])
         return statement.target if chain[-1].target == entity else statement.source
 
-    def pool(self) -> Pool:
+    def pool(self) -> EvidencePool:
         """All statements asked for so far."""
         statements = list(self.known.values())
-        return Pool(tuple(one.evidence for one in statements), tuple(one.place for one in statements))
+        return EvidencePool(tuple(one.evidence for one in statements), tuple(one.place for one in statements))
 
 
 def entity_table(facts: GraphFacts, entities: Sequence[str]) -> str:

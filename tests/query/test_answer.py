@@ -10,7 +10,7 @@ from dspy.utils import DummyLM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.answer import AnswerRequest, AnswerStep, Draft, NumberedText, QuotedSpan, ReduceStep, evidence_text
+from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, NumberedText, QuotedSpan, ReduceStep, evidence_text
 from prompts.engine.models import Models
 from prompts.engine.output_formats import conversation
 from storage.records import Document, Part
@@ -177,7 +177,7 @@ def test_a_line_of_a_passage_cannot_pose_as_another_piece() -> None:
 
 def test_ranked_quotes_keep_their_numbers() -> None:
     quotes = {1: QuotedSpan(1, 0, 11), 2: QuotedSpan(2, 0, 10)}
-    draft = Draft("second [2]\nfirst [1]", quotes=quotes, ranked=True)
+    draft = AnswerDraft("second [2]\nfirst [1]", quotes=quotes, ranked=True)
     bound = bind(draft, SOURCES, stored)
     assert bound.text == "second [2]\nfirst [1]"
     assert [(one.marker, one.quote) for one in bound.citations] == [("[1]", "Orla Bridge"), ("[2]", "Tomas Reyd")]

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from prompts.decompose import Decompose, DecomposeQuestion
+from prompts.decompose import Decompose, DecomposeQuestion, filled, needs
 from prompts.engine.errors import AnswerMalformed
-from prompts.links import filled, needs
 from tasks.answer import Answered
 from tasks.decompose import PartAnswer, answer_parts, decompose
 from tests.query.steps import golden, rendered, scripted, spared

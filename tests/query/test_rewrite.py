@@ -1,15 +1,20 @@
-"""Rewriting: a model's question stands as it wrote it; calls are spared where nothing comes before a short question."""
+"""Rewriting, and what else a model says before a search or without one: keys, hypothetical passages, plain answers."""
 
 from collections.abc import Sequence
 
 import pytest
 
+from prompts.answer import Direct
 from prompts.engine.effort import LIMITS, Effort
 from prompts.engine.errors import AnswerMalformed
 from prompts.engine.models import Models
+from prompts.engine.step import Step
+from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
-from prompts.rewrite import Rewrite, recent
-from tasks.rewrite import rewrite
+from prompts.rewrite import MAX_KEYS, Hypothesize, Keywords, Rewrite, recent
+from prompts.structures.schema import ReadSchema
+from tasks.answer import answer_directly
+from tasks.rewrite import find_keys, hypothesize, rewrite
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
 HISTORY = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
@@ -110,6 +115,91 @@ def test_of_a_long_turn_both_ends_are_shown() -> None:
     assert len(shown) < 500
 
 
-def test_the_prompt_reads_like_the_golden_one() -> None:
-    inputs = {"question": "Who designed it?", "history": ["Tell me about the Orla Bridge."]}
-    assert rendered(Rewrite, inputs) == golden(Rewrite)
+KEYED = "Who taught the designer of the Orla Bridge?"
+
+
+@pytest.mark.parametrize(
+    ("question", "high", "low"),
+    [
+        (KEYED, ["teacher and pupil", "training of engineers"], ["Orla Bridge", "Orla Railway Bridge"]),
+        (KEYED, [], ["the bridge at Orla, opened in 1931"]),
+        ("人工智能如何影响现代教育？", ["技术对教学的影响"], ["AI", "人工智能"]),
+        ("Is it bad for the lungs?", ["effects on breathing", "影响"], []),
+    ],
+)
+async def test_keys_in_other_words_are_taken_whole(question: str, high: list[str], low: list[str]) -> None:
+    found = await find_keys(question, scripted(Keywords, {"high": high, "low": low}))
+    assert (found.high, found.low) == (high, low)
+
+
+async def test_keys_are_distinct_and_bounded() -> None:
+    low = ["A", "A", "x" * 200, *"BCDEFGHIJ"]
+    found = await find_keys(KEYED, scripted(Keywords, {"high": [" design \n of bridges "], "low": low}))
+    assert (found.low, found.high) == ([*"ABCDEFGHIJ"][:MAX_KEYS], ["design of bridges"])
+
+
+@pytest.mark.parametrize(("effort", "asked"), [("low", 0), ("medium", 1), ("high", 1)])
+async def test_keys_are_asked_for_by_effort(effort: Effort, asked: int) -> None:
+    made = scripted(Keywords, {"high": ["teacher"], "low": []}, effort=effort)
+    found = await find_keys(KEYED, made)
+    assert (len(sent(made)), "keywords" in spared(made)) == (asked, not asked)
+    assert (found.low, found.high) == (([], ["teacher"]) if asked else keywords_offline(KEYED))
+
+
+@pytest.mark.parametrize(
+    ("question", "low", "high"),
+    [
+        (KEYED, ["Orla Bridge"], ["taught", "designer"]),
+        ('What did "the long walk" cost in 1987?', ["the long walk", "1987"], ["cost"]),
+        ("How do tides change small harbours?", [], ["tides change small harbours"]),
+        ("《长路》的作者是谁？", ["长路"], ["作者"]),
+        ("人工智能如何影响现代教育？", [], ["人工智能", "影响", "教育"]),
+    ],
+)
+def test_by_rules_names_are_low_and_the_other_words_high(question: str, low: list[str], high: list[str]) -> None:
+    assert keywords_offline(question) == (low, high)
+
+
+QUESTION = "What harm does salt do to wells?"
+
+
+async def test_a_hypothetical_passage_is_searched_for_as_written() -> None:
+    assert await hypothesize(QUESTION, scripted(Hypothesize, "Brine\nspoils wells.")) == "Brine spoils wells."
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "values", "fallback"),
+    [
+        ({"reasoning": "6+4", "answer": "Ten:\n\n- six\n- four", "values": ["10", "10"]}, "Ten:\n\n- six\n- four",
+         ("10",), "ungrounded"),
+        ({"answer": "大约十个。"}, "大约十个。", (), "ungrounded"),
+        ({"answer": " "}, "The model does not know.", (), "abstained"),
+    ],
+)  # fmt: skip
+async def test_an_answer_from_memory_stands_word_for_word(
+    written: dict[str, object], text: str, values: tuple[str, ...], fallback: str
+) -> None:
+    found = await answer_directly(QUESTION, scripted(Direct, written))
+    assert (found.text, found.values, found.fallback) == (text, values, fallback)
+
+
+async def test_a_schema_in_other_words_is_taken_whole() -> None:
+    written = {"things": ["Tarn  Mill"], "attributes": ["yearly output", "head count", "yearly output"], "periods": []}
+    made = scripted(ReadSchema, written)
+    found = await made.run("Which mill produced most per worker?", ["Accounts " * 50] * 2_000)
+    assert (found.things, found.attributes, found.periods) == (["Tarn Mill"], ["yearly output", "head count"], [])
+    assert len(sent(made)[0]) < 20_000
+
+
+SHOWN: dict[type[Step], dict[str, object]] = {
+    Rewrite: {"question": "Who designed it?", "history": ["Tell me about the Orla Bridge."]},
+    Keywords: {"question": KEYED},
+    Hypothesize: {"question": QUESTION},
+    Direct: {"question": QUESTION},
+    ReadSchema: {"question": "Which company had the higher revenue in 2023?", "titles": ["Aster", "Borea"]},
+}
+
+
+@pytest.mark.parametrize("step", SHOWN)
+def test_a_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
+    assert rendered(step, SHOWN[step]) == golden(step)

@@ -1,13 +1,22 @@
-"""Routing: a model's structure stands whatever its margin; calls are spared for plain single facts."""
+"""Routing: a model's structure stands whatever its margin; without a model every structure is reached."""
+
+import json
+from itertools import pairwise
 
 import pytest
 
+from benchmarks.router import RoutedQuestion
+from benchmarks.runner import DATA
 from prompts.engine.effort import Effort
 from prompts.engine.errors import AnswerMalformed
+from prompts.offline.route import STRUCTURES, RuleRoute, ranked
 from prompts.route import Route
+from prompts.structures.checks import StructureName
+from prompts.text.evidence import Evidence
 from prompts.text.question import ask
 from storage.answer_records import RouteDecision
-from tasks.route import choose_structure
+from tasks.route import choose_structure, core_content
+from tasks.sources import EvidencePool
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
 PLAIN = "Who designed the Orla Bridge?"
@@ -62,3 +71,93 @@ async def test_an_answer_out_of_form_is_refused(answer: dict[str, object]) -> No
 def test_the_prompt_reads_like_the_golden_one() -> None:
     inputs = {"question": PLAIN, "core_content": ["Orla Bridge", "Tomas Reyd"]}
     assert rendered(Route, inputs) == golden(Route)
+
+
+QUESTIONS: tuple[tuple[StructureName, str], ...] = (
+    ("table", "Which of the four lighthouses has the lowest tower?"),
+    ("table", "Rank the dairies by litres of milk."),
+    ("table", "By what percentage did ticket sales grow from 2019 to 2022?"),
+    ("graph", "What is the connection between the clockmaker and the bishop?"),
+    ("graph", "Through which dealers did the manuscript reach the abbey?"),
+    ("graph", "Where was the teacher of the sculptor who carved the Velin gate born?"),
+    ("algorithm", "How do I bleed the radiators of an old house?"),
+    ("algorithm", "What must the warden do if the lift stops between two floors?"),
+    ("algorithm", "Draw up a schedule for repainting the footbridge."),
+    ("catalogue", "Summarise the three sermons on thrift."),
+    ("catalogue", "What arguments do the authors put forward against the dam?"),
+    ("catalogue", "Give an overview of the debate on school uniforms."),
+    ("chunk", "When was the Orla Bridge opened?"),
+    ("chunk", "Who composed the anthem of Velin?"),
+    ("chunk", "How many strings does a hurdy-gurdy have?"),
+    ("table", "四座灯塔中哪一座最矮？"),
+    ("table", "请按产奶量给各家牧场排名。"),
+    ("table", "2019年到2022年门票收入增长了百分之几？"),
+    ("graph", "钟表匠和主教之间有什么关系？"),
+    ("graph", "手稿是经过哪些商人之手到达修道院的？"),
+    ("graph", "雕刻维林门的雕塑家的老师的父亲是谁？"),
+    ("algorithm", "老房子的暖气片怎么排气？"),
+    ("algorithm", "电梯停在两层之间时管理员应该怎么办？"),
+    ("algorithm", "请制定一份粉刷人行桥的计划。"),
+    ("catalogue", "总结这三篇关于节俭的布道词。"),
+    ("catalogue", "作者们提出了哪些反对建坝的论点？"),
+    ("catalogue", "概述关于校服的争论。"),
+    ("chunk", "奥拉桥是哪一年通车的？"),
+    ("chunk", "维林市歌的作曲者是谁？"),
+    ("chunk", "手摇风琴有多少根弦？"),
+)
+DEVELOPMENT = ("router_dev.jsonl", "router_dev_more.jsonl")
+
+
+def routed(question: str, *, tabular: bool = False) -> list[RuleRoute]:
+    return ranked(ask(question), tabular)
+
+
+@pytest.mark.parametrize(("structure", "question"), QUESTIONS, ids=[question for _, question in QUESTIONS])
+def test_each_kind_of_task_gets_its_structure(structure: StructureName, question: str) -> None:
+    assert routed(question)[0].structure == structure
+
+
+@pytest.mark.parametrize("question", [question for _, question in QUESTIONS[::4]])
+def test_confidences_share_one_and_margins_are_the_leads(question: str) -> None:
+    found = routed(question)
+    assert {one.structure for one in found} == set(STRUCTURES)
+    assert sum(one.confidence for one in found) == pytest.approx(1.0, abs=0.005)
+    for one, following in pairwise(found):
+        assert one.margin == pytest.approx(one.confidence - following.confidence, abs=0.002)
+        assert one.margin >= 0
+    assert found[0].reason
+
+
+def test_the_reason_names_the_wording() -> None:
+    assert "how" in routed("How do I bleed the radiators of an old house?")[0].reason
+    assert "怎么" in routed("老房子的暖气片怎么排气？")[0].reason
+
+
+@pytest.mark.parametrize("question", ["", "?", "Zwxq", "？", "12"])
+def test_a_question_without_known_words_is_routed_all_the_same(question: str) -> None:
+    found = routed(question)
+    assert sum(one.confidence for one in found) == pytest.approx(1.0, abs=0.005)
+    assert found[0].reason
+
+
+def test_rows_among_the_passages_speak_for_a_table() -> None:
+    plain, rows = routed("Which bridges are in Velin?"), routed("Which bridges are in Velin?", tabular=True)
+    confidence = [next(one.confidence for one in found if one.structure == "table") for found in (plain, rows)]
+    assert confidence[0] < confidence[1]
+
+
+def test_core_content_is_titles_and_where_there_is_none_a_sentence() -> None:
+    pieces = (
+        Evidence(0, "a", "Pump manual", "The pump is red."),
+        Evidence(1, "a", "Pump manual", "It is old."),
+        Evidence(2, "b", "", "Nobody knows why."),
+    )
+    assert core_content(EvidencePool(pieces, ())) == ["Pump manual", "Nobody knows why."]
+    assert core_content(EvidencePool((), ())) == []
+
+
+def test_the_questions_that_the_weights_were_fitted_to_get_their_structures() -> None:
+    lines = [line for name in DEVELOPMENT for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+    rows = [RoutedQuestion.model_validate(json.loads(line)) for line in lines]
+    wrong = [row.question for row in rows if routed(row.question)[0].structure != row.type]
+    assert len(wrong) <= 0.05 * len(rows), wrong

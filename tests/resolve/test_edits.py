@@ -2,11 +2,11 @@
 
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias
-from tasks.dedupe import Graph, build_graph
+from tasks.dedupe import ResolvedGraph, build_graph
 from tests.resolve.test_rules import Said, found_in, together
 
 
-def edited(edits: tuple[Edit, ...], *documents: Said) -> Graph:
+def edited(edits: tuple[Edit, ...], *documents: Said) -> ResolvedGraph:
     return build_graph(*found_in(*documents), edits=edits)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
-from tasks.dedupe import Graph, build_graph
+from tasks.dedupe import ResolvedGraph, build_graph
 
 # Of each document the name, its kind, the sentence on it, and the names beside it: first one name for two kinds of
 # thing, then one name of one kind (two lives, two places), then names that differ in what tells them apart.
@@ -78,7 +78,7 @@ def pairs() -> list[tuple[Document, Document]]:
     return list(zip(lines[::2], lines[1::2], strict=True))
 
 
-def graph_of(*documents: Document) -> tuple[Graph, list[str]]:
+def graph_of(*documents: Document) -> tuple[ResolvedGraph, list[str]]:
     """The graph of the documents, and for each the entity that its thing went to."""
     chunks: dict[str, Chunk] = {}
     extractions = []

@@ -8,13 +8,13 @@ from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
 from prompts.engine.output_formats import conversation
-from prompts.resolve import Named, Pair, Resolve, ResolveNames, decide
+from prompts.resolve import NameInContext, Pair, Resolve, ResolveNames, decide
 from prompts.text.defined import contradict, defined_as
 from prompts.text.likeness import alike, opposed, words_of
 from prompts.text.written import form
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
-from tasks.dedupe import Before, Graph, build_graph, dedupe
+from tasks.dedupe import Before, ResolvedGraph, build_graph, dedupe
 from tasks.resolve.keys import name_key
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -39,11 +39,11 @@ def found_in(*documents: Said) -> tuple[list[Extraction], dict[str, Chunk]]:
     return extractions, chunks
 
 
-def graph_of(*documents: Said) -> Graph:
+def graph_of(*documents: Said) -> ResolvedGraph:
     return build_graph(*found_in(*documents))
 
 
-def together(graph: Graph, first: str, second: str) -> bool:
+def together(graph: ResolvedGraph, first: str, second: str) -> bool:
     names = {entity.id: {entity.name} for entity in graph.entities}
     for alias in graph.aliases:
         names[alias.entity].add(alias.name)
@@ -147,7 +147,7 @@ def test_a_document_that_writes_both_spellings_means_two() -> None:
 def test_the_rule_weighs_what_is_said() -> None:
     def pair(first: str, second: str, *said: str) -> Pair:
         one, other = said or ("", "")
-        return Pair(first=Named(name=first, said=(one,)), second=Named(name=second, said=(other,)))
+        return Pair(first=NameInContext(name=first, said=(one,)), second=NameInContext(name=second, said=(other,)))
 
     said = ("14 Quay Street, Hask, 212/555 -0147", "14 Quay St., Hask, 212-555-0147")
     assert decide(pair("Arno's Delicatessen", "Arno's Deli", *said)).same

@@ -9,22 +9,17 @@ from typing import Any, get_args
 import httpx
 import pytest
 
-from prompts.answer import AnswerStep, ReduceStep
+from prompts.answer import AnswerStep, Direct, ReduceStep
 from prompts.decompose import Decompose
-from prompts.direct import Direct
 from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.engine.step import Step
-from prompts.explore import Explore
 from prompts.extract import Extract, Glean
 from prompts.filter import Filter
-from prompts.hypothesize import Hypothesize
-from prompts.keywords import Keywords
-from prompts.partial import Partial
 from prompts.plan_table import PlanTable
-from prompts.rate import Rate
 from prompts.report import WriteReports
+from prompts.reports import Explore, Partial, Rate
 from prompts.resolve import Resolve
-from prompts.rewrite import Rewrite
+from prompts.rewrite import Hypothesize, Keywords, Rewrite
 from prompts.route import Route
 from prompts.structures.schema import ReadSchema
 from prompts.structurize import Structurize

@@ -1,17 +1,28 @@
-"""The reports that a question about the whole collection reads: those of a level, or the relevant branches.
+"""Which reports a question about the whole collection reads: those of a level, or the relevant branches.
 
 Whatever is chosen is an antichain: no report is read together with one above or below it on its branch, so that nothing
-is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selection after the authors' later practice.
+is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selection after the authors' later practice: a
+model rates reports by their openings, or what lies near to the question in their communities does.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prompts.engine.effort import Policy
+from prompts.engine.calls import fitting, rough_tokens
+from prompts.engine.effort import Policy, TokenLimits
+from prompts.reports import Rate, rate_offline
+from prompts.text.evidence import Evidence
+from prompts.text.gist import Gist
+from prompts.text.segment import sentences
 from storage.graph_records import Community, Report
+from tasks.reports.near import CommunityChunkIndex, Near
+from tasks.step import first_fitting, gather_or_cancel, portions, step
 
+# So many openings fit into one call: the larger the call, the more of each summary is shown.
+REPORTS_A_CALL = 60
+PER_REPORT = 30  # its number, and its reason and rating in the answer
 # (reports) → how relevant each is to the question, 0-1.
-Rate = Callable[[Sequence[Report]], Awaitable[list[float]]]
+ReportRater = Callable[[Sequence[Report]], Awaitable[list[float]]]
 # How many tokens a report is when it is read.
 Size = Callable[[Report], int]
 # Without a model's ratings a report is read or followed from this share of the best root's rating on; the best roots
@@ -40,7 +51,7 @@ def reach_of(policy: Policy) -> Reach:
 
 
 @dataclass(frozen=True)
-class Tree:
+class ReportTree:
     """Reports by community; `below` leads to the nearest reports under each, `roots` have none above; `members` are
     the entities of each."""
 
@@ -51,7 +62,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectedReports:
     """The reports to read, best first, the ratings given on the way (by community), and how many reports were left
     without a look."""
 
@@ -60,7 +71,7 @@ class Selected:
     pruned: int
 
 
-def tree_of(communities: Sequence[Community], reports: Sequence[Report]) -> Tree:
+def tree_of(communities: Sequence[Community], reports: Sequence[Report]) -> ReportTree:
     """The reports as a tree; a community without a report is passed through to the one above it."""
     known = {report.community: report for report in reports}
     parents = {community.id: community.parent for community in communities}
@@ -75,10 +86,12 @@ def tree_of(communities: Sequence[Community], reports: Sequence[Report]) -> Tree
         else:
             below.setdefault(above, []).append(report.community)
     members = {community.id: community.members for community in communities if community.id in known}
-    return Tree(known, {name: tuple(sorted(under)) for name, under in below.items()}, tuple(sorted(roots)), members)
+    return ReportTree(
+        known, {name: tuple(sorted(under)) for name, under in below.items()}, tuple(sorted(roots)), members
+    )
 
 
-def at_level(tree: Tree, level: int) -> Selected:
+def at_level(tree: ReportTree, level: int) -> SelectedReports:
     """The reports of a level (0 is the root), with those of branches that end above it."""
     taken: list[Report] = []
     waiting = list(tree.roots)
@@ -89,12 +102,12 @@ def at_level(tree: Tree, level: int) -> Selected:
             taken.append(report)
         else:
             waiting += tree.below[name]
-    return Selected(tuple(taken), {}, 0)
+    return SelectedReports(tuple(taken), {}, 0)
 
 
 async def descend(
-    tree: Tree, free: Mapping[str, float], size: Size, reach: Reach, rate: Rate | None = None
-) -> Selected:
+    tree: ReportTree, free: Mapping[str, float], size: Size, reach: Reach, rate: ReportRater | None = None
+) -> SelectedReports:
     """From the roots down, level by level: what is not relevant is left with all that is under it.
 
     `free` are ratings that cost nothing, by community: where there are too many reports they choose those that `rate`
@@ -126,18 +139,19 @@ async def descend(
             if not kept:
                 read.append(above)
         front = following
-    chosen = _fitting(sorted(read, key=lambda name: (-ratings[name], -free[name], name)), tree, size, reach)
-    return Selected(tuple(tree.reports[name] for name in chosen), ratings, len(tree.reports) - len(ratings))
+    read.sort(key=lambda name: (-ratings[name], -free[name], name))
+    chosen = first_fitting((tree.reports[name] for name in read), size, reach.tokens)
+    return SelectedReports(tuple(chosen), ratings, len(tree.reports) - len(ratings))
 
 
-def weightiest(tree: Tree, free: Mapping[str, float], size: Size, reach: Reach) -> Selected:
+def weightiest(tree: ReportTree, free: Mapping[str, float], size: Size, reach: Reach) -> SelectedReports:
     """The roots that count most, for a question about everything: none of them is more to the point than another."""
     roots = sorted(tree.roots, key=lambda name: (-free[name], name))
-    chosen = _fitting(roots, tree, size, reach)
-    return Selected(tuple(tree.reports[name] for name in chosen), {}, len(tree.reports) - len(chosen))
+    chosen = first_fitting((tree.reports[name] for name in roots), size, reach.tokens)
+    return SelectedReports(tuple(chosen), {}, len(tree.reports) - len(chosen))
 
 
-def _downwards(tree: Tree) -> list[str]:
+def _downwards(tree: ReportTree) -> list[str]:
     """All reports, each before those under it."""
     found = list(tree.roots)
     for name in found:
@@ -145,18 +159,54 @@ def _downwards(tree: Tree) -> list[str]:
     return found
 
 
-async def _rated(tree: Tree, names: Sequence[str], free: Mapping[str, float], rate: Rate | None) -> dict[str, float]:
+async def _rated(
+    tree: ReportTree, names: Sequence[str], free: Mapping[str, float], rate: ReportRater | None
+) -> dict[str, float]:
     if rate is None or not names:
         return {name: free[name] for name in names}
     return dict(zip(names, await rate([tree.reports[name] for name in names]), strict=True))
 
 
-def _fitting(names: Sequence[str], tree: Tree, size: Size, reach: Reach) -> list[str]:
-    """The first of these that fit; one at least."""
-    room, chosen = reach.tokens, list[str]()
-    for name in names:
-        room -= size(tree.reports[name])
-        if chosen and room < 0:
-            break
-        chosen.append(name)
-    return chosen
+# --- ratings ---------------------------------------------------------------------------------------------------------
+
+
+def rated_free(tree: ReportTree, near: Near, grounds: CommunityChunkIndex) -> dict[str, float]:
+    """A rating (0-1) of every report, by community, without a model: what lies near to the question in its community,
+    and its words; where the question asks about everything, how much it counts in the collection."""
+    if not near.gist.asked:
+        return {name: report.rating / 10 for name, report in tree.reports.items()}
+    held = grounds.held(near.chunks)
+    return {
+        name: rate_offline(Evidence(0, name, report.title, report.summary, prior=held[name]), near.gist)
+        for name, report in tree.reports.items()
+    }
+
+
+@step("rate")
+async def rate_reports(reports: Sequence[Report], free: Mapping[str, float], gist: Gist, rater: Rate) -> list[float]:
+    """The relevance of each report, 0-1, in order, by its title and the opening of its summary; many in one call."""
+    limits = rater.policy.limits
+    shown = [
+        Evidence(number, report.community, report.title, opening_of(report, limits), prior=free[report.community])
+        for number, report in enumerate(reports)
+    ]
+    sizes = [rating_tokens(report, limits) for report in reports]
+    calls = [[shown[place] for place in portion] for portion in portions(sizes, limits.rate)]
+    rated = await gather_or_cancel(rater.run(call, gist) for call in calls)
+    return [rating for call in rated for rating in call]
+
+
+def rating_tokens(report: Report, limits: TokenLimits) -> int:
+    """About how many tokens a report is when it is rated."""
+    return rough_tokens(f"{report.title} {opening_of(report, limits)}") + PER_REPORT
+
+
+def opening_of(report: Report, limits: TokenLimits) -> str:
+    """The first sentences of a report's summary that fit; the first one, cut, where it goes on for long."""
+    most = limits.rate // REPORTS_A_CALL
+    told = [" ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)]
+    opening = " ".join(fitting(told, most))
+    words = opening
+    while rough_tokens(words) > most:
+        words = words[: int(len(words) * most / rough_tokens(words))].rstrip()
+    return words if len(words) == len(opening) else f"{words}…"

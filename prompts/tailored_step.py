@@ -1,4 +1,7 @@
-"""How does a tailoring reach a prompt? The persona stands before the instruction, the language in it."""
+"""A step that writes for somebody: the persona stands before its instruction, the language in it.
+
+Apart from `prompts.tailoring`, which settings read without loading DSPy.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -10,7 +13,7 @@ from prompts.engine.models import Models
 from prompts.engine.output_formats import unwrapped
 from prompts.engine.prompt_guard import neutralise
 from prompts.engine.step import Step, with_instruction
-from prompts.tailoring.values import UNTAILORED, Tailoring
+from prompts.tailoring import UNTAILORED, Tailoring
 
 
 class TailoredStep(Step):

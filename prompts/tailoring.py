@@ -1,11 +1,13 @@
-"""For whom, in which language and of which kinds is a graph written? The values that fit the prompts to a domain.
+"""Tailoring: persona, language, entity types and examples that fit the prompts to a domain (GraphRAG 3.1.1).
 
-Nothing is set by default, and what is not set costs no token. The values come from the user's own files: they are
-checked here.
+Nothing is set by default, and what is not set costs no token. The values come from the user's own files, where they are
+a TOML table `[tailoring]`, the same in `trellis.toml` and in the workspace's own file; they are checked here.
 """
 
 import hashlib
 import json
+import tomllib
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -23,9 +25,8 @@ DEFAULT_MEANINGS = {
     "product": "what is made to be used or sold, also software",
     "concept": "an idea, a field, a problem, an illness",
 }
-DEFAULT_KINDS = tuple(DEFAULT_MEANINGS)
 OTHER_KIND = "thing"
-MOST_KINDS = 40
+TABLE = "tailoring"
 # Examples are read again with every passage.
 MOST_EXAMPLE_TOKENS = 1200
 # Other words for kinds that the offline reader knows.
@@ -59,11 +60,11 @@ Text = Annotated[str, AfterValidator(_text)]
 Line = Annotated[str, AfterValidator(_line)]
 
 
-class _Value(BaseModel):
+class _TailoringValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class EntityType(_Value):
+class EntityType(_TailoringValue):
     """A kind of entity; written as "name" or "name: meaning"."""
 
     name: Line
@@ -88,7 +89,7 @@ class EntityType(_Value):
         return f"{self.name}: {self.meaning}" if self.meaning else self.name
 
 
-class ExampleEntity(_Value):
+class ExampleEntity(_TailoringValue):
     """An entity that is to be found in an example."""
 
     name: Line
@@ -96,7 +97,7 @@ class ExampleEntity(_Value):
     description: Line
 
 
-class ExampleRelation(_Value):
+class ExampleRelation(_TailoringValue):
     """A relation between two of the example's entities."""
 
     source: Line
@@ -107,7 +108,7 @@ class ExampleRelation(_Value):
     keys: tuple[Line, ...] = ()
 
 
-class Example(_Value):
+class Example(_TailoringValue):
     """A passage with all that is to be found in it."""
 
     title: Line = ""
@@ -143,7 +144,7 @@ class Example(_Value):
         return sum(map(rough_tokens, [self.title, self.passage, *(one.model_dump_json() for one in found)]))
 
 
-class Tailoring(_Value):
+class Tailoring(_TailoringValue):
     """What fits the prompts to a domain.
 
     `persona` says in one or two sentences who writes and reads; `language` names the language of what is written (none:
@@ -152,7 +153,7 @@ class Tailoring(_Value):
 
     persona: Line = Field(default="", max_length=600)
     language: Line = Field(default="", max_length=60)
-    entity_types: tuple[EntityType, ...] = Field(default=(), max_length=MOST_KINDS)
+    entity_types: tuple[EntityType, ...] = Field(default=(), max_length=40)
     examples: tuple[Example, ...] = ()
 
     @field_validator("entity_types")
@@ -167,7 +168,7 @@ class Tailoring(_Value):
     @field_validator("examples")
     @classmethod
     def _fit(cls, examples: tuple[Example, ...], info: ValidationInfo) -> tuple[Example, ...]:
-        kinds = [one.name for one in info.data.get("entity_types", ())] or list(DEFAULT_KINDS)
+        kinds = [one.name for one in info.data.get("entity_types", ())] or list(DEFAULT_MEANINGS)
         for kind in (entity.kind for example in examples for entity in example.entities):
             if kind not in kinds:
                 raise Unfit(kind, f"in examples the kinds {', '.join(kinds)}, or name the others in entity_types")
@@ -210,3 +211,32 @@ class Tailoring(_Value):
 
 
 UNTAILORED = Tailoring()
+
+
+def from_toml(text: str) -> Tailoring:
+    """The tailoring that a file's text holds; only what it names counts as set.
+
+    Raises ValueError: TOMLDecodeError, pydantic's ValidationError, or one that names a table that does not belong here.
+    """
+    tables = tomllib.loads(text)
+    others = [name for name in tables if name != TABLE]
+    if others:
+        raise ValueError(f"It holds {others[0]!r}; only [{TABLE}] belongs here.")
+    return Tailoring.model_validate(tables.get(TABLE, {}))
+
+
+def to_toml(tailoring: Tailoring) -> str:
+    """What `from_toml` reads back; values that are not set are left out."""
+    values = tailoring.model_dump(exclude_defaults=True)
+    if tailoring.entity_types:
+        values["entity_types"] = list(map(str, tailoring.entity_types))
+    return "".join([f"[{TABLE}]\n", *(f"{name} = {_written(value)}\n" for name, value in values.items())])
+
+
+def _written(value: object) -> str:
+    """A value of TOML: strings are JSON's, but for DELETE, which TOML wants escaped."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{name} = {_written(part)}' for name, part in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return "".join(["[", *(f"\n  {_written(part)}," for part in value), "\n]"])
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,286 @@
+"""What the reports give towards an answer: points of portions in parallel, scored, the best ones for the answer.
+
+Source: GraphRAG (arXiv 2404.16130), section 2.6: shuffled and packed; scored; descending until the context is full. Its
+DRIFT search looks up what the points leave open, the best follow-ups first, within bounds.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from typing import NamedTuple, TypeVar
+
+from prompts.engine.calls import rough_tokens
+from prompts.engine.effort import Effort
+from prompts.engine.step import Step
+from prompts.reports import Explore, FollowUp, Offered, Partial, PointWritten
+from prompts.text.concepts import concept_terms
+from prompts.text.evidence import Evidence
+from prompts.text.gist import A_FILE, Gist
+from prompts.text.words import fold
+from storage.graph_records import Finding, Report
+from storage.records import Chunk, Document
+from tasks.reports.near import CommunityChunkIndex, NearSentence
+from tasks.sources import EvidencePlace, EvidencePool, pool_of
+from tasks.step import first_fitting, gather_or_cancel, portions, step
+
+T = TypeVar("T")
+ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
+MOST_POINTS = 12  # of these
+LEAST_SHARE = 0.15  # of the best point's score: what helps less stays out
+ALIKE = 0.7  # the share of its terms from which a point repeats another
+NOWHERE = ("", "")
+
+
+@dataclass(frozen=True)
+class ShownReports:
+    """Reports as they are read, by community, and the pool of the sentences that show their findings."""
+
+    offered: Mapping[str, Offered]
+    pool: EvidencePool
+
+
+@dataclass(frozen=True)
+class Library:
+    """The documents that findings point into, and their chunks in order."""
+
+    documents: Mapping[str, Document]
+    chunks: Mapping[str, Sequence[Chunk]]
+
+    def place(self, document: str, start: int, end: int) -> EvidencePlace:
+        """Where a finding stands, with the chunk that holds its beginning."""
+        held = next(chunk for chunk in reversed(self.chunks[document]) if chunk.start <= start)
+        return EvidencePlace(document, self.documents[document].title, held.id, start, end)
+
+
+def shown_of(
+    reports: Sequence[Report], library: Library, near: Mapping[str, float], *, quotes_only: bool
+) -> ShownReports:
+    """The reports with their findings as evidence; a finding whose document is not in the library is left out.
+
+    `near` says how near chunks are to the question. `quotes_only` leaves out titles and summaries, which are made of
+    all documents. A report that quotes its statements has them once, as findings.
+    """
+    evidence: dict[EvidencePlace, Evidence] = {}
+    offered = {}
+    for report in reports:
+        findings, quoted = [], quotes(report)
+        for finding in report.findings:
+            if finding.document not in library.documents:
+                continue
+            place = library.place(finding.document, finding.start, finding.end)
+            if place not in evidence:
+                text = library.documents[place.document].text[place.start : place.end]
+                prior = near.get(place.chunk, 0.0)
+                evidence[place] = Evidence(len(evidence), place.document, place.title, text, prior=prior)
+            piece = evidence[place]
+            findings.append((text_of(piece) if quotes_only or quoted else _said(finding), piece))
+        if findings:
+            title = "" if quotes_only else report.title
+            offered[report.community] = Offered(title, "" if quotes_only or quoted else report.summary, tuple(findings))
+    return ShownReports(offered, EvidencePool(tuple(evidence.values()), tuple(evidence)))
+
+
+def _said(finding: Finding) -> str:
+    """A finding as it is read: its summary and its explanation."""
+    return " ".join(dict.fromkeys([finding.summary.strip(), finding.explanation.strip()]))
+
+
+def quotes(report: Report) -> bool:
+    """Whether a report is made of its statements: its summary then says what its findings say."""
+    return bool(report.findings) and report.findings[0].explanation in report.summary
+
+
+def read_tokens(report: Report) -> int:
+    """About how many tokens a report is when it is read (`shown_of`)."""
+    if quotes(report):
+        return rough_tokens(" ".join([report.title, *(finding.explanation for finding in report.findings)]))
+    said = " ".join(map(_said, report.findings))
+    return rough_tokens(f"{report.title} {report.summary} {said}")
+
+
+def joined(shown: ShownReports, near: Sequence[NearSentence], index: CommunityChunkIndex) -> ShownReports:
+    """With the sentences near to the question among the findings of the report whose community they speak of; those of
+    no such report, and those that stand there already, are left out."""
+    home = {place.chunk: index.of(place.chunk, shown.offered) for _, place in near}
+    pool, new = _added(shown.pool, ((piece, place) for piece, place in near if home[place.chunk] is not None))
+    offered = dict(shown.offered)
+    for piece in new:
+        name = home[pool.places[piece.number].chunk] or ""
+        offered[name] = replace(offered[name], findings=(*offered[name].findings, (text_of(piece), piece)))
+    return ShownReports(offered, pool)
+
+
+def with_sentences(pool: EvidencePool, chunks: Sequence[Chunk]) -> tuple[EvidencePool, list[Evidence]]:
+    """The pool with the sentences of these chunks that do not stand in it yet, and those sentences."""
+    units = pool_of(chunks)
+    return _added(pool, ((piece, units.places[piece.number]) for piece in units.evidence if not piece.label))
+
+
+def _added(pool: EvidencePool, pieces: Iterable[tuple[Evidence, EvidencePlace]]) -> tuple[EvidencePool, list[Evidence]]:
+    """The pool with those of the pieces whose places it does not hold yet, and these, by their new numbers."""
+    known = {(place.document, place.start, place.end) for place in pool.places}
+    new, places = list[Evidence](), list(pool.places)
+    for piece, place in pieces:
+        if (place.document, place.start, place.end) not in known:
+            new.append(replace(piece, number=len(places)))
+            places.append(place)
+    return EvidencePool((*pool.evidence, *new), tuple(places)), new
+
+
+def text_of(piece: Evidence) -> str:
+    """The evidence as one line."""
+    return " ".join(piece.text.split())
+
+
+# --- points ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A partial answer: what is said, how much it helps (1-100), the findings that show it, its report and source."""
+
+    text: str
+    score: int
+    findings: tuple[int, ...]
+    report: str
+    source: str
+
+
+def shuffled(reports: Sequence[T], seed: str) -> list[T]:
+    """In an order of their own, the same for the same seed, so that no neighbourhood of reports fills one portion."""
+    mixed = list(reports)
+    random.Random(seed).shuffle(mixed)  # noqa: S311 -- an order, not a secret
+    return mixed
+
+
+@step("partial")
+async def partial_answers(shown: ShownReports, seed: str, gist: Gist, answerer: Partial) -> list[Point]:
+    """The points that go into the answer, most helpful first."""
+    names = shuffled(sorted(shown.offered), seed)
+    sizes = [rough_tokens(shown.offered[name].written()) for name in names]
+    calls = [[shown.offered[names[place]] for place in call] for call in portions(sizes, answerer.policy.limits.map)]
+    written = await gather_or_cancel(answerer.run(call, gist) for call in calls)
+    found = _points((one for call in written for one in call), sorted(shown.offered.items()))
+    return helpful_points(sorted(found, key=lambda point: (-point.score, point.findings)), answerer)
+
+
+def _points(written: Iterable[PointWritten], texts: Iterable[tuple[str, Offered]]) -> list[Point]:
+    """What a step wrote, each point with the name of the text, and the source, of the first finding that shows it."""
+    of = {piece.number: (name, piece.title or piece.document) for name, text in texts for _, piece in text.findings}
+    return [
+        Point(one.text, one.score, tuple(one.findings), *(of[one.findings[0]] if one.findings else NOWHERE))
+        for one in written
+    ]
+
+
+def helpful_points(points: Sequence[Point], answerer: Step) -> list[Point]:
+    """Of points, best first, those that the final answer reads.
+
+    A model's points by their score alone until the prompt is full (GraphRAG 2.6); without a model a few of each source.
+    """
+    most = answerer.policy.limits.points
+    if answerer.is_offline:
+        return spread(points, min(most, ANSWER_TOKENS), lambda point: rough_tokens(point.text))
+    return first_fitting((point for point in points if point.score > 0), lambda point: rough_tokens(point.text), most)
+
+
+def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> list[Point]:
+    """The points that are quoted where no model writes: none twice, the most helpful first, as many as fit. A point
+    counts half as much for each time that its source has spoken."""
+    top = max((point.score for point in points), default=0)
+    left = [point for point in points if point.score >= max(1.0, LEAST_SHARE * top)]
+    terms = {point: frozenset(concept_terms(point.text)) for point in left}
+    chosen: list[Point] = []
+    spoken: Counter[str] = Counter()
+    while left and len(chosen) < MOST_POINTS:
+        best = max(left, key=lambda point: (point.score * 0.5 ** spoken[point.source], -left.index(point)))
+        left.remove(best)
+        if any(_repeats(terms[best], terms[other]) for other in chosen):
+            continue
+        most -= size(best)
+        if chosen and most < 0:
+            break
+        chosen.append(best)
+        spoken[best.source] += 1
+    return chosen
+
+
+def _repeats(one: frozenset[str], two: frozenset[str]) -> bool:
+    return len(one & two) > ALIKE * min(len(one), len(two)) if one and two else one == two
+
+
+class QuotedPoint(NamedTuple):
+    """A point as it is shown, and the numbers of the evidence that shows it."""
+
+    text: str
+    evidence: tuple[int, ...]
+
+
+def by_source(points: Sequence[Point]) -> Iterator[QuotedPoint]:
+    """The points of each source together, the best source first; its title stands over the first of them, where there
+    are several sources."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(point.source, []).append(point)
+    for source, group in groups.items():
+        head = f"{source}:\n" if source and len(groups) > 1 else ""
+        for point in group:
+            yield QuotedPoint(f"{head}{point.text}", point.findings)
+            head = ""
+
+
+def topic_of(title: str) -> str:
+    """A report's title without the files among the names that it lists; as it is where nothing else is left."""
+    joint = "、" if "、" in title else ", "
+    return joint.join(name for name in title.split(joint) if not A_FILE.search(name)) or title
+
+
+# --- what to look up next --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LookUps:
+    """How many follow-ups are looked up, and how far from the reports one may come up (1: from the reports alone)."""
+
+    most: int
+    depth: int
+
+
+LOOK_UPS: Mapping[Effort, LookUps] = {"low": LookUps(2, 1), "medium": LookUps(5, 2), "high": LookUps(10, 3)}
+DECAY = 0.7  # what is asked further on counts less
+
+
+@dataclass
+class Agenda:
+    """What is still to be looked up: the most helpful first, then what came first; nothing twice."""
+
+    bounds: LookUps = LOOK_UPS["medium"]
+    taken: int = 0
+    _waiting: list[tuple[float, int, int, str]] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
+
+    def add(self, follow_ups: Sequence[FollowUp], depth: int) -> None:
+        """Follow-ups that came up at a depth (0: the reports); what is too deep or known is dropped."""
+        for one in follow_ups if depth < self.bounds.depth else ():
+            if (key := fold(one.question.strip())) and key not in self._known:
+                self._known.add(key)
+                heappush(self._waiting, (-one.score * DECAY**depth, len(self._known), depth + 1, one.question))
+
+    def next(self) -> tuple[str, int] | None:
+        """(question, depth) of the best one; None where nothing is left or enough was looked up."""
+        if not self._waiting or self.taken >= self.bounds.most:
+            return None
+        self.taken += 1
+        _, _, depth, question = heappop(self._waiting)
+        return question, depth
+
+
+@step("explore")
+async def explore(
+    focus: str, texts: Sequence[tuple[str, Offered]], gist: Gist, explorer: Explore
+) -> tuple[list[Point], list[FollowUp]]:
+    """The points of these texts (name, text), and what to look up next."""
+    explored = await explorer.run(focus, [text for _, text in texts], gist)
+    return _points(explored.points, texts), explored.follow_ups

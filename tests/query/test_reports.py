@@ -1,0 +1,375 @@
+"""Reports for a question about everything: which are read, how they are rated, and the points that they give."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prompts.engine.effort import LIMITS, Effort, Policy
+from prompts.engine.errors import AnswerMalformed
+from prompts.engine.step import Step
+from prompts.reports import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial, Rate
+from storage.graph_records import Community, Report
+from tasks.reports.points import (
+    LOOK_UPS,
+    MOST_POINTS,
+    Agenda,
+    Point,
+    ShownReports,
+    by_source,
+    explore,
+    partial_answers,
+    shuffled,
+    spread,
+    topic_of,
+)
+from tasks.reports.select import (
+    LEAST_READ,
+    Reach,
+    ReportRater,
+    ReportTree,
+    SelectedReports,
+    at_level,
+    descend,
+    opening_of,
+    rate_reports,
+    reach_of,
+    tree_of,
+    weightiest,
+)
+from tasks.sources import EvidencePlace, EvidencePool
+from tasks.step import portions
+from tests.query.steps import gist_of, golden, piece, rendered, scripted, sent
+
+
+def report(name: str, level: int = 0, summary: str = "") -> Report:
+    return Report(
+        community=name, level=level, title=name, summary=summary, rating=5, rating_reason="", findings=(), inputs=name
+    )
+
+
+def tree(parents: Mapping[str, str | None]) -> ReportTree:
+    """Of names that are reports, "-" before those that are communities without one."""
+    communities = [
+        Community(id=name.strip("-"), level=depth(name, parents), parent=above and above.strip("-"), members=())
+        for name, above in parents.items()
+    ]
+    return tree_of(communities, [report(n, depth(n, parents)) for n in parents if not n.startswith("-")])
+
+
+def depth(name: str, parents: Mapping[str, str | None]) -> int:
+    above = parents[name]
+    return 0 if above is None else 1 + depth(above, parents)
+
+
+FAMILY: Mapping[str, str | None] = {
+    "a": None, "b": None, "-c": None, "a1": "a", "a2": "a", "a11": "a1", "-b1": "b", "b11": "-b1", "c1": "-c",
+}  # fmt: skip
+
+
+def names(selected: SelectedReports) -> list[str]:
+    return sorted(one.community for one in selected.reports)
+
+
+def test_communities_without_a_report_are_passed_through() -> None:
+    found = tree(FAMILY)
+    assert found.roots == ("a", "b", "c1")
+    assert found.below == {"a": ("a1", "a2"), "a1": ("a11",), "b": ("b11",)}
+
+
+@pytest.mark.parametrize(
+    ("level", "read"), [(0, ["a", "b", "c1"]), (1, ["a1", "a2", "b11", "c1"]), (2, ["a11", "a2", "b11", "c1"])]
+)
+def test_a_level_has_the_reports_of_branches_that_end_above_it(level: int, read: Sequence[str]) -> None:
+    assert names(at_level(tree(FAMILY), level)) == read
+
+
+def rating(scores: Mapping[str, float], seen: list[str] | None = None) -> ReportRater:
+    async def rate(reports: Sequence[Report]) -> list[float]:
+        (seen if seen is not None else []).extend(one.community for one in reports)
+        return [scores.get(one.community, 0.0) for one in reports]
+
+    return rate
+
+
+def free_of(grown: ReportTree, scores: Mapping[str, float]) -> dict[str, float]:
+    return {name: scores.get(name, 0.0) for name in grown.reports}
+
+
+REACH = Reach(roots=40, below=24, tokens=3_600)
+
+
+def small(_report: Report) -> int:
+    return 100
+
+
+async def test_a_branch_is_followed_where_it_becomes_more_relevant() -> None:
+    scores = {"a": 0.5, "b": 0.9, "c1": 0.6, "a1": 0.7, "a2": 0.1, "a11": 0.2, "b11": 0.3}
+    grown = tree(FAMILY)
+    for found in (await descend(grown, free_of(grown, scores), small, REACH),
+                  await descend(grown, free_of(grown, {}), small, REACH, rating(scores))):  # fmt: skip
+        assert [one.community for one in found.reports] == ["b", "a1", "c1"], "the best first"
+        assert found.pruned == 0
+
+
+def wide(many: int) -> ReportTree:
+    """Roots with one report under each."""
+    grown: dict[str, str | None] = {f"r{number}": None for number in range(many)}
+    return tree(grown | {f"u{number}": f"r{number}" for number in range(many)})
+
+
+async def test_a_model_is_asked_about_the_likeliest_alone() -> None:
+    grown = wide(4 * REACH.roots)
+    seen: list[str] = []
+    likely = {f"u{number}": 0.9 for number in range(90, 100)} | {"r3": 0.8}
+    found = await descend(grown, free_of(grown, likely), small, REACH, rating({"r95": 0.9, "u95": 0.95}, seen))
+    assert found.reports[0].community == "u95", "what lies below makes a root likely"
+    assert len([name for name in seen if name.startswith("r")]) == REACH.roots
+    assert {"r3", *(f"r{number}" for number in range(90, 100))} <= set(seen)
+    assert len(found.reports) == 1, "what the model called relevant"
+    assert found.pruned == 8 * REACH.roots - len(seen)
+
+
+async def test_no_more_is_read_than_fits() -> None:
+    grown = wide(3 * REACH.tokens // 100)
+    free = dict.fromkeys(grown.reports, 0.5)
+    for found in (await descend(grown, free, small, REACH), weightiest(grown, free, small, REACH)):
+        assert len(found.reports) == REACH.tokens // 100
+    half = REACH.tokens // 2
+    for found in (await descend(grown, free, lambda _: half, REACH), weightiest(grown, free, lambda _: half, REACH)):
+        assert len(found.reports) == 2
+    assert len(weightiest(grown, free, lambda _: 2 * REACH.tokens, REACH).reports) == 1, "one at least"
+
+
+async def test_a_question_that_fits_no_report_reads_roots_alone() -> None:
+    grown = tree(FAMILY)
+    assert names(await descend(grown, free_of(grown, {}), small, REACH)) == ["a", "b", "c1"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_branch_is_read_twice(data: st.DataObject) -> None:
+    parents: dict[str, str | None] = {}
+    for number in range(data.draw(st.integers(1, 14))):
+        above = data.draw(st.sampled_from([None, *parents]))
+        parents[f"n{number}"] = above
+    scores = {name: data.draw(st.floats(0, 1)) for name in parents}
+    grown = tree(parents)
+    chosen = [asyncio.run(descend(grown, scores, small, REACH)), weightiest(grown, scores, small, REACH)]
+    chosen += [asyncio.run(descend(grown, scores, small, REACH, rating({name: 1 - scores[name] for name in scores})))]
+    chosen += [at_level(grown, level) for level in range(4)]
+    for selected in chosen:
+        read = {one.community for one in selected.reports}
+        assert read
+        for name in read:
+            above = parents[name]
+            while above is not None:
+                assert above not in read
+                above = parents[above]
+
+
+def test_the_order_is_mixed_and_the_same_for_the_same_question() -> None:
+    order = shuffled(range(50), "Who?")
+    assert order == shuffled(range(50), "Who?")
+    assert order != list(range(50))
+    assert sorted(order) == list(range(50))
+    assert order != shuffled(range(50), "When?")
+
+
+def test_portions_hold_all_within_their_size_and_number() -> None:
+    sizes = [700] * 7 + [6_000]
+    batches = portions(sizes, 3_000)
+    assert [place for batch in batches for place in batch] == list(range(8))
+    assert [len(batch) for batch in batches] == [4, 3, 1]
+    assert [len(batch) for batch in portions(sizes, 3_000, items=2)] == [2, 2, 2, 1, 1]
+
+
+def point(text: str, score: int, source: str = "d", report: str = "r") -> Point:
+    return Point(text, score, (score,), report, source)
+
+
+def test_points_are_filled_in_by_how_much_they_help() -> None:
+    points = [point("salt in wells", 90), point("nothing", 0), point("rust on ships", 50, "e"), point("the cat", 10)]
+    assert [one.text for one in spread(points, 1_000, lambda one: 10)] == ["salt in wells", "rust on ships"]
+    assert [one.text for one in spread(points, 15, lambda one: 10)] == ["salt in wells"]
+
+
+def test_points_that_repeat_one_another_are_taken_once() -> None:
+    points = [point("salt harms the old wells", 90), point("the old wells: salt harms", 80, "e"), point("rust", 70)]
+    assert [one.score for one in spread(points, 1_000, lambda one: 1)] == [90, 70]
+
+
+def test_sources_that_have_said_less_come_first_among_alike() -> None:
+    words = "salt rust wind ice fog snow rain heat".split()
+    points = [point(word, 80, "a") for word in words] + [point("dust", 70, "b"), point("mud", 60, "c")]
+    assert {one.source for one in spread(points, 1_000, lambda one: 1)[:3]} == {"a", "b", "c"}
+    many = [point(f"{word}{number}", 80, f"d{number}") for number in range(9) for word in words[:3]]
+    assert len(spread(many, 10_000, lambda one: 1)) == MOST_POINTS
+
+
+def test_points_stand_under_the_source_that_says_them() -> None:
+    points = [point("Floods.", 90, "Harbour"), point("Sinks.", 89, "Ferry"), point("Closes.", 88, "Harbour")]
+    assert [(one.text, one.evidence) for one in by_source(points)] == [
+        ("Harbour:\nFloods.", (90,)), ("Closes.", (88,)), ("Ferry:\nSinks.", (89,)),
+    ]  # fmt: skip
+    assert [one.text for one in by_source(points[:1])] == ["Floods."], "one source needs no heading"
+
+
+@pytest.mark.parametrize(
+    ("title", "topic"),
+    [
+        ("Mae Jemison, EP-28_Behind_the_Tech, STEM", "Mae Jemison, STEM"),
+        ("notes.txt", "notes.txt"),
+        ("奥拉桥、雷德", "奥拉桥、雷德"),
+        ("The harbour and its walls", "The harbour and its walls"),
+    ],
+)
+def test_the_topic_of_a_report_names_no_file(title: str, topic: str) -> None:
+    assert topic_of(title) == topic
+
+
+def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:
+    agenda = Agenda()
+    agenda.add(
+        [FollowUp(question="b", score=50), FollowUp(question="a", score=90), FollowUp(question="A ", score=95)], 0
+    )
+    assert agenda.next() == ("a", 1)
+    agenda.add([FollowUp(question="c", score=80)], 1)
+    assert [agenda.next(), agenda.next(), agenda.next()] == [("c", 2), ("b", 1), None]
+    agenda.add([FollowUp(question="d", score=100)], 2)
+    assert agenda.next() is None
+    agenda.add([FollowUp(question=f"q{number}", score=9) for number in range(20)], 0)
+    assert sum(agenda.next() is not None for _ in range(20)) == LOOK_UPS["medium"].most - 3
+
+
+QUESTION = "What harm does salt do to wells?"
+GIST = gist_of(QUESTION)
+PIECES = (
+    piece(0, "Salt has reached the wells of the brewery this year."),
+    piece(1, "Wind kept the ferries in the harbour for nine days.", "Ships"),
+)
+PLACES = tuple(EvidencePlace(one.document, one.title, "c", 0, len(one.text)) for one in PIECES)
+OFFERED = Offered("Water", "", [(one.text, one) for one in PIECES])
+POINTS: list[dict[str, object]] = [
+    {"text": "Brine spoils the brewer's supply; the damage began this year.", "findings": [0], "score": 95},
+    {"text": "盐分会使井水无法饮用。", "findings": [0, 1], "score": 80},
+    {"text": "Storms may carry spray inland.", "findings": [], "score": 40},
+]
+
+
+def offered(many: int = 1) -> ShownReports:
+    return ShownReports({f"com_{number}": OFFERED for number in range(many)}, EvidencePool(PIECES, PLACES))
+
+
+async def test_points_in_other_words_or_without_numbers_are_taken_whole() -> None:
+    found = await partial_answers(offered(), "seed", GIST, scripted(Partial, {"points": POINTS}))
+    assert [(one.text, list(one.findings), one.score) for one in found] == [
+        (one["text"], one["findings"], one["score"]) for one in POINTS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ([{"text": "Salt.", "findings": [0, 0, 7], "score": 90}], [("Salt.", (0,))]),
+        ([{"text": "Salt.", "findings": [99], "score": 90}], [("Salt.", ())]),
+        ([{"text": "No help.", "findings": [0], "score": 0}], []),
+        ([], []),
+    ],
+)
+async def test_numbers_that_no_statement_has_are_left_out_and_what_helps_not_too(
+    written: list[dict[str, object]], kept: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    found = await partial_answers(offered(), "seed", GIST, scripted(Partial, {"points": written}))
+    assert [(one.text, one.findings) for one in found] == kept
+
+
+async def test_more_points_reach_the_answer_with_more_effort() -> None:
+    long = [{"text": f"{number} " + "salt water " * 90, "findings": [0], "score": 50} for number in range(60)]
+    kept = {}
+    for effort in LOOK_UPS:
+        made = scripted(Partial, {"points": long}, effort=effort)
+        kept[effort] = len(await partial_answers(offered(), "seed", GIST, made))
+    assert kept["low"] < kept["medium"] < kept["high"]
+
+
+async def test_exploring_takes_points_and_the_best_follow_ups() -> None:
+    asked = [{"question": f"What of well {score}?", "score": score} for score in (0, 30, 90, 60, 10, 50, 70)]
+    made = scripted(Explore, {"reasoning": "much is open", "points": POINTS, "follow_ups": asked})
+    points, follow_ups = await explore("the brewery", [("Water", OFFERED)], GIST, made)
+    assert [one.text for one in points] == [one["text"] for one in POINTS]
+    assert [one.score for one in follow_ups] == [90, 70, 60, 50, 30][:MOST_FOLLOW_UPS]
+    assert "the brewery" in sent(made)[0]
+
+
+@pytest.mark.parametrize(("effort", "most", "depth"), [("low", 2, 1), ("medium", 5, 2), ("high", 10, 3)])
+def test_look_ups_are_bounded_by_effort(effort: Effort, most: int, depth: int) -> None:
+    agenda = Agenda(LOOK_UPS[Policy.of(effort).effort])
+    for at in range(depth + 2):
+        agenda.add([FollowUp(question=f"{at} {number}?", score=90) for number in range(20)], at)
+    taken = []
+    while (following := agenda.next()) is not None:
+        taken.append(following)
+    assert len(taken) == most
+    deep = Agenda(LOOK_UPS[effort])
+    deep.add([FollowUp(question="too deep?", score=90)], depth)
+    assert deep.next() is None
+
+
+SALTY, WINDY = piece(0, "Salt has reached the wells."), piece(1, "Wind kept the ferries in the harbour.", "Ships")
+
+
+async def test_ratings_come_in_order_whatever_the_words_say() -> None:
+    answer = {"ratings": [{"report": 1, "reason": "wind drives spray", "rating": 9}, {"report": 0, "rating": 0}]}
+    assert await scripted(Rate, answer).run([SALTY, WINDY], GIST) == [0.0, 0.9]
+
+
+async def test_a_report_without_a_rating_is_asked_for_again() -> None:
+    with pytest.raises(AnswerMalformed, match="reports 1"):
+        await scripted(Rate, {"ratings": [{"report": 0, "rating": 3}]}).run([SALTY, WINDY], GIST)
+
+
+async def test_what_a_model_rated_is_read_against_all_words() -> None:
+    """The words speak for a, the model for c and d."""
+    names = [*"abcdefgh"]
+    tree = tree_of([Community(id=n, level=0, parent=None, members=()) for n in names], [report(n) for n in names])
+    free = {name: 1.0 if name == "a" else 0.0 for name in names}
+
+    async def rate(reports: Sequence[Report]) -> list[float]:
+        return [{"c": 0.9, "d": 0.4}.get(one.community, 0.3) for one in reports]
+
+    reach = reach_of(Policy())
+    found = await descend(tree, free, lambda _: 10, reach, rate)
+    assert [one.community for one in found.reports] == ["c", "d"]
+
+    async def nothing(reports: Sequence[Report]) -> list[float]:
+        return [0.0 for _ in reports]
+
+    assert len((await descend(tree, free, lambda _: 10, reach, nothing)).reports) == LEAST_READ
+
+
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+async def test_calls_hold_as_much_as_the_limit_says(effort: Effort) -> None:
+    many = [report(f"r{number}", summary="Salt is in the wells of the town. " * 20) for number in range(150)]
+    free = dict.fromkeys((one.community for one in many), 0.0)
+    ratings = {"ratings": [{"report": number, "rating": 5} for number in range(150)]}
+    made = scripted(Rate, *[ratings] * 20, effort=effort)
+    assert await rate_reports(many, free, GIST, made) == [0.5] * 150
+    assert all(len(asked) < 5 * LIMITS[effort].rate for asked in sent(made))
+    shown = {one: len(opening_of(many[0], LIMITS[one])) for one in LIMITS}
+    assert shown["low"] < shown["medium"] < shown["high"]
+
+
+def test_more_is_looked_at_and_read_with_more_effort() -> None:
+    reaches = [reach_of(Policy.of(effort)) for effort in LIMITS]
+    assert reaches == sorted(reaches, key=lambda one: (one.roots, one.below, one.tokens))
+    assert len({one.tokens for one in reaches}) == len(reaches)
+
+
+@pytest.mark.parametrize("step", [Partial, Explore, Rate])
+def test_a_prompt_reads_like_the_golden_one(step: type[Step]) -> None:
+    rated = ["[0] Water, Brewery: Salt is in the wells.", "[1] Ships: Wind."]
+    inputs = {"question": QUESTION, "focus": "the brewery", "reports": rated if step is Rate else [OFFERED.written()]}
+    assert rendered(step, {name: inputs[name] for name in step.task.input_fields}) == golden(step)
