@@ -24,7 +24,7 @@ from benchmarks.questions import SETS, Question, QuestionSet
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from prompts.text.spans import names_of
+from prompts.text.languages import names_of
 from storage.answer_records import Answer, Passage
 from storage.records import Record
 

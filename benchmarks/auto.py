@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.compare_sets import Row, rows
-from prompts.offline.choose import scope_offline
-from prompts.text.question import ask
+from prompts.offline.route import scope_offline
+from prompts.text.question import parse_question
 
 LIST = Path(__file__).parent / "auto_questions.jsonl"
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def line(found: Sequence[Row]) -> str:
     """How the questions of one language and family are taken."""
-    taken = [ask(row["question"]) for row in found]
+    taken = [parse_question(row["question"]) for row in found]
     whole = sum(scope_offline(one).about == "whole" for one in taken)
     doubt = sum(not scope_offline(one).plain for one in taken)
     right = whole if found[0]["family"] == "whole" else len(found) - whole

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from prompts.offline.parts import parts_in
 from prompts.offline.route import STRUCTURES, RuleRoute, ranked
-from prompts.text.question import ask
-from prompts.text.sure import is_plain
+from prompts.text.question import is_plain, parse_question
 from storage.answer_records import StructureType
 from storage.records import Record
 from tasks.route import hop_count
@@ -85,7 +84,9 @@ def report(name: str, rows: Sequence[Asked]) -> list[str]:
     plain = [
         row.type == "chunk"
         for row, one in zip(rows, found, strict=True)
-        if one[0].structure == "chunk" and is_plain(ask(row.question)) and hop_count(ask(row.question)) == 1
+        if one[0].structure == "chunk"
+        and is_plain(parse_question(row.question))
+        and hop_count(parse_question(row.question)) == 1
     ]
     lines.append(f"  plain single facts, of which no model is asked: {len(plain)} rows, {_share(plain)} right")
     counted = Counter((row.type, one[0].structure) for row, one in zip(rows, found, strict=True))
@@ -108,7 +109,7 @@ def report_mixed(name: str, rows: Sequence[Mixed]) -> list[str]:
 
 def routed(question: str) -> list[RuleRoute]:
     """The structures for a question, the best first."""
-    return ranked(ask(question), tabular=False)
+    return ranked(parse_question(question), tabular=False)
 
 
 def _wrong(rows: Sequence[Asked]) -> list[str]:

@@ -24,10 +24,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from benchmarks.compare_sets import Row, rows
-from prompts.offline.choose import LEAST_WHOLE
-from prompts.offline.classifier import UNIT, WEIGHTS, LinearClassifier, features
-from prompts.offline.route import STRUCTURES
-from prompts.text.question import ask
+from prompts.offline.route import LEAST_WHOLE, STRUCTURES, UNIT, WEIGHTS, LinearClassifier, features
+from prompts.text.question import parse_question
 
 HERE = Path(__file__).parent
 FOLDS, LEAST_SEEN, STEPS = 5, 2, 150
@@ -134,7 +132,7 @@ def across(task: Task, examples: Sequence[Example], shown: Sequence[set[str]]) -
         fitted = fit(task, [examples[place] for place in own], [shown[place] for place in own])
         for place, one in enumerate(folds):
             if one == fold:
-                best = fitted.classify(ask(examples[place].question))[0]
+                best = fitted.classify(parse_question(examples[place].question))[0]
                 told[place] = best.label
                 if task.name == "choose" and best.label == "whole" and best.probability < LEAST_WHOLE:
                     told[place] = "part"
@@ -146,7 +144,7 @@ def report(examples: Sequence[Example], told: Sequence[str]) -> list[str]:
     right: Counter[tuple[str, str]] = Counter()
     every: Counter[tuple[str, str]] = Counter()
     for example, label in zip(examples, told, strict=True):
-        key = ("zh" if ask(example.question).chinese else "en", example.label)
+        key = ("zh" if parse_question(example.question).chinese else "en", example.label)
         every[key] += 1
         right[key] += label == example.label
     return [f"  {language} {label:9} {right[language, label] / every[language, label]:.3f} of "
@@ -161,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for task in TASKS:
         examples = task.read()
-        shown = [features(ask(example.question)) for example in examples]
+        shown = [features(parse_question(example.question)) for example in examples]
         if options.folds:
             told = across(task, examples, shown)
             share = sum(one == example.label for one, example in zip(told, examples, strict=True)) / len(told)

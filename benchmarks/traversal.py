@@ -27,7 +27,7 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.offline.classify import classify_offline
+from prompts.offline.traverse import classify_offline
 from storage.answer_records import Answer
 from tasks.step import watched
 

@@ -6,10 +6,9 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.offline.explore import follow_ups_offline
-from prompts.offline.partial import MOST, partial_offline
+from prompts.offline.partial import MOST, follow_ups_offline, partial_offline
 from prompts.partial import Offered, PointWritten, points_by_rules, shown_by
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 
 MOST_FOLLOW_UPS = 5
 RULE_FOLLOW_UPS = 3
@@ -76,18 +75,18 @@ class Explore(Step):
     role = "answer"
     task = ExploreReports
 
-    async def run(self, focus: str, texts: Sequence[Offered], gist: Gist) -> Explored:
+    async def run(self, focus: str, texts: Sequence[Offered], gist: CollectionTopic) -> Explored:
         """Points as the model wrote them; follow-ups are bounded, the best first."""
         if self.is_offline:
             return explore_by_rules(texts, gist)
         shown = [text.written() for text in texts]
-        found: Explored = (await self.acall(question=gist.relevance.ask.text, focus=focus, reports=shown)).explored
+        found: Explored = (await self.acall(question=gist.relevance.question.text, focus=focus, reports=shown)).explored
         best = sorted(found.follow_ups, key=lambda one: -one.score)[:MOST_FOLLOW_UPS]
         follow_ups = [one for one in best if one.score > 0]
         return Explored(points=shown_by(texts, found.points), follow_ups=follow_ups)
 
 
-def explore_by_rules(texts: Sequence[Offered], gist: Gist) -> Explored:
+def explore_by_rules(texts: Sequence[Offered], gist: CollectionTopic) -> Explored:
     """The statements as points; what to look up next are the names that the best of them bring in."""
     points = partial_offline([piece for text in texts for _, piece in text.findings], gist)
     best = follow_ups_offline(points, gist, RULE_FOLLOW_UPS)

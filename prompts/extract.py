@@ -14,16 +14,19 @@ from prompts.engine.guard import neutralised
 from prompts.engine.messages import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.records_wire import RecordsWire
-from prompts.offline.found import (
+from prompts.offline.extract import (
     ALIAS_PREDICATE,
     ClaimFound,
     EntityFound,
     Extracted,
     RelationFound,
+    extract_offline,
     known,
     merge,
+    names_in,
+    overlooked,
+    topic_of,
 )
-from prompts.offline.passage import extract_offline, names_in, overlooked, topic_of
 from prompts.tailoring.step import TailoredStep
 from prompts.tailoring.values import UNTAILORED, Example, Tailoring
 
@@ -268,7 +271,7 @@ class Extract(TailoredStep):
         return _of_kinds(found, [self.tailoring.kind(one.kind) for one in found.entities])
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """An answer without an entity is doubted where the passage has names: see `prompts.offline.passage`."""
+        """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
         found = outputs["found"]
         if isinstance(found, Extracted) and not found.entities:
             names = overlooked(str(inputs["title"]), str(inputs["passage"]))

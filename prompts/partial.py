@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from prompts.engine.step import Step
 from prompts.offline.partial import MOST, partial_offline
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class Partial(Step):
     role = "answer"
     task = AnswerPartly
 
-    async def run(self, reports: Sequence[Offered], gist: Gist) -> list[PointWritten]:
+    async def run(self, reports: Sequence[Offered], gist: CollectionTopic) -> list[PointWritten]:
         """Points in the model's order, as it wrote them."""
         if self.is_offline:
             return points_by_rules(reports, gist)
         shown = [report.written() for report in reports]
-        written: PointsWritten = (await self.acall(question=gist.relevance.ask.text, reports=shown)).partial
+        written: PointsWritten = (await self.acall(question=gist.relevance.question.text, reports=shown)).partial
         return shown_by(reports, written.points)
 
 
@@ -104,7 +104,7 @@ def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list
     ]
 
 
-def points_by_rules(reports: Sequence[Offered], gist: Gist) -> list[PointWritten]:
+def points_by_rules(reports: Sequence[Offered], gist: CollectionTopic) -> list[PointWritten]:
     """Each finding's own sentence as a point."""
     pieces = [piece for report in reports for _, piece in report.findings]
     return [

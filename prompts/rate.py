@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.messages import NotAsAsked
 from prompts.engine.step import Step
-from prompts.offline.rate import rate_offline
+from prompts.offline.partial import rate_offline
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 
 __all__ = ["MOST", "Rate", "RateReports", "Rating", "Ratings", "rate_offline"]
 
@@ -64,13 +64,13 @@ class Rate(Step):
     role = "filter"
     task = RateReports
 
-    async def run(self, reports: Sequence[Evidence], gist: Gist) -> list[float]:
+    async def run(self, reports: Sequence[Evidence], gist: CollectionTopic) -> list[float]:
         """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the
         question stands in the report's community."""
         if self.is_offline:
             return [rate_offline(report, gist) for report in reports]
         shown = [f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)]
-        rated: Ratings = (await self.acall(question=gist.relevance.ask.text, reports=shown)).rated
+        rated: Ratings = (await self.acall(question=gist.relevance.question.text, reports=shown)).rated
         given = {one.report: one.rating for one in rated.ratings}
         return [given[number] / MOST for number in range(len(reports))]
 

@@ -7,9 +7,8 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
 from prompts.offline.route import route_offline
-from prompts.structures.checks import StructureName
-from prompts.text.asked import Ask
-from prompts.text.sure import is_plain
+from prompts.structures import StructureName
+from prompts.text.question import ParsedQuestion, is_plain
 
 LOW = "low effort: the passages are read as they are"
 SINGLE = "a short question for one thing is answered from passages as they are"
@@ -28,7 +27,7 @@ class RouteQuestion(dspy.Signature):
     """Choose the form into which documents are brought before a question is answered from them.
 
     The documents are long and what matters is scattered over them. The right form puts side by side what has to be seen
-    together. Ask what somebody would draw on paper to answer this question:
+    together. ParsedQuestion what somebody would draw on paper to answer this question:
 
     table: rows of things, columns of attributes. For figures, dates and properties of several things, or of one thing
     at several times: comparing, ranking, counting, adding up, sorting into groups, trends. Typical documents: reports,
@@ -78,7 +77,7 @@ class Route(Step):
     role = "route"
     task = RouteQuestion
 
-    async def run(self, ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
+    async def run(self, ask: ParsedQuestion, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
         """`ask` with `hops` (its links) and `tabular` (whether the best passages are rows) is what the rules read."""
         found = route_offline(ask, tabular)
         by_rules = Routed(

@@ -14,10 +14,15 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
 from prompts.engine.step import Step, told
-from prompts.structures.checks import StructureName, numbered, unverified
-from prompts.structures.offline import elements_of
+from prompts.offline.structurize import elements_of, is_exact
+from prompts.structures import StructureName, numbered, unverified
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
+
+__all__ = [
+    "NOT_FOUND", "AlgorithmBuilt", "Built", "CatalogueBuilt", "GraphBuilt", "Structurize", "TableBuilt", "built_of",
+    "is_exact", "structurize_offline",
+]  # fmt: skip
 
 NOT_FOUND = "not found"
 _SENTENCE = "Number of the sentence that says it."

@@ -11,7 +11,7 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.step import Step
-from prompts.offline.passage import extract_offline
+from prompts.offline.extract import extract_offline
 from prompts.tailoring.values import OTHER_KIND
 from prompts.text.segment import language_of
 from prompts.text.words import STOPWORDS, WORD

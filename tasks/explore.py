@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from prompts.engine.effort import Effort
 from prompts.explore import Explore, FollowUp
 from prompts.partial import Offered
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from prompts.text.words import fold
 from tasks.reports.pack import Point
 from tasks.step import step
@@ -52,7 +52,7 @@ class Agenda:
 
 @step("explore")
 async def explore(
-    focus: str, texts: Sequence[tuple[str, Offered]], gist: Gist, explorer: Explore
+    focus: str, texts: Sequence[tuple[str, Offered]], gist: CollectionTopic, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
     """The points of these texts (name, text), and what to look up next."""
     found = await explorer.run(focus, [text for _, text in texts], gist)

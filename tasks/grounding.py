@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
-from prompts.text.common import rarity, usually_lower
+from prompts.text.amounts import NUMBER_WORDS, figures_in, values_in, without_figures
 from prompts.text.segment import Script, UnitKind, script_of, sentences, units
-from prompts.text.values import NUMBER_WORDS, figures_in, values_in, without_figures
+from prompts.text.tokens import rarity, usually_lower
 from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
 from storage.answer_records import Fallback, Grounding
 

@@ -7,7 +7,7 @@ from prompts.engine.calls import rough_tokens
 from prompts.engine.step import Step
 from prompts.partial import Offered, Partial
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from storage.graph_records import Finding, Report
 from storage.records import Chunk, Document
 from tasks.batching import gather_or_cancel
@@ -127,7 +127,7 @@ def text_of(piece: Evidence) -> str:
 
 
 @step("partial")
-async def partial_answers(shown: Shown, seed: str, gist: Gist, answerer: Partial) -> list[Point]:
+async def partial_answers(shown: Shown, seed: str, gist: CollectionTopic, answerer: Partial) -> list[Point]:
     """The points that go into the answer, most helpful first."""
     names = shuffled(sorted(shown.offered), seed)
     portions = packed([shown.offered[name].written() for name in names], answerer.policy.limits.map)

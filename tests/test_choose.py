@@ -7,7 +7,7 @@ import pytest
 from prompts.choose import Choose
 from prompts.engine.effort import LIMITS, Policy
 from prompts.engine.models import Models
-from prompts.text.question import ask
+from prompts.text.question import parse_question
 from storage.answer_records import Mode
 from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
 
@@ -40,7 +40,7 @@ def offline() -> Choose:
 
 @pytest.mark.parametrize("question", WHOLE)
 async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(question: str) -> None:
-    choice = await choose(ask(question), (), None, SIZES, offline())
+    choice = await choose(parse_question(question), (), None, SIZES, offline())
     assert choice.order == ("global", "struct")
     assert choice.decision.mode == "global"
     assert choice.decision.reason.startswith("about the whole collection: ")
@@ -49,14 +49,14 @@ async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_se
 
 @pytest.mark.parametrize("question", PART)
 async def test_a_question_about_a_part_is_searched(question: str) -> None:
-    choice = await choose(ask(question), (), None, SIZES, offline())
+    choice = await choose(parse_question(question), (), None, SIZES, offline())
     assert choice.order[0] == "struct"
     assert choice.decision.reason.startswith("about a part of the documents: ")
 
 
 async def test_where_there_are_no_reports_everything_is_searched() -> None:
     bare = replace(SIZES, reports=0, reported=0)
-    assert (await choose(ask(WHOLE[0]), (), None, bare, offline())).order == ("struct",)
+    assert (await choose(parse_question(WHOLE[0]), (), None, bare, offline())).order == ("struct",)
     assert {one.mode for one in forecasts(bare, Policy())} == {"naive", "struct", "traverse", "ts"}
 
 
@@ -68,7 +68,7 @@ def test_reports_are_read_alone_where_they_speak_for_the_collection(documents: i
 
 
 async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> None:
-    question = ask("Who is the wife of the teacher of Marit Olsen?")
+    question = parse_question("Who is the wife of the teacher of Marit Olsen?")
     taken = await choose(question, (), Walk(answers=True, told="2 hops"), SIZES, offline())
     assert taken.order == ("traverse", "struct")
     assert taken.decision.reason == "the graph's triples answer it: 2 hops"

@@ -3,8 +3,7 @@
 import pytest
 
 from benchmarks.rewriting import is_clean, is_complete, read_conversations
-from prompts.offline.conversation import stand_alone
-from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
+from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline, stand_alone
 
 DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
 FOUNDED = ("Who founded Gullstone Brewery?", "Gullstone Brewery was founded by Otto Brandt and Carl Voss.")

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from prompts.explore import FollowUp
 from prompts.offline.partial import partial_offline
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
-from prompts.text.question import ask
-from prompts.text.relevance import Relevance
+from prompts.text.question import parse_question
+from prompts.text.relevance import CollectionTopic, Relevance
 from storage.graph_records import Community, Report
 from tasks.explore import LOOK_UPS, Agenda
 from tasks.reports.pack import MOST_POINTS, PACK_TOKENS, Point, filled, packed, shuffled
@@ -195,7 +194,9 @@ def test_sources_that_have_said_less_come_first_among_alike() -> None:
 
 
 def test_themes_are_what_points_share_each_over_its_group_once() -> None:
-    gist = Gist(Relevance(ask("What do they say about flooding?"), {}), {"harbour": 0.6, "ferri": 0.4})
+    gist = CollectionTopic(
+        Relevance(parse_question("What do they say about flooding?"), {}), {"harbour": 0.6, "ferri": 0.4}
+    )
     said = ["The harbour floods.", "Ferries sink.", "Nothing else.", "Every harbour closes.", "A ferry is a danger."]
     points = [point(text, 90 - number, f"d{number}") for number, text in enumerate(said)]
     claims = list(themed(points, gist))
@@ -207,7 +208,7 @@ def test_themes_are_what_points_share_each_over_its_group_once() -> None:
 
 
 def test_points_that_share_nothing_have_no_heading() -> None:
-    gist = Gist(Relevance(ask("What do they say about flooding?"), {}))
+    gist = CollectionTopic(Relevance(parse_question("What do they say about flooding?"), {}))
     assert [claim.text for claim in themed([point("Salt.", 9), point("Rust.", 8)], gist)] == ["Salt.", "Rust."]
 
 
@@ -242,8 +243,8 @@ SALT = Evidence(3, "wells", "Wells", "Salt has reached the wells of the brewery 
 WIND = Evidence(4, "ships", "Ships", "Wind kept the ferries in the harbour for nine days.")
 
 
-def gist_of(question: str) -> Gist:
-    return Gist(Relevance(ask(question), {}))
+def gist_of(question: str) -> CollectionTopic:
+    return CollectionTopic(Relevance(parse_question(question), {}))
 
 
 def test_offline_points_are_the_sentences_themselves() -> None:

@@ -10,8 +10,7 @@ from prompts.engine.models import Models
 from prompts.engine.wire import conversation
 from prompts.resolve import Named, Pair, Resolve, ResolveNames, decide
 from prompts.text.defined import contradict, defined_as
-from prompts.text.likeness import alike, opposed, words_of
-from prompts.text.written import form, simplified
+from prompts.text.likeness import alike, form, opposed, simplified, words_of
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
 from tasks.dedupe import Before, Graph, build_graph, dedupe

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.router import Asked
-from prompts.offline.classifier import classifier, features
-from prompts.offline.route import STRUCTURES, RuleRoute, ranked
-from prompts.structures.checks import StructureName
+from prompts.offline.route import STRUCTURES, RuleRoute, classifier, features, ranked
+from prompts.structures import StructureName
 from prompts.text.evidence import Evidence
-from prompts.text.question import ask
+from prompts.text.question import parse_question
 from tasks.evidence import Pool
 from tasks.route import core_content
 
@@ -52,7 +51,7 @@ DEVELOPMENT = ("router_dev.jsonl", "router_dev_more.jsonl")
 
 
 def routed(question: str, *, tabular: bool = False) -> list[RuleRoute]:
-    return ranked(ask(question), tabular)
+    return ranked(parse_question(question), tabular)
 
 
 @pytest.mark.parametrize(("structure", "question"), QUESTIONS, ids=[question for _, question in QUESTIONS])
@@ -91,10 +90,10 @@ def test_every_label_has_a_weight_for_every_feature() -> None:
 
 
 def test_features_tell_words_pairs_pieces_patterns_and_names() -> None:
-    found = features(ask("Who taught Ana Korb?"))
+    found = features(parse_question("Who taught Ana Korb?"))
     assert {"who", "^ who", "who taught", "< who>", "~^ who _", "(en names 2)"} - found == {"~^ who _"}
     assert "~^ who N" in found, "a word without a function before a name belongs to the name"
-    assert {"谁", "是谁", "^桥", "谁$", "(zh links 1)"} <= features(ask("桥的设计师是谁？"))
+    assert {"谁", "是谁", "^桥", "谁$", "(zh links 1)"} <= features(parse_question("桥的设计师是谁？"))
 
 
 def test_rows_among_the_passages_speak_for_a_table() -> None:

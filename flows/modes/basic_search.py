@@ -20,7 +20,7 @@ from prompts.direct import Direct
 from prompts.hypothesize import Hypothesize
 from prompts.links import needs
 from prompts.partial import Offered, Partial
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from storage.answer_records import Mode, Passage
 from storage.errors import UsageError
 from tasks.answer import AnswerContext
@@ -78,7 +78,7 @@ async def source_texts(question: QuestionContext) -> ModeResult:
         told = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
         if told:
             offered[chunk.id] = Offered(chunk.title, "", told)
-    shown, gist = Shown(offered, pool), Gist(question.relevance)
+    shown, gist = Shown(offered, pool), CollectionTopic(question.relevance)
     points = await partial_answers(shown, f"{question.text}\n{question.session.number}", gist, Partial(question.models))
     return result_of(question, points, shown, gist, f"{len(chunks)} passages read")
 

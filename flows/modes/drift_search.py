@@ -14,7 +14,7 @@ from prompts.engine.calls import rough_tokens
 from prompts.explore import Explore
 from prompts.partial import Offered
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from tasks.explore import LOOK_UPS, Agenda, explore
 from tasks.partial import Shown, helpful_points, text_of, with_sentences
 
@@ -46,7 +46,7 @@ async def drift_search(question: QuestionContext) -> ModeResult:
     return result_of(question, helpful_points(points, explorer), shown, near.gist, reason, selected)
 
 
-async def _looked_up(focus: str, shown: Shown, question: QuestionContext, gist: Gist) -> Shown:
+async def _looked_up(focus: str, shown: Shown, question: QuestionContext, gist: CollectionTopic) -> Shown:
     """What was shown, with the sentences nearest to the question in the passages that a search for the focus finds."""
     found = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
     pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in found])

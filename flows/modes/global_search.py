@@ -12,7 +12,7 @@ from flows.response import ModeResult
 from prompts.answer import ReduceStep
 from prompts.partial import Partial
 from prompts.rate import Rate
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from storage.answer_records import Passage, ReportRead, RouteDecision, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer
@@ -48,7 +48,7 @@ async def global_search(question: QuestionContext) -> ModeResult:
 
 
 def result_of(
-    question: QuestionContext, points: Sequence[Point], shown: Shown, gist: Gist, reason: str,
+    question: QuestionContext, points: Sequence[Point], shown: Shown, gist: CollectionTopic, reason: str,
     selected: Selected | None = None,
 ) -> ModeResult:  # fmt: skip
     """Points as the context of one answer: they are the notes, the statements that show them the sources."""
@@ -74,7 +74,7 @@ def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
 
 
 def _stated(
-    question: QuestionContext, points: Sequence[Point], gist: Gist, of: Mapping[int, int]
+    question: QuestionContext, points: Sequence[Point], gist: CollectionTopic, of: Mapping[int, int]
 ) -> StatedAnswer | None:
     """Without a model: a quoted statement for each point, under the themes of their reports."""
     nothing = not points or (gist.missing > MOST_MISSING and not question.relevance.names)

@@ -13,7 +13,7 @@ from prompts.decompose import Decompose
 from prompts.filter import Filter
 from prompts.plan_table import PlanTable
 from prompts.route import Route
-from prompts.structures.schema import ReadSchema
+from prompts.schema import ReadSchema
 from prompts.structurize import Structurize
 from storage.answer_records import Passage, RouteDecision, SubQuestion, TableResult
 from tasks.answer import AnswerContext, Note, answer

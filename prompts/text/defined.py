@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from prompts.text.kinds import KIND_OF
+from prompts.text.names import KIND_OF
 from prompts.text.words import STOPWORDS, fold, is_han
 
 _CLASSES = {

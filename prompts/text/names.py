@@ -1,18 +1,12 @@
-"""Names in English text: where they stand, and of what kind.
-
-Capitalised runs with connectors ("Bank of Velin"). At a sentence's start, where every word has a capital, a word is a
-name when the text shows it with a capital elsewhere, or when it is not usually written small. No model, no word list
-beyond function words and the nouns that tell a kind.
-"""
+"""Names in English text: where they stand, and of what kind."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from prompts.text.common import usually_lower
-from prompts.text.kinds import KIND_OF, PERSON_AFTER, PLACE_BEFORE, TITLES, kind_of_words
-from prompts.text.openers import OPENERS
+from prompts.text.amounts import MONTH_OF, WEEKDAYS
+from prompts.text.tokens import usually_lower
 from prompts.text.words import STOPWORDS
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
@@ -23,10 +17,7 @@ _CONNECTORS = frozenset(
 )
 # A run may cross these only when the joined name is well known as one; alone they separate two names.
 _WEAK = frozenset("and for on in to e y".split())
-_DATES = frozenset(
-    """january february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec bc bce""".split()
-)
+_DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
 _REFERENCE = re.compile(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
 _YEAR = re.compile(r"[12]\d{3} ")  # before an event it tells which one: "1964 Summer Olympics"
 _SPEAKER_BEFORE = re.compile(r"[,!?.][\"”'’] (?:said|cried|asked|replied|answered|exclaimed|returned) $")
@@ -330,3 +321,72 @@ def _is_title(quoted: str) -> bool:
     return len(words) > 1 and all(
         word[0].isupper() or word[0].isdigit() or len(word) <= _SMALL or word in _SMALL_TOO for word in words
     )
+
+
+TITLES = frozenset(
+    """mr mrs ms miss dr prof professor sir lady lord dame king queen prince st princess duke duchess count countess
+    captain colonel general president saint father bishop pope emperor empress baron uncle aunt engineer chief director
+    minister""".split()
+)
+_KIND_WORDS = {
+    "organisation": """
+        academy agency airlines archive army association authority bank board brewery bureau cannery church club
+        college commission committee company co consortium corporation corp council court department foundation
+        gmbh group guild hospital house inc institute laboratory league library limited llc ltd ministry museum
+        navy observatory office orchestra order parliament party plc press school service services society team
+        trust union university works yard shipyard records studios cooperative registry
+    """,
+    "place": """
+        avenue bay beach borough bridge canal cape castle cathedral cemetery channel city coast county cove creek
+        dam desert district estuary falls ferry forest fort gulf harbor harbour hill hills island islands isle
+        kingdom lake lane lighthouse mount mountain mountains narrows ocean palace park parish peninsula point port
+        province quay republic reservoir ridge river road rock sea shire sound square station strait street
+        terminal territory tower town township tunnel valley viaduct village weir wharf
+    """,
+    "work": """
+        album anthem ballad book film gazette handbook journal magazine manual novel opera play poem report song
+        story symphony trilogy
+    """,
+    "event": """
+        affair award battle championship conference cup election expedition exhibition fair festival flood games
+        olympics prize revolution siege storm summit treaty trial tournament war
+    """,
+}
+KIND_OF = {word: kind for kind, words in _KIND_WORDS.items() for word in words.split()}
+
+
+def kind_of_words(words: Sequence[str]) -> str:
+    """The kind that a name's folded words tell by their head noun, or nothing."""
+    head = words[: words.index("of", 1)] if "of" in words[1:] else words
+    return KIND_OF.get(head[-1]) or (KIND_OF.get(words[0], "") if len(words) > 2 else "")
+
+
+_ROLES = (
+    "actor|actress|artist|author|bishop|brewer|chemist|composer|director|engineer|historian|king|lawyer|man|musician|"
+    "novelist|painter|player|poet|politician|producer|professor|queen|scientist|singer|soldier|teacher|woman|writer"
+)
+_DEEDS = "said|says|married|studied|retired|died|cried|replied|asked|thought|joined|wrote|grew|worked"
+_LIFE = r"\(\s*(?:born\b|née\b|b\.\s|[^()]{0,30}\b\d{3,4}\s*[–-]\s*[^()]{0,30}\b\d{4}\b)"
+PERSON_AFTER = re.compile(
+    rf"\s*{_LIFE}|\s*(?:\([^)]*\)\s*)?,?\s*"
+    rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))|(?:{_DEEDS})\b)"
+)
+PLACE_BEFORE = re.compile(
+    r"\b(?:born in|died in|near|north of|south of|east of|west of|located in|lives in|moved to|town of|city of)\s+$"
+)
+
+
+OPENERS = STOPWORDS | frozenset(
+    """
+    according additionally after afterwards ago almost already although always among another anyone around
+    besides chapter come currently despite earlier early eventually every everyone finally first following
+    former formerly get given go good great hence however hush indeed instead introduction keep last later
+    least less like likewise many meanwhile moreover much near nearly never nevertheless new next nobody
+    nothing note oh old one open others otherwise overview perhaps please previously recently second see
+    several similarly since somebody someone sometimes soon step still summary table therefore third three
+    today together two unlike usually various well whose without yes ah why aye ay ha hallo hello o ii iii iv
+    pray bah pooh eh nay hurrah whoop dear mine yours everybody anybody something anything everything
+    alas appendix behold contents except preface hither lo thee thence thither thou thy unless whence wherefore
+    whereat whereupon ye
+    """.split()
+)

@@ -1,12 +1,98 @@
-"""Parsing a question: its form, the kind of answer it expects, and the things it chooses between.
-
-Rules over function words, in English here and in Chinese beside; nothing about any domain.
-"""
+"""Questions taken apart by their function words, in English and Chinese: the form, the kind of answer that is expected,
+what is compared, and the questions inside a question."""
 
 import re
+from dataclasses import dataclass
+from typing import Literal
 
-from prompts.text.asked import DIRECTION, NOUN_KIND, Ask, Direction, Expected, Form, is_plural, singular
+from prompts.text.languages import names_of
 from prompts.text.words import is_han
+
+Form = Literal["fact", "list", "yesno", "compare", "connect", "howto", "summary", "global", "about"]
+Expected = Literal["person", "place", "date", "money", "number", "name", "text", "yesno"]
+Direction = Literal["max", "min", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """A question, taken apart: its form, the kind of answer that it expects, and what it compares.
+
+    `options` are the things that it chooses between, or that it says or asks something of together; `direction` is the
+    end of a scale that it asks for ("the longest": max).
+    """
+
+    text: str
+    chinese: bool
+    form: Form
+    expects: Expected
+    options: tuple[str, ...] = ()
+    direction: Direction = ""
+
+
+_MOST = """
+    highest most largest biggest longest tallest greatest latest newest last heaviest fastest best widest deepest
+    later longer higher larger bigger taller greater more heavier wider deeper richest strongest busiest
+"""
+_LEAST = """
+    lowest least smallest shortest earliest fewest cheapest slowest worst narrowest first lower fewer smaller
+    shorter earlier less narrower cheaper closest nearest
+"""
+# Ages are compared as years of birth: the oldest has the earliest.
+DIRECTION: dict[str, Direction] = {
+    **dict.fromkeys(_MOST.split(), "max"),
+    **dict.fromkeys(_LEAST.split(), "min"),
+    **dict.fromkeys(("oldest", "older"), "min"),
+    **dict.fromkeys(("youngest", "younger"), "max"),
+}
+
+_PERSONS = """
+    person man woman engineer director author writer composer architect designer founder president king queen
+    actor actress singer artist owner chairman chair ceo manager chief leader mayor minister scientist painter
+    poet player coach teacher father mother son daughter wife husband spouse brother sister child grandfather
+    grandmother editor producer inventor brewer captain curator performer
+"""
+_PLACES = """
+    place city country town village region state province county district river island street location continent
+    nation birthplace hometown nationality
+"""
+_NUMBERS = """
+    number length height width depth weight distance population percentage share rate level speed capacity size
+    area amount total count age temperature content volume limit duration score accuracy
+"""
+_MONEY = "income revenue turnover cost price budget fee salary profit loss expense expenses value sum"
+NOUN_KIND: dict[str, Expected] = {
+    **dict.fromkeys(_PERSONS.split(), "person"),
+    **dict.fromkeys(_PLACES.split(), "place"),
+    **dict.fromkeys("year date day month century decade time".split(), "date"),
+    **dict.fromkeys(_NUMBERS.split(), "number"),
+    **dict.fromkeys(_MONEY.split(), "money"),
+}
+
+
+def is_plural(noun: str) -> bool:
+    """Whether an English noun is in the plural."""
+    return noun in {"people", "men", "women", "children"} or (
+        noun.endswith("s") and not noun.endswith(("ss", "us", "is", "series", "species"))
+    )
+
+
+def singular(noun: str) -> str:
+    """An English noun in the singular, so far as dropping an "s" makes it so."""
+    return noun[:-1] if noun.endswith("s") and is_plural(noun) else noun
+
+
+# Words between an open request and its name that bring in nothing new.
+REQUEST_WORDS = frozenset(
+    """
+    about regarding of the a an on in for to and what how who which is are was were it its works work does do
+    tell me more please give share provide could would can you us i would like d help main general important
+    detailed comprehensive broad brief significant key specific full complete background information details detail
+    description overview introduction summary account characteristics features feature concept concepts phenomenon
+    describe explain summarise summarize present introduce know learn everything all anything something constitutes
+    explaining explained author scholar writer researcher paper book article publisher company person film place thing
+    series topic idea find out now there
+    """.split()
+)
 
 _CAPITALISED = r"(?:[A-Z][\w&.'’-]*)(?: (?:of|the|and|for|[A-Z0-9&][\w&.'’-]*|\([^)]*\)))*"
 _LARGER = r"first|later|earlier|older|younger|longer|higher|larger|smaller|more|less|better"
@@ -103,13 +189,13 @@ _NAMED = re.compile(r"[A-Z0-9]")
 _ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\w* [A-Z]|[A-Z])")
 
 
-def ask(question: str) -> Ask:
-    """Take a question apart."""
+def parse_question(question: str) -> ParsedQuestion:
+    """The one parser of questions; white space is folded."""
     text = " ".join(question.split())
-    return ask_zh(text) if is_han(text) else _ask_en(text)
+    return _parsed_zh(text) if is_han(text) else _parsed_en(text)
 
 
-def _ask_en(text: str) -> Ask:
+def _parsed_en(text: str) -> ParsedQuestion:
     form = _form(text)
     direction = _direction(text)
     options = _options(text) if form in {None, "fact", "yesno", "global", "about"} and direction else ()
@@ -122,7 +208,7 @@ def _ask_en(text: str) -> Ask:
         options = ()
     noun, plural = _noun(text)
     form = form or ("list" if plural else "fact")
-    return Ask(text, False, form, _expected(text, noun, form), noun, options, direction, plural)
+    return ParsedQuestion(text, False, form, _expected(text, noun, form), options, direction)
 
 
 def _form(text: str) -> Form | None:
@@ -257,17 +343,13 @@ _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
 )
 _SEVERAL = re.compile(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
 _ASKED_OF = re.compile(r"(?:，|,)?(?:相比|之间|两者|二者|中|里)?(?:，|,)?(?:谁|哪一?[个座家条艘部种所]).*$")
-_NOUN = re.compile(
-    r"哪(?:一?[个家位所座种条艘部项类支]|些|[两三四五六七八九十几][个家位所座种条艘部项类支])(?!主要)([\u4e00-\u9fff]{2})"
-)
 _TOGETHER_ZH = re.compile(
     r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:是否都|是不是都|都是|都在|都有|是否同|是同一)"
 )
 _SHARED = re.compile(r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:之间)?(?:有|的)")
 
 
-def ask_zh(text: str) -> Ask:
-    """Take a Chinese question apart; white space in it is folded already."""
+def _parsed_zh(text: str) -> ParsedQuestion:
     direction: Direction = next((side for side, pattern in _DIRECTIONS if re.search(pattern, text)), "")
     form = next((form for form, pattern in _FORMS_ZH if re.search(pattern, text)), None)
     options = _choice(text, direction)
@@ -275,9 +357,8 @@ def ask_zh(text: str) -> Ask:
         form = "compare"
     if form in {"yesno", "connect"}:
         options = _pair_zh(text, form)
-    several = _SEVERAL.search(text) is not None
-    form = form or ("list" if several else "fact")
-    return Ask(text, True, form, _expected_zh(text, form), _noun_zh(text), options, direction, several)
+    form = form or ("list" if _SEVERAL.search(text) else "fact")
+    return ParsedQuestion(text, True, form, _expected_zh(text, form), options, direction)
 
 
 def _choice(text: str, direction: Direction) -> tuple[str, ...]:
@@ -300,15 +381,136 @@ def _pair_zh(text: str, form: Form) -> tuple[str, ...]:
     return (found["one"], found["two"]) if found else ()
 
 
-def _noun_zh(text: str) -> str:
-    """The kind of thing that "哪个…" asks for, by its first two characters."""
-    found = _NOUN.search(text)
-    return found[1] if found else ""
-
-
 def _expected_zh(text: str, form: Form) -> Expected:
     if form == "yesno":
         return "yesno"
     if form in {"howto", "summary", "global", "about", "connect"}:
         return "text"
     return next((kind for kind, pattern in _EXPECTED_ZH if re.search(pattern, text)), "name")
+
+
+# --- questions inside a question -------------------------------------------------------------------------------------
+
+MAX_LINKS = 4
+_RELATIVE = re.compile(
+    r"\b(?:(?P<prep>after|in|by|for|to|from|of|with|on|at|near|under) )?"
+    r"(?P<pronoun>whom|which|who|that|where|whose)\b",
+    re.I,
+)
+_PARTICIPLE = "born|located|situated|based|made|called|died|founded|built|opened|released|published|established"
+_ANTECEDENT = re.compile(
+    rf"\b(?:the|a|an) (?P<noun>(?!(?:{_PARTICIPLE})\b)[\w-]+(?: (?!(?:{_PARTICIPLE})\b)[\w-]+)?)"
+    rf"(?P<rest>(?: (?:{_PARTICIPLE}))?)\s*,?\s*$",
+    re.I,
+)
+_THINGS = frozenset(
+    "successor predecessor owner developer publisher manufacturer partner capital birthplace hometown".split()
+)
+_RELATIONAL = (
+    "director|composer|author|writer|founder|architect|designer|performer|singer|producer|editor|inventor|painter|owner|"
+    "successor|predecessor|capital|president|king|queen|ceo|chairman|head|leader|mayor|publisher|developer|manufacturer|"
+    "father|mother|spouse|husband|wife|son|daughter|child|brother|sister|sibling|grandfather|grandmother|"
+    "paternal grandfather|maternal grandfather|paternal grandmother|maternal grandmother|stepmother|stepfather|"
+    "father-in-law|mother-in-law|uncle|aunt|partner|teacher|coach|star|narrator|creator|birthplace|hometown"
+)
+_GOES_ON = (
+    "is|was|were|are|did|do|does|had|has|have|die|died|born|work|works|study|studied|from|located|named|live|lived|come|"
+    "comes|graduate|graduated|receive|received|win|won|attend|attended"
+)
+_OF = re.compile(
+    rf"\bthe (?P<role>(?:[\w-]+ )?(?:{_RELATIONAL})) of (?:the )?"
+    r"(?P<thing>(?:film |song |book |movie |album |novel |ferry |ship |company |city |town )?"
+    rf"(?:\{{\d\}}|(?-i:[A-Z0-9«\"“])[^?,]*?))(?=\s*(?:\?|$| (?:{_GOES_ON})\b))",
+    re.I,
+)
+_POSSESSIVE = re.compile(
+    r"(?P<thing>(?:\{\d\}|[A-Z][\w.’'-]*(?: (?:of|the|de|von|van|[A-Z0-9][\w.’'-]*|\([^)]*\)))*))(?:'s|’s|'|’) "
+    rf"(?P<role>{_RELATIONAL})\b(?!-)"
+)
+_COPULA = re.compile(r"^(?:who|what|which) (?:is|was|are|were)\s*(?:the)?\s*\??$", re.I)
+
+
+def chain(question: str) -> list[str]:
+    """The questions inside a question, to be asked one after another, the given one last; a plain one comes back alone.
+
+    "Where was the engineer born who designed X?" is two: the innermost description is the first question, and what it
+    finds takes its place ({1}, {2}, …) in the next.
+
+    `{n}` stands for the answer of the n-th question.
+    """
+    text = question.strip().rstrip("?").strip()
+    steps: list[str] = []
+    while len(steps) < MAX_LINKS:
+        cut = _relative(text, len(steps) + 1) or _described(text, len(steps) + 1)
+        if cut is None:
+            break
+        inner, text = cut
+        steps.append(inner + "?")
+    return [*steps, text + "?"]
+
+
+def _relative(text: str, number: int) -> tuple[str, str] | None:
+    """Cut the last relative clause that describes a noun: (its question, the text with a placeholder)."""
+    for match in reversed(list(_RELATIVE.finditer(text))):
+        before, clause = text[: match.start()].rstrip(), text[match.end() :].strip()
+        antecedent = _ANTECEDENT.search(before)
+        if antecedent is None or not clause or not re.search(r"[A-Z{]", clause):
+            continue
+        described = _described(clause, number)
+        if described is not None and not _is_whole(described[1]):
+            inner, rest = described
+            return inner, f"{text[: match.end()]} {rest}"
+        noun, rest = antecedent["noun"].strip(), antecedent["rest"]
+        outer = f"{before[: antecedent.start()]}{{{number}}}{rest}".strip()
+        if not re.search(r"[A-Za-z]", before[: antecedent.start()]):
+            continue
+        return _clause_question(noun, match["prep"], match["pronoun"].lower(), clause), outer
+    return None
+
+
+def _clause_question(noun: str, preposition: str | None, pronoun: str, clause: str) -> str:
+    if preposition:
+        return f"Which {noun} {clause} {preposition.lower()}"
+    if pronoun == "where":
+        return f"Which {noun} is where {clause}"
+    if pronoun == "whose":
+        return f"Which {noun} has the {clause}"
+    return f"Which {noun} {clause}"
+
+
+def _described(text: str, number: int) -> tuple[str, str] | None:
+    """Cut "the director of X" or "X's mother" where the question asks for more than just that."""
+    for pattern in (_OF, _POSSESSIVE):
+        for match in reversed(list(pattern.finditer(text))):
+            outer = f"{text[: match.start()]}{{{number}}}{text[match.end() :]}".strip()
+            if _is_whole(outer):
+                continue
+            role, thing = match["role"], match["thing"].strip()
+            asks = "What" if role.split()[-1].lower() in _THINGS else "Who"
+            return f"{asks} is the {role} of {thing}", outer
+    return None
+
+
+def _is_whole(outer: str) -> bool:
+    """Whether nothing but "who is" is left around the placeholder: then the description was the whole question."""
+    bare = re.sub(r"\{\d\}\s*$", "", outer).strip()
+    return _COPULA.match(bare) is not None or re.fullmatch(r"\W*\{\d\}\W*", outer) is not None
+
+
+# --- plain questions -------------------------------------------------------------------------------------------------
+
+MOST_WORDS = 14
+_SIMPLE = frozenset({"fact", "list", "yesno"})
+# Words of a question that compares or joins without the forms that the rules know.
+_JOINING = frozenset("and or both same first last than between either".split())
+
+
+def is_plain(question: ParsedQuestion) -> bool:
+    """Whether a question asks one short thing of one named thing, so that some calls can be spared."""
+    if question.form not in _SIMPLE or question.expects == "text" or question.options:
+        return False
+    if question.chinese:
+        return question.text.count("的") < 2 and not any(word in question.text for word in ("和", "与", "还是", "都"))
+    words = question.text.lower().strip(" ?").split()
+    named = sum(name.start > 0 for name in names_of(question.text))
+    return len(words) <= MOST_WORDS and named == 1 and not _JOINING & set(words)

@@ -1,4 +1,5 @@
-"""Relevance: how much of a question a sentence has, by the weighted coverage of its words.
+"""Relevance of a sentence to a question, by the weighted coverage of its words; and the topic of a question about a
+whole collection.
 
 A word counts fully where the sentence has it, nearly so where its title or heading has it, and by the sentence before
 where it opens with a pronoun. Names count as a whole, under any alias.
@@ -6,17 +7,24 @@ where it opens with a pronoun. Names count as a whole, under any alias.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
-from prompts.text.asked import Ask
-from prompts.text.concepts import concept_terms
 from prompts.text.evidence import Evidence
+from prompts.text.languages import names_of
 from prompts.text.names_zh import kind_of, tagged
-from prompts.text.relations import PRONOUN
-from prompts.text.spans import names_of
-from prompts.text.words import CJK, HAN_STOP, fold, fold_name, is_han
+from prompts.text.question import ParsedQuestion
+from prompts.text.thesaurus import concept_terms
+from prompts.text.words import CJK, HAN_STOP, content_terms, fold, fold_name, is_han
 
+# What opens a sentence and stands for something named before it.
+PRONOUN = re.compile(
+    r"\s*[\"“'(*_#>-]*\s*(?:(?:in|by|since|until|after|before|on|at|during|from)\s+[\w ,]{1,30}?,?\s+)?"
+    r"(?:he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
+    r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b"
+    r"|\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])",
+    re.I,
+)
 TITLE_SHARE = 0.9
 HEADING_SHARE = 0.8
 BEFORE_SHARE = 0.5
@@ -59,30 +67,32 @@ class Relevance:
     """Judges evidence for one question."""
 
     def __init__(
-        self, ask: Ask, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
+        self, question: ParsedQuestion, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the
         question to the other names of the same thing."""
-        self.ask = ask
+        self.question = question
         self.rarity, self.aliases = weights, aliases or {}
         rarest = max(weights.values(), default=1.0)
         known = {name: (name, *others) for name, others in self.aliases.items() if not _is_plain_word(name)}
-        if ask.chinese:
-            known |= {name: (name,) for name in (*_unknown_bodies(ask.text, known), *_dotted(ask.text, known))}
+        if question.chinese:
+            known |= {
+                name: (name,) for name in (*_unknown_bodies(question.text, known), *_dotted(question.text, known))
+            }
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
         self.terms_of_names = [frozenset(concept_terms(name)) for name in known]
         self.name_terms = {term for terms in self.terms_of_names for term in terms}
-        if ask.chinese:  # Of an unspaced name the graph may know a part only; the rest asks for nothing either.
-            runs = [run for span in names_of(ask.text) for run in _ZH_JOINS.split(span.text)]
+        if question.chinese:  # Of an unspaced name the graph may know a part only; the rest asks for nothing either.
+            runs = [run for span in names_of(question.text) for run in _ZH_JOINS.split(span.text)]
             whole = (run for run in runs if any(name in run for name in known))
             self.name_terms |= {term for name in whole for term in concept_terms(name)}
-        text = _words_of(_ZH_ASKING.sub(" ", ask.text)) if ask.chinese else ask.text
+        text = _words_of(_ZH_ASKING.sub(" ", question.text)) if question.chinese else question.text
         # "Summarise" says what to do with the evidence, not what is in it.
-        asking = _ASKING | {"~summary"} if ask.form == "summary" else _ASKING
+        asking = _ASKING | {"~summary"} if question.form == "summary" else _ASKING
         wanted = [term for term in concept_terms(text) if term not in asking and not _is_filler(term)]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
-        past = _ZH_PAST.search(ask.text) if ask.chinese else _PRESENT.search(ask.text) is None
+        past = _ZH_PAST.search(question.text) if question.chinese else _PRESENT.search(question.text) is None
         self.present = not past
         self._judged: dict[Evidence, Scored] = {}
 
@@ -105,7 +115,7 @@ class Relevance:
         names = sum(holdings) / len(holdings) if holdings else 1.0
         score = coverage + (0.35 * names if self.names else 0.0) + 0.15 * evidence.prior - 0.1 * _is_heading(evidence)
         # Evidence in the question's own language comes first where both say it.
-        score += 0.12 * (is_han(evidence.text) == self.ask.chinese)
+        score += 0.12 * (is_han(evidence.text) == self.question.chinese)
         if self.present:
             # Asked about today, what still holds comes before what once did.
             score += 0.06 * holding(evidence.text)
@@ -186,3 +196,143 @@ def _is_filler(term: str) -> bool:
 def _is_heading(evidence: Evidence) -> bool:
     text = evidence.text.strip()
     return text.startswith("#") or re.fullmatch(r"\*[^*]+\*|\*\*[^*]+\*\*", text) is not None
+
+
+# What the words of the best passages count beside those of the question.
+NEAR_SHARE = 0.6
+# What is left of a sentence's fit where its passage is not near.
+OWN_FIT = 0.4
+# From this share of the words (the question's, those near to it) on a sentence speaks of it.
+ENOUGH = 0.25
+SHORTEST, SHORT, LONG = 25, 60, 420  # signs: a label or an aside; little said; much beside the point
+_HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
+_ABOUT_ALL = """
+main major key central overall common commonly general generally important frequent frequently recur recurring typical
+typically usual usually often consistently certain specific particular particularly various different several
+many much most multiple number example instance kind sort type way part aspect area field sector context
+theme topic subject issue idea point view perspective insight opinion thought role
+document text corpus collection data set file source content report article paper chapter page book transcript record
+podcast episode show series interview conversation discussion dialogue talk speech meeting message
+guest speaker host interviewee participant author writer leader expert person people anyone someone
+discuss cover talk speak say tell mention describe explain express share cite note highlight emphasise emphasize focus
+feature present address deal explore raise broach suggest consider perceive see believe think view find contain
+quote primarily across about appear arise revolve summary summarise summarize overview compare list identify standout
+主题 话题 内容 文档 文件 资料 文章 材料 主要 总体 整体 概述 总结 讨论 涉及 重要 常见 经常 哪些 提到 谈到 介绍 说明 描述
+嘉宾 作者 节目 采访 观点 看法 说法 方面 例子 关于 有关 对于
+反复 出现 贯穿
+"""
+
+
+def _concepts_of(words: str) -> frozenset[str]:
+    return frozenset(term for word in words.split() for term in concept_terms(word))
+
+
+_OF_COLLECTION = _concepts_of(_ABOUT_ALL)
+_COURTESY = re.compile(
+    r"\b(?:welcome (?:back )?to|thank you|thanks|our guest|your host|nice to|great to|stay tuned|glad (?:to|you)|"
+    r"my pleasure|see you next|joining us|listening|listeners|podcast|"
+    r"guests?|(?:this|last|next) (?:show|episode)|"
+    r"(?:our|this|the|earlier in the) conversations?|remind me|tell me|talk (?:a (?:little )?bit )?about)\b",
+    re.I,
+)
+A_FILE = re.compile(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
+_ASKED_BACK = re.compile(r"[?？]\W*$")
+_LOOSE = re.compile(r"(?:(?:and|but|so|or|yeah|yes|no|well|right|okay|like|because|which)\b)", re.I)
+_I_MEAN = re.compile(r"\b(?:you know|sort of|kind of|I mean|I think|um+|uh+)\b|\blike,", re.I)
+
+
+@dataclass(frozen=True)
+class CollectionTopic:
+    """What a question about a collection is about, apart from the words that speak of the collection itself.
+
+    "Which guests discuss the role of failure in innovation?" is about failure and innovation. `relevance` is the judge
+    of the question; `near` holds the words of the passages that fit best, with their weights (together 1; relevance
+    models: Lavrenko and Croft 2001).
+    """
+
+    relevance: Relevance
+    near: Mapping[str, float] = field(default_factory=dict)
+    # Words of the question that nearly every passage has, those that are commonplace, and those that none has.
+    everywhere: frozenset[str] = frozenset()
+    common: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+
+    @cached_property
+    def asked(self) -> dict[str, float]:
+        """The terms that the question asks about with their weights (together 1); none where it asks about all.
+
+        What nothing in the collection has tells no sentence from another, and is left out beside other words.
+        """
+        wanted = {} if self.of_all else self._wanted
+        kept = {term: weight for term, weight in wanted.items() if term not in self.absent} or wanted
+        total = sum(kept.values())
+        return {term: weight / total for term, weight in kept.items()} if total else {}
+
+    @cached_property
+    def missing(self) -> float:
+        """The share of what the question asks about that the collection has no word of, 0-1."""
+        total = sum(self._wanted.values())
+        return sum(weight for term, weight in self._wanted.items() if term in self.absent) / total if total else 0.0
+
+    @cached_property
+    def _wanted(self) -> dict[str, float]:
+        left_out = _OF_COLLECTION | self.everywhere
+        return {term: weight for term, weight in self.relevance.weights.items() if term not in left_out}
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The terms for lexical search; all where the question asks about everything."""
+        terms = content_terms(self.relevance.question.text)
+        return [term for term in terms if not all(map(self.of_collection, concept_terms(term)))] or terms
+
+    def of_collection(self, term: str) -> bool:
+        """Whether a term speaks of documents and what is said in them, whatever they are about."""
+        return term in _OF_COLLECTION
+
+    @cached_property
+    def of_all(self) -> bool:
+        """Whether the question asks about the collection as such, and names nothing in it."""
+        return not self.relevance.names and not set(self.relevance.cues) - _OF_COLLECTION
+
+    def covered(self, text: str) -> float:
+        """The share of what the question asks about that the text has, 0-1."""
+        here = term_set(text)
+        return sum(weight for term, weight in self.asked.items() if term in here)
+
+    def fit(self, piece: Evidence) -> float:
+        """How much a sentence is about it, 0-1: the question's words, and the words near to them."""
+        here = term_set(piece.text)
+        near = min(1.0, sum(weight for term, weight in self.near.items() if term in here) / ENOUGH)
+        if not self.asked:
+            return near
+        share = NEAR_SHARE if self.near else 0.0
+        return (self.asked_in(piece) + share * near) / (1 + share)
+
+    def asked_in(self, piece: Evidence) -> float:
+        """The share of what the question asks about that a sentence has, 0-1. Where the question names something, under
+        any of its names, in the title too."""
+        return self.relevance.judge(piece).coverage if self.relevance.names else self.covered(piece.text)
+
+    def worth(self, piece: Evidence) -> float:
+        """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its passage. 0: not at all."""
+        fit = self.fit(piece)
+        if not fit:
+            return 0.0
+        # What has next to none of the question's words is at most about something near to it.
+        asked = min(1.0, self.asked_in(piece) / ENOUGH) if self.asked else 1.0
+        text = " ".join(piece.text.split())
+        return telling(text) * (1 + asked) / 2 * fit * (OWN_FIT + (1 - OWN_FIT) * piece.prior)
+
+
+@lru_cache(maxsize=50_000)
+def telling(text: str) -> float:
+    """How much a sentence says that stands by itself, 0-1: less a question, a courtesy, a fragment, a file's name."""
+    size = len(text) * (_HAN_SIGNS if is_han(text) else 1)
+    if size < SHORTEST or text.startswith("#"):
+        return 0.0
+    worth = 1.0 if SHORT <= size <= LONG else 0.7
+    worth *= 0.5 if _ASKED_BACK.search(text) else 1.0
+    worth *= 0.4 if _COURTESY.search(text) else 1.0
+    worth *= 0.3 if A_FILE.search(text) else 1.0
+    worth *= 0.9 if _LOOSE.match(text) else 1.0
+    return worth * max(0.7, 1 - 0.1 * len(_I_MEAN.findall(text)))

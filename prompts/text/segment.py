@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from prompts.text.amounts import MONTH_OF, MONTHS
 from prompts.text.tokens import count_tokens
 
 __all__ = [
@@ -71,17 +72,14 @@ _ALWAYS = frozenset(
 )
 # Not the end where a figure follows: "No. 5", "vol. 2", "Jan. 3".
 _BEFORE_FIGURES = frozenset(
-    (
-        "no nos vol vols fig figs p pp ch sec art eq ed para par "
-        "tab app op jan feb mar apr jun jul aug sep sept oct nov dec"
-    ).split()
+    [*"no nos vol vols fig figs p pp ch sec art eq ed para par tab app op".split(), *MONTH_OF.keys() - MONTHS]
 )
 # The end only where the next word usually begins a sentence.
 _SOMETIMES = frozenset(
-    (
-        "st ave rd blvd jr sr inc ltd co corp llc bros etc est dept univ "
-        "a.m p.m b.c a.d ph.d jan feb mar apr jun jul aug sep sept oct nov dec"
-    ).split()
+    [
+        *"st ave rd blvd jr sr inc ltd co corp llc bros etc est dept univ a.m p.m b.c a.d ph.d".split(),
+        *MONTH_OF.keys() - MONTHS,
+    ]
 )
 _STARTERS = frozenset(
     "the a an he she it they we you i this that these those there in on at by for from with after before when while if "

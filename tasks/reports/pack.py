@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from prompts.engine.calls import rough_tokens
-from prompts.text.concepts import concept_terms
+from prompts.text.thesaurus import concept_terms
 from tasks.batching import portions
 
 T = TypeVar("T")

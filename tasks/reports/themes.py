@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from prompts.text.concepts import concept_terms
-from prompts.text.gist import A_FILE, Gist
 from prompts.text.names_zh import tagged
+from prompts.text.relevance import A_FILE, CollectionTopic
+from prompts.text.thesaurus import concept_terms
 from prompts.text.words import WORD, is_han
 from tasks.reports.pack import Point
 
@@ -48,7 +48,7 @@ class ThemedPoint(NamedTuple):
     evidence: tuple[int, ...]
 
 
-def themed(points: Sequence[Point], gist: Gist) -> Iterator[ThemedPoint]:
+def themed(points: Sequence[Point], gist: CollectionTopic) -> Iterator[ThemedPoint]:
     """The points, grouped: the theme stands over the first of each group. What shares no word with
     another point comes last."""
     words = [_words(point.text, gist) for point in points]
@@ -71,7 +71,7 @@ def topic_of(title: str) -> str:
     return joint.join(kept) or title
 
 
-def _shared(words: Sequence[Mapping[str, str]], left: Sequence[int], gist: Gist) -> str:
+def _shared(words: Sequence[Mapping[str, str]], left: Sequence[int], gist: CollectionTopic) -> str:
     """The term that tells most of these points apart from the others; empty where no two share one."""
     counts = Counter(term for place in left for term in words[place])
     whole = Counter(term for held in words for term in held)
@@ -83,21 +83,21 @@ def _shared(words: Sequence[Mapping[str, str]], left: Sequence[int], gist: Gist)
     return min(shared, key=lambda term: (-shared[term], term), default="")
 
 
-def _name(best: str, words: Sequence[Mapping[str, str]], gist: Gist) -> str:
+def _name(best: str, words: Sequence[Mapping[str, str]], gist: CollectionTopic) -> str:
     """The theme's word, and the one that most of its points share besides."""
     counts = Counter(term for held in words for term in held if term != best)
     others = sorted((-count * gist.near.get(term, ASKED_WEIGHT), term) for term, count in counts.items() if count > 1)
     surfaces = {term: surface for held in reversed(words) for term, surface in held.items()}
     named = [surfaces[term] for term in (best, *(term for _, term in others[: MOST_WORDS - 1]))]
-    joined = ("、" if gist.relevance.ask.chinese else ", ").join(named)
+    joined = ("、" if gist.relevance.question.chinese else ", ").join(named)
     return joined[:1].upper() + joined[1:]
 
 
-def _rest(gist: Gist) -> str:
-    return "其他" if gist.relevance.ask.chinese else "Also"
+def _rest(gist: CollectionTopic) -> str:
+    return "其他" if gist.relevance.question.chinese else "Also"
 
 
-def _words(text: str, gist: Gist) -> dict[str, str]:
+def _words(text: str, gist: CollectionTopic) -> dict[str, str]:
     """The words of a text that may name a theme, as they are written, by term: those near to the question, and its
     own."""
     found: dict[str, str] = {}

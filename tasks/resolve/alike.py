@@ -12,9 +12,8 @@ from rapidfuzz.distance import OSA
 
 from prompts.resolve import MOST_SAID, MOST_SHARED, Named, Pair
 from prompts.text.defined import CLASS_OF
-from prompts.text.kinds import KIND_OF, TITLES, kind_of_words
-from prompts.text.likeness import SAME_WORD, has_number, opposed
-from prompts.text.written import PERSONAL_TITLES, ZH_TITLE, form, initials_of
+from prompts.text.likeness import PERSONAL_TITLES, SAME_WORD, ZH_TITLE, form, has_number, initials_of, opposed
+from prompts.text.names import KIND_OF, TITLES, kind_of_words
 from storage.graph_records import Found
 from tasks.resolve.keys import Joined, Place, kinds_differ, name_key
 from tasks.resolve.reading import Read, quotes

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.text.concepts import concept_terms, members
+from prompts.text.thesaurus import concept_terms, members
 from prompts.text.words import content_terms, fold_name
 from storage.records import Chunk, Record
 from tasks.retrieve.lexical import Lexicon

@@ -4,8 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from prompts.text.asked import DIRECTION
-from prompts.text.openers import REQUEST_WORDS
+from prompts.text.question import DIRECTION, REQUEST_WORDS
 from prompts.text.words import fold, stem
 from prompts.traverse import Hop, PlanStep, TraversalPlan
 from storage.answer_records import QuestionType

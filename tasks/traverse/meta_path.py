@@ -8,16 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompts.text.relation_words import (
-    SEXES,
-    SYNONYM,
-    is_mutual,
-    is_one_way,
-    is_opposite,
-    likeness,
-    relation_words,
-    sex_of,
-)
+from prompts.text.thesaurus import SEXES, SYNONYM, is_mutual, is_one_way, is_opposite, likeness, relation_words, sex_of
 from prompts.traverse import Hop
 from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts

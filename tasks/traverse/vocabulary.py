@@ -6,7 +6,7 @@ from itertools import chain
 
 from rapidfuzz import fuzz, process
 
-from prompts.text.relation_words import handles, likeness, relation_words
+from prompts.text.thesaurus import handles, likeness, relation_words
 from prompts.text.words import fold, is_han, stem
 from prompts.traverse import Hop
 from storage.graph_records import Relation

@@ -4,8 +4,8 @@ import pytest
 
 from prompts.choose import Choose
 from prompts.engine.effort import Effort
-from prompts.offline.choose import scope_offline
-from prompts.text.question import ask
+from prompts.offline.route import scope_offline
+from prompts.text.question import parse_question
 from tasks.choose import Sizes, Walk, choose
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
@@ -20,14 +20,14 @@ def said(about: str) -> dict[str, object]:
 
 
 def test_one_question_is_in_doubt_and_two_are_not() -> None:
-    assert [scope_offline(ask(one)).plain for one in (WHOLE, PART, UNCLEAR)] == [True, True, False]
+    assert [scope_offline(parse_question(one)).plain for one in (WHOLE, PART, UNCLEAR)] == [True, True, False]
 
 
 @pytest.mark.parametrize("question", [WHOLE, PART, UNCLEAR])
 @pytest.mark.parametrize(("about", "mode"), [("whole", "global"), ("part", "struct")])
 async def test_the_side_that_a_model_takes_stands(question: str, about: str, mode: str) -> None:
     made = scripted(Choose, said(about), effort="high")
-    choice = await choose(ask(question), ("A diary",), None, SIZES, made)
+    choice = await choose(parse_question(question), ("A diary",), None, SIZES, made)
     assert (choice.order[0], choice.decision.confidence) == (mode, 0.55)
     assert choice.decision.reason.endswith("many speak")
 
@@ -36,7 +36,7 @@ async def test_the_side_that_a_model_takes_stands(question: str, about: str, mod
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
 async def test_a_model_is_asked_by_effort(question: str, asked: set[str], effort: Effort) -> None:
     made = scripted(Choose, said("whole"), effort=effort)
-    await choose(ask(question), (), None, SIZES, made)
+    await choose(parse_question(question), (), None, SIZES, made)
     assert (len(sent(made)), "choose" in spared(made)) == (effort in asked, effort not in asked)
 
 
@@ -49,7 +49,7 @@ async def test_a_walk_that_answers_spares_the_call_except_at_high_effort(
     effort: Effort, about: str, calls: int, mode: str
 ) -> None:
     made = scripted(Choose, said(about), effort=effort)
-    choice = await choose(ask(UNCLEAR), (), Walk(answers=True, told="1 hop"), SIZES, made)
+    choice = await choose(parse_question(UNCLEAR), (), Walk(answers=True, told="1 hop"), SIZES, made)
     assert (len(sent(made)), choice.order[0]) == (calls, mode)
 
 

@@ -23,7 +23,7 @@ from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.rewrite import Rewrite
 from prompts.route import Route
-from prompts.structures.schema import ReadSchema
+from prompts.schema import ReadSchema
 from prompts.structurize import Structurize
 from prompts.summarize import Summarize
 from prompts.traverse import PlanTraversal

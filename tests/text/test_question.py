@@ -3,8 +3,7 @@
 import pytest
 
 from prompts.offline.rewrite import rewrite_offline
-from prompts.text.chains import chain, fill, needs
-from prompts.text.question import ask
+from prompts.text.question import chain, parse_question
 
 FORMS = [
     ("Who designed the Orla Bridge?", "fact", "person"),
@@ -40,8 +39,8 @@ FORMS = [
 
 @pytest.mark.parametrize(("question", "form", "expects"), FORMS, ids=[row[0] for row in FORMS])
 def test_a_question_has_a_form_and_an_expected_kind(question: str, form: str, expects: str) -> None:
-    taken = ask(question)
-    assert (taken.form, taken.expects) == (form, expects)
+    parsed = parse_question(question)
+    assert (parsed.form, parsed.expects) == (form, expects)
 
 
 OPTIONS = [
@@ -66,7 +65,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("question", "options"), OPTIONS, ids=[row[0] for row in OPTIONS])
 def test_the_things_a_question_is_about_together_are_found(question: str, options: tuple[str, ...]) -> None:
-    assert ask(question).options == options
+    assert parse_question(question).options == options
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_the_things_a_question_is_about_together_are_found(question: str, option
     ],
 )
 def test_ages_are_compared_as_years_of_birth(question: str, direction: str) -> None:
-    assert ask(question).direction == direction
+    assert parse_question(question).direction == direction
 
 
 CHAINS = [
@@ -98,11 +97,6 @@ CHAINS = [
 @pytest.mark.parametrize(("question", "parts"), CHAINS, ids=[row[0] for row in CHAINS])
 def test_a_question_inside_a_question_is_asked_first(question: str, parts: list[str]) -> None:
     assert chain(question) == parts
-
-
-def test_places_are_filled_with_the_answers_they_wait_for() -> None:
-    assert needs("Is {2} older than {1}?") == [2, 1]
-    assert fill("Is {2} older than {1}?", {2: "Ana {1}"}) == "Is Ana {1} older than {1}?"
 
 
 HISTORY = ("Who designed the Orla Bridge?", "The Orla Bridge was designed by Tomas Reyd.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prompts.offline.classify import SURE, classify_offline
+from prompts.offline.traverse import SURE, classify_offline
 from storage.answer_records import QuestionType
 
 ASKED: list[tuple[str, QuestionType]] = [

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from prompts.text.openers import REQUEST_WORDS
+from prompts.text.question import REQUEST_WORDS
 from prompts.text.words import HAN_RUN, fold
 
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]

@@ -1,16 +1,16 @@
-"""Elements of each structure that rules read out of evidence. (StructRAG, section 2.3, without a model)"""
+"""Structures by rules: the elements of each that can be read out of evidence (StructRAG 2.3)."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from prompts.structures.checks import StructureName
+from prompts.offline.extract import Statement, statements
+from prompts.structures import StructureName
+from prompts.text.amounts import values_in
 from prompts.text.evidence import Evidence
-from prompts.text.relations import Statement, statements
+from prompts.text.languages import names_of
 from prompts.text.relevance import Relevance
-from prompts.text.spans import names_of
-from prompts.text.values import values_in
 
 # The share of a question's words from which a sentence is worth being taken apart.
 NEAR = 0.25
@@ -50,7 +50,7 @@ def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
             ]
         elif relevance.judge(piece).coverage >= NEAR and not _is_heading(piece):
             cells += [
-                replace(piece, label=piece.title, attribute=_around(piece.text, value.text), value=value.text)
+                replace(piece, label=piece.title, attribute=_around(piece.text, value), value=value)
                 for value in values_in(piece.text)
             ]
     return cells

@@ -1,4 +1,4 @@
-"""Names in a text by their looks, in English or Chinese."""
+"""Languages: what differs between them is asked of one object each."""
 
 from functools import lru_cache
 
@@ -9,5 +9,5 @@ from prompts.text.words import is_han
 
 @lru_cache(maxsize=20_000)
 def names_of(text: str) -> tuple[NameSpan, ...]:
-    """The names in a text; kept, since telling Chinese words apart takes milliseconds."""
+    """The names in a text by their looks; kept, since telling Chinese words apart takes milliseconds."""
     return tuple(name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))]))
