@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from prompts.engine.step import Step
 from prompts.offline.extract import extract_offline
 from prompts.tailoring.values import OTHER_KIND
-from prompts.text.segment import language_of
+from prompts.text.languages import language_of
 from prompts.text.words import STOPWORDS, WORD
 
 MOST_TYPES, MOST_EXAMPLES, SHOWN_NAMES = 12, 3, 3

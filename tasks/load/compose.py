@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from prompts.text.segment import language_of
+from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument
 from storage.records import Document, Part
 
