@@ -76,14 +76,7 @@ def named(text: str) -> tuple[NameSpan, ...]:
     """The names in a turn of a conversation, in order."""
     if is_han(text):
         return tuple(name_spans_told(text))
-    found: list[NameSpan] = []
-    for span in names_of(text):
-        if found and text[found[-1].end : span.start] == " & ":
-            start = found.pop().start
-            found.append(NameSpan(text[start : span.end], start, span.end, "organisation"))
-        elif span.start or span.text.lower() not in _REQUESTS:
-            found.append(span)
-    return tuple(found)
+    return tuple(span for span in names_of(text) if span.start or span.text.lower() not in _REQUESTS)
 
 
 def _turn(text: str, asks: bool, before: Sequence[Turn]) -> Turn:
@@ -104,8 +97,6 @@ def _stood(text: str, turns: Sequence[Turn]) -> Standing:
     is_chinese = is_han(text) or (not any(map(str.isalpha, text)) and bool(turns) and is_han(turns[-1].text))
     rules = _CHINESE if is_chinese else _ENGLISH
     found = Standing(rules.completed(text, turns))
-    if not turns and rules.half(text):
-        found.missing.append(text)
     _in_year(found, turns)
     if not named(found.text) or is_chinese:
         _pointed(found, turns, rules)
@@ -196,8 +187,6 @@ def _pointed(found: Standing, turns: Sequence[Turn], rules: "_Rules") -> None:
     if match is None or (is_han(found.text) and named(found.text[: match.start()])):
         return
     noun = match["noun"].lower()
-    if noun in found.text[: match.start()].lower():
-        return  # "There was a country … that country"
     names = [name for exchange in _exchanges(turns) for turn in exchange for name in turn.names]
     called = next((name for name in names if noun in (name.text.lower().split()[-1], name.text[-len(noun) :])), None)
     kind = KIND_OF.get(noun) or NOUN_KIND.get(noun) or rules.kinds.get(noun, "")
@@ -234,14 +223,6 @@ def _last(turns: Sequence[Turn]) -> Turn | None:
     return next((turn for turn in reversed(turns) if turn.is_question), None)
 
 
-def _with_options(text: str, asked: Turn) -> list[str]:
-    """What a comparison without names chooses between: the things compared before."""
-    if named(text) or not parse_question(text).direction:
-        return []
-    options = list(parse_question(asked.text).options) or [name.text for group in _groups(asked)[:1] for name in group]
-    return options if len(options) > 1 else []
-
-
 def _with_other(part: str, asked: Turn) -> str:
     """The last question with its year, or the name that is most like the part's, replaced by the part; or empty."""
     body = asked.text.rstrip(" ?？.。")
@@ -259,9 +240,7 @@ def _with_other(part: str, asked: Turn) -> str:
         return _last_word(old.text) != _last_word(new.text), old.kind != new.kind
 
     old = min(asked.names, key=unlike)
-    bare = body[: old.start].endswith("the ") and not part.lower().startswith("the ")
-    # "the Kestrel Bridge" and "Tobias Wren" are no two of a kind.
-    return "" if bare and all(unlike(old)) else f"{body[: old.start]}{new.text}{body[old.end :]}"
+    return f"{body[: old.start]}{new.text}{body[old.end :]}"
 
 
 def _last_word(name: str) -> str:
@@ -279,11 +258,7 @@ _CLAUSE = re.compile(
     re.I,
 )
 _ONLY_WH = re.compile(r"^(?:who|what|when|where|why|how|by whom|how \w+)$", re.I)
-_OPENS = re.compile(
-    r"^(?:how (?:many|much) \w+|how \w+|which \w+|who|what|when|where|why|how)\s+(?=(?:did|was|were|is)\b)", re.I
-)
 _ATTRIBUTE = re.compile(r"^(?:its|his|her|their|the)\s+(?P<noun>[a-z-]+(?: [a-z-]+)?)$", re.I)
-_IN = re.compile(r"^(?:in|for|during) ", re.I)
 _UNOWNED = re.compile(r"\b(?:who|what) (?:is|was|are|were) the (?P<noun>(?:[a-z-]+ )?[a-z-]+)\s*\?*$", re.I)
 
 
@@ -296,20 +271,16 @@ def _completed(text: str, turns: Sequence[Turn]) -> str:
     asked = _last(turns)
     if asked is None:
         return text
-    options = _with_options(text, asked)
-    if options:
-        return f"{text.rstrip(' ?')}, {', '.join(options[:-1])} or {options[-1]}?"
     marked = _MARKED.sub("", text, count=1)
     part, body = marked.rstrip(" ?.!"), asked.text.rstrip(" ?.")
     if _ONLY_WH.match(part):
-        word = f"{part[:1].upper()}{part[1:].lower()}"
-        return f"{_OPENS.sub(f'{word} ', body)}?" if _OPENS.match(body) else f"{body}, and {part.lower()}?"
+        return f"{body}, and {part.lower()}?"
     if _CLAUSE.search(part) or not (_half(text) or named(part) or _YEAR.search(part)):
         return _owned(text if marked == text else f"{marked[:1].upper()}{marked[1:]}", turns)
     attribute = None if named(part) or _STEP.match(part) else _ATTRIBUTE.match(part)
     if attribute:
         return _owned(f"{'Who' if _is_person(attribute['noun']) else 'What'} is the {attribute['noun']}?", turns)
-    return f"{_with_other(_IN.sub('', part), asked) or f'{body}, {part}'}?"
+    return f"{_with_other(part, asked) or f'{body}, {part}'}?"
 
 
 def _owned(question: str, turns: Sequence[Turn]) -> str:
@@ -329,22 +300,11 @@ _PRONOUN = re.compile(
     r"(?P<second>the (?:latter|second one)))\b(?!['’]s\b)",
     re.I,
 )
-_EMPTY_IT = re.compile(
-    r"\bit\s+(?:(?:is|was|be)\s+)?(?:true|possible|likely|necessary|important|common|legal|rain\w*)\b|"
-    r"\b(?:is|was) it (?:that|to|\w+ (?:that|to))\b|"
-    r"\b(?:does|did|will|would)\s+it\s+(?:take|cost|mean)\s+(?:to|for|that)\b",
-    re.I,
-)
-_QUOTED = re.compile(r"\"[^\"]+\"|“[^”]+”|(?<!\w)'[^']+'(?!\w)")
 
 
 def _explained(text: str, match: re.Match[str], *, spoken: bool) -> bool:
-    """Whether the question itself says what a pronoun means, or it means nothing: a name or a plural stands before it,
-    a title holds it, a long question has it."""
+    """Whether the question itself says what a pronoun means: a name or a plural stands before it, or it is long."""
     at = match.start()
-    inside = (one.start() <= at < one.end() for pattern in (_QUOTED, _EMPTY_IT) for one in pattern.finditer(text))
-    if (at and match.group()[0].isupper()) or any(inside):
-        return True
     if match.lastgroup in {"first", "second"}:
         return len(named(text)) > 1
     names = [name for name in named(text) if name.kind != "person" or match.lastgroup != "thing"]
@@ -353,8 +313,6 @@ def _explained(text: str, match: re.Match[str], *, spoken: bool) -> bool:
         return True
     plural = any(map(is_plural, re.findall(r"[a-z-]{4,}", text[:at].lower())))
     clause = re.search(r"\b(?:and|if|when)\b", text[:at]) is not None
-    if not spoken and (re.search(r"\b(?:the|of)\s", text[:at], re.I) or len(content_terms(text[match.end() :])) > 2):
-        return True  # "where did they film …": people at large
     if not spoken or len(content_terms(text)) >= LONG:
         return plural or clause or "," in text[:at]
     return (plural and match.group().lower() == "their") or (clause and match.lastgroup != "person")
@@ -387,15 +345,12 @@ _POINTED_ZH = re.compile(
 _KINDS_ZH = dict.fromkeys(("公司", "企业", "机构"), "organisation") | dict.fromkeys(
     ("城市", "地方", "建筑", "地区"), "place"
 )
-_LED = re.compile(r"^(?:那么?|还有|以及)")
 _WHY = re.compile(r"^(?:为什么|为何|什么时候|何时|谁|在?哪里|怎么|怎样)$")
 _ASKING = re.compile(r"什么时候|为什么|什么|哪[一里年个位]?|谁|多少|多[长高大宽深远]|怎么样?|如何|几|吗|是否")
-_OWN = re.compile(r"^(?P<owner>.+?)的(?P<noun>[\u4e00-\u9fff]{2,5})(?P<rest>是(?:多少|谁|什么)|有多.|在哪里)$")
-_WHO = re.compile(r"人$|者$|长$|师$|任$|总裁|经理|作者|老师|父亲|母亲|妻子|丈夫")
 
 
 def _half_zh(text: str) -> bool:
-    part = _LED.sub("", text.partition("呢")[0]).strip("，, ？?")
+    part = text.partition("呢")[0].strip("，, ？?")
     return bool(_WHY.match(part)) or ("呢" in text and _ASKING.search(part) is None)
 
 
@@ -404,10 +359,9 @@ def _completed_zh(text: str, turns: Sequence[Turn]) -> str:
     if asked is None:
         return text
     if not _half_zh(text):
-        options = _with_options(text, asked) if text.startswith(("哪", "谁")) else []
-        return f"{'和'.join(options)}{text}"
+        return text
     said, _, more = text.partition("呢")
-    part, more = _LED.sub("", said).strip("，, ？?"), more.strip("，,？?。 ")
+    part, more = said.strip("，, ？?"), more.strip("，,？?。 ")
     if more:  # "他呢？在哪里出生？": what is asked stands after it
         return f"{part}{more}？"
     body = asked.text.rstrip("？?。 ")
@@ -417,16 +371,13 @@ def _completed_zh(text: str, turns: Sequence[Turn]) -> str:
     names = [name for name in named(part) if name.kind != "thing" or name.text[-1] in ends]
     if names or _YEAR.search(part) or _STEP.match(part):
         return f"{_with_other(part, asked) or body + part}？"
-    return _of_the_same(part.rpartition("的")[2], body, turns)
+    return _of_the_same(part.rpartition("的")[2], turns)
 
 
-def _of_the_same(noun: str, body: str, turns: Sequence[Turn]) -> str:
+def _of_the_same(noun: str, turns: Sequence[Turn]) -> str:
     """Another thing asked of what the last question was about: "创始人呢？", "它的面积呢？"."""
-    own, is_who = _OWN.match(body), _WHO.search(noun) is not None
-    if own and ("谁" in own["rest"]) == is_who:
-        return f"{own['owner']}的{noun}{own['rest']}？"
     about = _antecedents("thing", turns)
-    return f"{about[0].text if about else ''}的{noun}是{'谁' if is_who else '多少'}？"
+    return f"{about[0].text if about else ''}的{noun}是多少？"
 
 
 def _explained_zh(text: str, match: re.Match[str], *, spoken: bool) -> bool:
@@ -439,20 +390,19 @@ def _written_zh(match: re.Match[str], name: str) -> str:
 
 @dataclass(frozen=True)
 class _Rules:
-    """What differs by language: the words, whether a text is half a question, what completes it, whether the question
+    """What differs by language: the words, what completes half a question, whether the question
     itself explains a pronoun, and how a name is written in its place."""
 
     pronoun: re.Pattern[str]
     pointed: re.Pattern[str]
     kinds: dict[str, str]
-    half: Callable[[str], bool]
     completed: Callable[[str, Sequence[Turn]], str]
     explained: Callable[..., bool]
     written: Callable[[re.Match[str], str], str]
 
 
-_ENGLISH = _Rules(_PRONOUN, _POINTED, _KINDS, _half, _completed, _explained, _written)
-_CHINESE = _Rules(_PRONOUN_ZH, _POINTED_ZH, _KINDS_ZH, _half_zh, _completed_zh, _explained_zh, _written_zh)
+_ENGLISH = _Rules(_PRONOUN, _POINTED, _KINDS, _completed, _explained, _written)
+_CHINESE = _Rules(_PRONOUN_ZH, _POINTED_ZH, _KINDS_ZH, _completed_zh, _explained_zh, _written_zh)
 
 # --- what stays open -------------------------------------------------------------------------------------------------
 
@@ -490,19 +440,12 @@ def doubts(standing: Standing) -> tuple[Doubt, ...]:
 
 # --- further queries --------------------------------------------------------------------------------------------------
 
-_PERIOD = re.compile(
-    rf"\b(?:from|between)\s+(?P<a>{YEAR})\s+(?:to|until|till|through|and)\s+(?P<b>{YEAR})\b|"
-    rf"(?:从)?(?P<c>{YEAR})年?(?:到|至|~|—|–|-)(?P<d>{YEAR})年(?:间|期间|之间)?",
-    re.I,
-)
-_MOST_YEARS = 3
-
 
 def aspects(question: ParsedQuestion) -> list[str]:
     """Further queries in the order in which they matter; empty for a question that one search answers."""
     if question.options:
         return list(question.options)
-    return _parts(question) or _links(question) or _years(question.text)
+    return _parts(question) or _links(question)
 
 
 def _links(question: ParsedQuestion) -> list[str]:
@@ -524,22 +467,6 @@ def _parts(question: ParsedQuestion) -> list[str]:
             whole = f"{about[0].text}{whole}"  # the subject is left out where it stays the same
         found.append(whole)
     return found
-
-
-def _years(text: str) -> list[str]:
-    """The same for a year each: the first, the last and the one in the middle of a long period."""
-    period = _PERIOD.search(text)
-    if period is None:
-        return []
-    first, last = (int(period[name] or period[other]) for name, other in (("a", "c"), ("b", "d")))
-    if not first < last:
-        return []
-    years = [first, last] if last - first < 2 else [first, (first + last) // 2, last]
-    han = period["c"] is not None
-    return [
-        f"{text[: period.start()]}{f'{year}年' if han else f'in {year}'}{text[period.end() :]}"
-        for year in years[:_MOST_YEARS]
-    ]
 
 
 MAX_QUERIES = 4

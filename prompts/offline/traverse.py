@@ -23,9 +23,7 @@ class RuleType:
     reason: str
 
 
-_QUOTED = re.compile(
-    r"(?<!\w)'(?=\S)(?!s\b)([^']+(?:'(?=[a-z])[^']*)*)'|[\"“]([^\"”]+)[\"”]|《([^》]+)》"
-)
+_QUOTED = re.compile(r"(?<!\w)'(?=\S)(?!s\b)([^']+(?:'(?=[a-z])[^']*)*)'|[\"“]([^\"”]+)[\"”]|《([^》]+)》")
 _LINK = r"(?:connect(?:ion|ed|s)?|link(?:ed|s)?|relat(?:ed?|es|ion|ionship)|associat(?:ion|ed)|ti(?:e|ed|es)|interact)"
 # The connection itself is what is asked for.
 _CONNECTED = re.compile(

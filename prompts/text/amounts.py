@@ -130,12 +130,25 @@ _MEASURED = (
     rf"(?:(?:{_MONEY})\s?)?(?<![A-Za-z0-9_.,])[-−]?\d+(?:[.,]\d+)*(?:\s?{_SCALE})?"
     rf"(?:[\s-]?(?:{_MEASURES})(?![A-Za-z]))?"
 )
-_VALUE = re.compile(f"(?P<date>{_DATE})|{_MEASURED}", re.I)
+_VALUE = re.compile(rf"(?P<date>{_DATE})|(?P<word>\b(?:{'|'.join(NUMBER_WORDS)})\b)|{_MEASURED}", re.I)
 
 
 def values_in(text: str) -> list[str]:
     """The dates, and the figures with the word that measures them, as they are written, in order."""
     return [match.group().strip() for match in _VALUE.finditer(text)]
+
+
+def numbers_in(text: str) -> list[float]:
+    """What the values of a text amount to, in order; of a date the year, where it has one."""
+    found = []
+    for match in _VALUE.finditer(text):
+        if match["date"]:
+            found += [float(year) for year in re.findall(r"\d{3,4}", match.group())[:1]]
+        elif match["word"]:
+            found.append(float(NUMBER_WORDS[match.group().lower()]))
+        else:
+            found += [amount.number for amount in amounts_in(match.group())[:1]]
+    return found
 
 
 # --- figures to compare ----------------------------------------------------------------------------------------------

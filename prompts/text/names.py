@@ -20,9 +20,7 @@ _WEAK = frozenset("and for on in to e y".split())
 _DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
 _REFERENCE = re.compile(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
 _YEAR = re.compile(r"[12]\d{3} ")  # before an event it tells which one: "1964 Summer Olympics"
-_SPEAKER_BEFORE = re.compile(r"[,!?.][\"”'’] (?:said|cried|asked|replied|answered|exclaimed|returned) $")
 _REGNAL = re.compile(r"I(?=,? of |[,)]| \()")  # "Martin I of Sicily"; "II" is a name word by its capitals
-_CALL = re.compile(r"\w\.[a-z]")
 _ARTICLE = re.compile(r", an? ")
 _INDEFINITE = frozenset("a an another each every any some".split())
 _OPENING_QUOTES = "“‘\"'"
@@ -46,7 +44,6 @@ class _Token(NamedTuple):
     end: int
     upper: bool
     opens: bool
-    cried: bool
     apposed: bool
 
 
@@ -98,8 +95,7 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
         upper = word[:1].isupper()
         opens = upper and (not found or _opens(text, max(start, at - 4), at, found[-1]))
         after = match.end()
-        cried = opens and text[after : after + 1] == "!"
-        found.append(_Token(word, lower, at, at + len(word), upper, opens, cried, opens and _apposed(text, after)))
+        found.append(_Token(word, lower, at, at + len(word), upper, opens, opens and _apposed(text, after)))
     return found
 
 
@@ -151,8 +147,6 @@ def _names_at_start(base: str, token: _Token, usage: _Usage) -> bool:
         return False
     if base in usage.capital:
         return True
-    if token.cried:
-        return False
     first = _first_part(base, token.text)
     return first not in OPENERS and (token.apposed or not usually_lower(first))
 
@@ -258,7 +252,7 @@ def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
         return kind
     if first > 0 and tokens[first - 1].lower in TITLES:
         return "person"
-    if PERSON_AFTER.match(text, tokens[last].end) or _SPEAKER_BEFORE.search(text, max(0, start - 16), start):
+    if PERSON_AFTER.match(text, tokens[last].end):
         return "person"
     if PLACE_BEFORE.search(text, max(0, start - 16), start):
         return "place"
@@ -279,7 +273,7 @@ def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSp
         return None
     if first == last and first > 0 and tokens[first - 1].lower in _INDEFINITE and usually_lower(tokens[first].lower):
         return None
-    if _REFERENCE.match(name) or _CALL.match(name):
+    if _REFERENCE.match(name):
         return None
     letters = sum(c.isalpha() for c in name)
     if letters < 2 or name.lower().rstrip(".") in OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:

@@ -223,11 +223,6 @@ def _is_term(latin: str) -> bool:
     return (len(latin) > 1 and any(c.isupper() for c in latin)) or _COMPOUND.fullmatch(latin) is not None
 
 
-def glosses(text: str) -> list[tuple[str, str]]:
-    """Pairs (中文, English) that the text equates by brackets; the Chinese side is what the bracket glosses."""
-    return [(_tail(match.group(1)), match.group(2)) for match in _GLOSSED.finditer(text)]
-
-
 @lru_cache(maxsize=10_000)
 def _tail(run: str) -> str:
     """What a bracket after `run` glosses: the name that ends it, not the clause before ("前往奎伦角" → "奎伦角")."""

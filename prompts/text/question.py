@@ -157,22 +157,11 @@ _OPTIONS = re.compile(
 _OPENING = re.compile(
     r"^(?:between|of|out of|from)\s+(?P<one>.+?)\s+(?:and|or)\s+(?P<two>.+?)\s*,\s*(?=which|who|what)", re.I
 )
-# "Which of A, B and C is the longest?"
-_AMONG = re.compile(
-    r"^(?:which|what|who)(?: one)? (?:out )?of (?P<all>.+?,? (?:and|or) .+?) "
-    r"(?:is|was|are|were|has|had|have|did|does)\b",
-    re.I,
-)
-_AND = re.compile(r",\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+")
 # "Was A or B born first?"
 _EITHER = re.compile(
     r"^(?:is|was|are|were|did|does|has|have|had)\s+(?:the\s+)?(?P<one>.+?)\s+or\s+(?:the\s+)?(?P<two>.+?)\s+"
     r"(?=born|founded|older|younger|released|first|later|longer|larger|built|opened)",
     re.I,
-)
-# "Which band was formed first A or B?": the last capitalised stretch before "or", and what follows.
-_BARE = re.compile(
-    rf"\b[a-z]+\s+(?P<one>(?:[Tt]he )?{_CAPITALISED}|\"[^\"]+\"|“[^”]+”)\s*,?\s+or\s+(?P<two>[^,?]+?)\s*\?*$"
 )
 # "Are A and B both film directors?", "Are both A and B …", "Are A and B in the same country?"
 _TOGETHER = re.compile(
@@ -181,11 +170,6 @@ _TOGETHER = re.compile(
     r"(?P<rest>,?\s+(?-i:[a-z])[^?]*|,\s+[^,?]*)\s*\?*$",
     re.I,
 )
-_SHARE = re.compile(
-    r"^what (?:do|does|did)\s+(?:the\s+)?(?P<one>.+?)\s+and\s+(?:the\s+)?(?P<two>.+?)\s+(?:both\s+)?(?:have|share)\b",
-    re.I,
-)
-_NAMED = re.compile(r"[A-Z0-9]")
 _ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\w* [A-Z]|[A-Z])")
 
 
@@ -202,8 +186,8 @@ def _parsed_en(text: str) -> ParsedQuestion:
     either = form == "yesno" and options and _EITHER.match(text)
     if either or (direction and form in {None, "global"} and (options or _SUPERLATIVE.search(text))):
         form = "compare"
-    elif form in {"yesno", "connect"}:
-        options = _pair(text, form)
+    elif form == "yesno":
+        options = _pair(text)
     elif form != "compare":
         options = ()
     noun, plural = _noun(text)
@@ -222,32 +206,20 @@ def _direction(text: str) -> Direction:
 def _options(text: str) -> tuple[str, ...]:
     """What a question chooses between; nothing where it chooses among all there is."""
     pair = _EITHER.match(text) or _OPENING.match(text)
-    listed, parts = _OPTIONS.search(text), _among(text)
-    if parts:
-        pass
-    elif pair is None and listed is not None and " or " in listed.group(1):
+    listed = _OPTIONS.search(text)
+    if pair is not None:
+        parts = [pair["one"], pair["two"]]
+    elif listed is not None and " or " in listed.group(1):
         parts = re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", listed.group(1))
     else:
-        pair = pair or _BARE.search(text)
-        if pair is None:
-            return ()
-        parts = [pair["one"], pair["two"]]
+        return ()
     return tuple(_ARTICLE.sub("", part.strip(' "“”')).strip() for part in parts if part.strip())
 
 
-def _among(text: str) -> list[str]:
-    """The things of "which of A, B and C …", if all are named."""
-    found = _AMONG.match(text)
-    parts = _AND.split(found["all"]) if found else []
-    return parts if all(map(_NAMED.search, parts)) else []
-
-
-def _pair(text: str, form: Form) -> tuple[str, ...]:
-    """The two things that a question says or asks something of together ("both", "the same", "in common")."""
-    found = (_TOGETHER if form == "yesno" else _SHARE).match(text)
-    if found is None:
-        return ()
-    if form == "yesno" and not found["lead"] and not re.search(r"\b(?:both|each|same)\b", found["rest"], re.I):
+def _pair(text: str) -> tuple[str, ...]:
+    """The two things that a question says something of together ("both", "each", "the same")."""
+    found = _TOGETHER.match(text)
+    if found is None or not (found["lead"] or re.search(r"\b(?:both|each|same)\b", found["rest"], re.I)):
         return ()
     return found["one"].strip(" ,"), found["two"].strip(" ,")
 

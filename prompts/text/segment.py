@@ -39,11 +39,11 @@ _LINE = re.compile(
     re.VERBOSE,
 )
 _TRIPLE = re.compile(r" -\[[^\]\n]*\]-> ")
-_CLOSERS = r"[\"'”’“」』）)\]】》〉*_]*"
+_CLOSERS = r"[\"'”’」』）)\]】》〉*_]*"
 _STOP = re.compile(
     rf"(?P<wide>(?:[。！？；｡।॥؟۔]|……)+[。！？；…!?]*{_CLOSERS})"
     rf"|(?P<loud>[!?]+{_CLOSERS})(?=\s|$|[\u3040-\u30ff\u3400-\u9fff])"
-    rf"|(?P<dot>(?:\.+|…){_CLOSERS})(?=\s|$)"
+    rf"|(?P<dot>(?:\.+|…)(?:{_CLOSERS}|“))(?=\s|$)"
     r"|(?<=[\u3400-\u9fff])(?P<mixed>\.)(?=[\u3400-\u9fff])"
 )
 _NEXT = re.compile(r"\s*[\"'“‘„¿¡(\[«「『（]*(\S?)")

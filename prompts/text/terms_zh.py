@@ -9,16 +9,13 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
 from prompts.text.words import CJK
 
 _BREAK_TAGS = ("p", "c", "u", "r", "y", "f", "m", "q", "t", "x", "w", "e", "o")
 _COMMON = 3000  # a word at least so frequent in the segmenter's dictionary names nothing by itself
-_RARE = 100  # and one so rare is a term wherever it stands
 _COMMON_ADVERB = 5000  # rarer ones are parts of terms too: "随机"
-_PHRASE_LENGTH = 4
 _LONGEST_TERM, _SHORTEST_TERM, _MOST_WORDS = 14, 3, 5
 _FEW = 3
 _PLACED, _REPEATED, _HEADED = 4, 2, 1
@@ -50,8 +47,6 @@ VERBAL = frozenset(
     深入 探索
     """.split()
 )
-# Of these it is said what they do: "方法利用" is no term.
-_SUBJECTS = frozenset("方法 模块 模型 系统 框架 技术 团队 作者 用户".split())
 # Heads that say nothing, whatever stands before them.
 _WEAK = frozenset(
     """
@@ -74,12 +69,9 @@ _LABEL = re.compile(
     rf"(?:^|[\n。？！?!;；)）>]|[*•\-]\s)\s*(?:[-*•>#]+\s*|\d{{1,2}}[.、]\s*|\*\*)*"
     rf"((?=[^\n]{{0,24}}?[{CJK}])[{CJK}A-Za-z0-9+·\- ]{{2,18}}?)(?:\*\*)?\s*(?=[:：(（])"
 )
-_BOLD = re.compile(rf"\*\*([{CJK}A-Za-z0-9+·\- ]{{2,16}})\*\*")
 _HEADING = re.compile(rf"^#{{1,6}}\s+(?:\d+(?:\.\d+)*\.?\s*)?([{CJK}A-Za-z0-9+·\- ]{{2,16}})\s*$", re.M)
 _APART = re.compile(rf"(?<=[ \u3000])([{CJK}]{{3,6}})(?= )")
 _LISTED = re.compile(rf"(?:例如|比如|如|包括)((?:[{CJK}A-Za-z0-9\-]{{2,10}}[、或和与及])+[{CJK}A-Za-z0-9\-]{{2,10}})")
-_GUESSED = re.compile("[上下中里内外会将地因且把让使个些种]|[一二两三四五六七八九十]")
-_NUMBER = re.compile("\\d{1,4}[A-Z]?(?:号线|[线路号型])")  # "上海轨道交通18号线": the number tells which
 _JOINT = re.compile("[、或和与及]")
 _PHRASE = re.compile(
     rf"^[仅只不每该此]|[{CJK}] [{CJK}]|[的了吗呢么是在与和及或从将被把让为对等怎谁于请]|"
@@ -108,20 +100,14 @@ def term_spans(text: str, words: Sequence[Word]) -> Iterator[tuple[int, int, int
         if _is_placed_term(text[start:end], inside):
             yield (inside[1].start if len(inside) > 2 and inside[0].text in VERBAL else start), end, _PLACED
     runs = list(_runs(words))
-    for word in words:
-        if _is_rare(word) and _is_compound([word]):
-            yield word.start, word.end, _HEADED
     yield from _repeated(runs)
     for run in runs:
         yield from _headed(run)
-        if numbered := _NUMBER.match(text, run[-1].end):
-            nouns = takewhile(lambda word: word.tag[0] in "nj", reversed(run[-_FEW:]))
-            yield min((word.start for word in nouns), default=run[-1].end), numbered.end(), _REPEATED
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
     """Where terms are written: headings, bold type, labels, words set apart, enumerated examples."""
-    for pattern in (_HEADING, _BOLD, _LABEL, _APART):
+    for pattern in (_HEADING, _LABEL, _APART):
         for match in pattern.finditer(text):
             yield match.start(1), match.start(1) + len(match.group(1).rstrip())
     for match in _LISTED.finditer(text):
@@ -131,12 +117,6 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             if len(name) > 1:
                 yield start, start + len(name)
             start += len(item) + 1
-
-
-def _is_rare(word: Word) -> bool:
-    """Nouns of three signs and more; the dictionary's words of four are mostly set phrases."""
-    long = len(word.text) >= _SHORTEST_TERM and not (len(word.text) == _PHRASE_LENGTH and word.frequency)
-    return long and word.tag[0] == "n" and word.frequency < _RARE
 
 
 def is_saying(words: Sequence[Word]) -> bool:
@@ -208,14 +188,10 @@ def _repeated(runs: Sequence[Sequence[Word]]) -> Iterator[tuple[int, int, int]]:
 def _is_compound(words: Sequence[Word]) -> bool:
     """Several words that end in a noun or a verb used as one, or one word that is rare."""
     if len(words) == 1:
-        # The segmenter has no count for a word that it only guesses.
         word = words[0]
-        guessed = word.frequency == 0 and _GUESSED.search(word.text) is not None
-        return not guessed and word.frequency < _COMMON // 10 and word.tag[0] in "nlij" and word.text[-1] not in "性化"
+        return word.frequency < _COMMON // 10 and word.tag[0] in "nlij" and word.text[-1] not in "性化"
     first, last = words[0], words[-1]
     if first.text in VERBAL or first.tag in {"ng", "k", "d"} or last.text in _WEAK:
-        return False
-    if first.text in _SUBJECTS and last.text in VERBAL:
         return False
     return last.tag[0] in "nvljkgz"
 

@@ -65,7 +65,12 @@ def test_sentences_end_where_they_do_in_each_language(text: str, cut: list[str])
 
 @pytest.mark.parametrize(
     ("one", "other", "code"),
-    [("Brücken", "die Brücke", "de"), ("ouvertes", "ouverte", "fr"), ("мосты", "моста", "ru"), ("bridges", "bridge", "en")],
+    [
+        ("Brücken", "die Brücke", "de"),
+        ("ouvertes", "ouverte", "fr"),
+        ("мосты", "моста", "ru"),
+        ("bridges", "bridge", "en"),
+    ],
 )
 def test_forms_of_a_word_have_one_stem(one: str, other: str, code: str) -> None:
     assert Counter(terms(one, code)) == Counter(terms(other, code))

@@ -8,7 +8,7 @@ from prompts.extract import ALIAS_PREDICATE, Extracted, extract_offline
 from prompts.offline.extract import TOGETHER, TOGETHER_ZH
 from prompts.text.amounts import values_in
 from prompts.text.names import name_spans
-from prompts.text.names_zh import glosses, name_spans_zh
+from prompts.text.names_zh import name_spans_zh
 from prompts.text.segment import sentences
 from prompts.text.tokens import usually_lower
 from prompts.text.words import content_terms, fold_name, terms
@@ -189,20 +189,6 @@ def test_speech_in_single_quotes_makes_a_story_too() -> None:
 
 
 # --- Chinese ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "pair"),
-    [
-        ("前往奎伦角(Quillen Head)", ("奎伦角", "Quillen Head")),
-        ("发送给奥雷林湾管理局(Orrelin Sound Authority)", ("奥雷林湾管理局", "Orrelin Sound Authority")),
-        ("酿酒师托比亚斯·雷恩(Tobias Wren)", ("托比亚斯·雷恩", "Tobias Wren")),
-        ("海岸水文研究所(Coastal Hydrology Institute,简称 CHI)", ("海岸水文研究所", "Coastal Hydrology Institute")),
-        ("设计者是托马斯(Thomas)", ("托马斯", "Thomas")),
-    ],
-)
-def test_a_gloss_takes_the_name_and_not_the_clause(text: str, pair: tuple[str, str]) -> None:
-    assert glosses(text) == [pair]
 
 
 def test_addresses_code_and_formulas_hold_no_names() -> None:
