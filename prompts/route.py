@@ -27,7 +27,7 @@ class RouteQuestion(dspy.Signature):
     """Choose the form into which documents are brought before a question is answered from them.
 
     The documents are long and what matters is scattered over them. The right form puts side by side what has to be seen
-    together. ParsedQuestion what somebody would draw on paper to answer this question:
+    together. Ask what somebody would draw on paper to answer this question:
 
     table: rows of things, columns of attributes. For figures, dates and properties of several things, or of one thing
     at several times: comparing, ranking, counting, adding up, sorting into groups, trends. Typical documents: reports,

@@ -97,6 +97,8 @@ def _stood(text: str, turns: Sequence[Turn]) -> Standing:
     is_chinese = is_han(text) or (not any(map(str.isalpha, text)) and bool(turns) and is_han(turns[-1].text))
     rules = _CHINESE if is_chinese else _ENGLISH
     found = Standing(rules.completed(text, turns))
+    if not turns and rules.half(text):
+        found.missing.append(text)
     _in_year(found, turns)
     if not named(found.text) or is_chinese:
         _pointed(found, turns, rules)
@@ -187,6 +189,8 @@ def _pointed(found: Standing, turns: Sequence[Turn], rules: "_Rules") -> None:
     if match is None or (is_han(found.text) and named(found.text[: match.start()])):
         return
     noun = match["noun"].lower()
+    if noun in found.text[: match.start()].lower():
+        return  # "There was a country … that country"
     names = [name for exchange in _exchanges(turns) for turn in exchange for name in turn.names]
     called = next((name for name in names if noun in (name.text.lower().split()[-1], name.text[-len(noun) :])), None)
     kind = KIND_OF.get(noun) or NOUN_KIND.get(noun) or rules.kinds.get(noun, "")
@@ -223,6 +227,14 @@ def _last(turns: Sequence[Turn]) -> Turn | None:
     return next((turn for turn in reversed(turns) if turn.is_question), None)
 
 
+def _with_options(text: str, asked: Turn) -> list[str]:
+    """What a comparison without names chooses between: the things compared before."""
+    if named(text) or not parse_question(text).direction:
+        return []
+    options = list(parse_question(asked.text).options) or [name.text for group in _groups(asked)[:1] for name in group]
+    return options if len(options) > 1 else []
+
+
 def _with_other(part: str, asked: Turn) -> str:
     """The last question with its year, or the name that is most like the part's, replaced by the part; or empty."""
     body = asked.text.rstrip(" ?？.。")
@@ -240,7 +252,9 @@ def _with_other(part: str, asked: Turn) -> str:
         return _last_word(old.text) != _last_word(new.text), old.kind != new.kind
 
     old = min(asked.names, key=unlike)
-    return f"{body[: old.start]}{new.text}{body[old.end :]}"
+    bare = body[: old.start].endswith("the ") and not part.lower().startswith("the ")
+    # "the Kestrel Bridge" and "Tobias Wren" are no two of a kind.
+    return "" if bare and all(unlike(old)) else f"{body[: old.start]}{new.text}{body[old.end :]}"
 
 
 def _last_word(name: str) -> str:
@@ -271,6 +285,9 @@ def _completed(text: str, turns: Sequence[Turn]) -> str:
     asked = _last(turns)
     if asked is None:
         return text
+    options = _with_options(text, asked)
+    if options:
+        return f"{text.rstrip(' ?')}, {', '.join(options[:-1])} or {options[-1]}?"
     marked = _MARKED.sub("", text, count=1)
     part, body = marked.rstrip(" ?.!"), asked.text.rstrip(" ?.")
     if _ONLY_WH.match(part):
@@ -302,9 +319,22 @@ _PRONOUN = re.compile(
 )
 
 
+_EMPTY_IT = re.compile(
+    r"\bit\s+(?:(?:is|was|be)\s+)?(?:true|possible|likely|necessary|important|common|legal|rain\w*)\b|"
+    r"\b(?:is|was) it (?:that|to|\w+ (?:that|to))\b|"
+    r"\b(?:does|did|will|would)\s+it\s+(?:take|cost|mean)\s+(?:to|for|that)\b",
+    re.I,
+)
+_QUOTED = re.compile(r"\"[^\"]+\"|“[^”]+”|(?<!\w)'[^']+'(?!\w)")
+
+
 def _explained(text: str, match: re.Match[str], *, spoken: bool) -> bool:
-    """Whether the question itself says what a pronoun means: a name or a plural stands before it, or it is long."""
+    """Whether the question itself says what a pronoun means, or it means nothing: a name or a plural stands before it,
+    a title holds it, a long question has it."""
     at = match.start()
+    inside = (one.start() <= at < one.end() for pattern in (_QUOTED, _EMPTY_IT) for one in pattern.finditer(text))
+    if (at and match.group()[0].isupper()) or any(inside):
+        return True
     if match.lastgroup in {"first", "second"}:
         return len(named(text)) > 1
     names = [name for name in named(text) if name.kind != "person" or match.lastgroup != "thing"]
@@ -349,6 +379,10 @@ _WHY = re.compile(r"^(?:为什么|为何|什么时候|何时|谁|在?哪里|怎�
 _ASKING = re.compile(r"什么时候|为什么|什么|哪[一里年个位]?|谁|多少|多[长高大宽深远]|怎么样?|如何|几|吗|是否")
 
 
+_OWN = re.compile(r"^(?P<owner>.+?)的(?P<noun>[\u4e00-\u9fff]{2,5})(?P<rest>是(?:多少|谁|什么)|有多.|在哪里)$")
+_WHO = re.compile(r"人$|者$|长$|师$|任$|总裁|经理|作者|老师|父亲|母亲|妻子|丈夫")
+
+
 def _half_zh(text: str) -> bool:
     part = text.partition("呢")[0].strip("，, ？?")
     return bool(_WHY.match(part)) or ("呢" in text and _ASKING.search(part) is None)
@@ -359,7 +393,8 @@ def _completed_zh(text: str, turns: Sequence[Turn]) -> str:
     if asked is None:
         return text
     if not _half_zh(text):
-        return text
+        options = _with_options(text, asked) if text.startswith(("哪", "谁")) else []
+        return f"{'和'.join(options)}{text}"
     said, _, more = text.partition("呢")
     part, more = said.strip("，, ？?"), more.strip("，,？?。 ")
     if more:  # "他呢？在哪里出生？": what is asked stands after it
@@ -371,13 +406,16 @@ def _completed_zh(text: str, turns: Sequence[Turn]) -> str:
     names = [name for name in named(part) if name.kind != "thing" or name.text[-1] in ends]
     if names or _YEAR.search(part) or _STEP.match(part):
         return f"{_with_other(part, asked) or body + part}？"
-    return _of_the_same(part.rpartition("的")[2], turns)
+    return _of_the_same(part.rpartition("的")[2], body, turns)
 
 
-def _of_the_same(noun: str, turns: Sequence[Turn]) -> str:
+def _of_the_same(noun: str, body: str, turns: Sequence[Turn]) -> str:
     """Another thing asked of what the last question was about: "创始人呢？", "它的面积呢？"."""
+    own, is_who = _OWN.match(body), _WHO.search(noun) is not None
+    if own and ("谁" in own["rest"]) == is_who:
+        return f"{own['owner']}的{noun}{own['rest']}？"
     about = _antecedents("thing", turns)
-    return f"{about[0].text if about else ''}的{noun}是多少？"
+    return f"{about[0].text if about else ''}的{noun}是{'谁' if is_who else '多少'}？"
 
 
 def _explained_zh(text: str, match: re.Match[str], *, spoken: bool) -> bool:
@@ -390,19 +428,20 @@ def _written_zh(match: re.Match[str], name: str) -> str:
 
 @dataclass(frozen=True)
 class _Rules:
-    """What differs by language: the words, what completes half a question, whether the question
+    """What differs by language: the words, whether a text is half a question, what completes it, whether the question
     itself explains a pronoun, and how a name is written in its place."""
 
     pronoun: re.Pattern[str]
     pointed: re.Pattern[str]
     kinds: dict[str, str]
+    half: Callable[[str], bool]
     completed: Callable[[str, Sequence[Turn]], str]
     explained: Callable[..., bool]
     written: Callable[[re.Match[str], str], str]
 
 
-_ENGLISH = _Rules(_PRONOUN, _POINTED, _KINDS, _completed, _explained, _written)
-_CHINESE = _Rules(_PRONOUN_ZH, _POINTED_ZH, _KINDS_ZH, _completed_zh, _explained_zh, _written_zh)
+_ENGLISH = _Rules(_PRONOUN, _POINTED, _KINDS, _half, _completed, _explained, _written)
+_CHINESE = _Rules(_PRONOUN_ZH, _POINTED_ZH, _KINDS_ZH, _half_zh, _completed_zh, _explained_zh, _written_zh)
 
 # --- what stays open -------------------------------------------------------------------------------------------------
 
@@ -483,7 +522,7 @@ class RuleRewriting:
 
 def rewrite_offline(question: str, history: Sequence[str] = ()) -> RuleRewriting:
     """White space folded; pronouns, "that bridge", "the latter" and half questions filled in from the history; one
-    further query for each thing compared, link of a chain, part, and year of a period."""
+    further query for each thing compared, link of a chain and part."""
     standing = stand_alone(question, history)
     queries = [standing.text, *aspects(parse_question(standing.text))]
     return RuleRewriting(standing.text, list(dict.fromkeys(queries))[:MAX_QUERIES], list(doubts(standing)))

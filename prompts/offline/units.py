@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from prompts.text.languages import Language
+from prompts.text.languages import ENGLISH, Language
 from prompts.text.segment import Unit, UnitKind, units
 
 LONGEST = 700  # characters of a list, of steps or of a block of code that are quoted together
@@ -40,7 +40,7 @@ class Quotable:
 
 
 @lru_cache(maxsize=4096)
-def quotables(text: str, language: Language) -> tuple[Quotable, ...]:
+def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
     """What can be quoted from a text, in order; kept, since passages are found again and again."""
     pieces = _pieces(text)
     found: list[Quotable] = []

@@ -5,7 +5,6 @@ English and Chinese have rules; a further language has a stemmer, and its functi
 """
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Protocol
@@ -46,6 +45,9 @@ class Language(Protocol):
 
     def names(self, text: str) -> tuple[NameSpan, ...]:
         """The names in a text by their looks, in order."""
+
+    def __hash__(self) -> int:
+        """Terms of texts are kept by language."""
 
     def asks_for(self, question: str) -> str:
         """What its question word asks for: "number", "date", "person", "reason", or "" where its rules stand elsewhere
@@ -95,6 +97,9 @@ class Chinese:
         return ""
 
 
+ENGLISH = SpacedLanguage("en")
+
+
 @lru_cache(maxsize=20_000)
 def names_of(text: str) -> tuple[NameSpan, ...]:
     """The names in a text by their looks; kept, since telling Chinese words apart takes milliseconds."""
@@ -110,7 +115,7 @@ def _question_words(code: str) -> list[tuple[str, re.Pattern[str]]]:
 # --- detection -------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def language_of(text: str, unsure: str = "en") -> str:
     """The code of a text's language (zh, ja, ko by their scripts, others by a detector), und where no script tells.
 
@@ -149,8 +154,3 @@ def language_among(question: str, codes: frozenset[str]) -> Language:
     best = [code for code in known if hits[code] == max(hits.values())]
     detected = language_of(question) if len(best) > 1 else best[0]
     return SpacedLanguage(detected if detected in best else best[0])
-
-
-def languages_of(texts: Collection[str]) -> frozenset[str]:
-    """The languages of texts."""
-    return frozenset(map(language_of, texts))

@@ -136,6 +136,10 @@ _FORMS: tuple[tuple[Form, tuple[str, ...]], ...] = (
         ),
     ),
     (
+        "list",
+        (r"(?i)^(?:please )?(?:list|name|enumerate)\b|^(?:which|what) [\w-]+[^su\W]s (?:did|do|are|were|have|has)\b",),
+    ),
+    (
         "yesno",
         (
             r"(?i)^(?:did|does|do|was|were|is|are|has|have|had|can|could|will|would|should|may|might)\b"
@@ -182,17 +186,16 @@ def parse_question(question: str) -> ParsedQuestion:
 def _parsed_en(text: str) -> ParsedQuestion:
     form = _form(text)
     direction = _direction(text)
-    options = _options(text) if form in {None, "fact", "yesno", "global", "about"} and direction else ()
+    options = _options(text) if form in {None, "list", "yesno", "global", "about"} and direction else ()
     either = form == "yesno" and options and _EITHER.match(text)
-    if either or (direction and form in {None, "global"} and (options or _SUPERLATIVE.search(text))):
+    if either or (direction and form in {None, "list", "global"} and (options or _SUPERLATIVE.search(text))):
         form = "compare"
     elif form == "yesno":
         options = _pair(text)
     elif form != "compare":
         options = ()
-    noun, plural = _noun(text)
-    form = form or ("list" if plural else "fact")
-    return ParsedQuestion(text, False, form, _expected(text, noun, form), options, direction)
+    form = form or "fact"
+    return ParsedQuestion(text, False, form, _expected(text, form), options, direction)
 
 
 def _form(text: str) -> Form | None:
@@ -224,44 +227,8 @@ def _pair(text: str) -> tuple[str, ...]:
     return found["one"].strip(" ,"), found["two"].strip(" ,")
 
 
-_NOUN_AFTER = re.compile(
-    r"\b(?:which|what)\s+(?:of the\s+)?((?:[\w'’-]+\s+){0,3}?)([\w-]+)\s+(?:is|was|are|were|did|does|do|has|have|had|"
-    r"can|could|will|would|that|which|who|in|of|on|at|by|from|for|[\w-]+(?:ed|es|s))\b",
-    re.I,
-)
-_NOUN_OF = re.compile(
-    r"\b(?:what|who|which)\s+(?:is|was|are|were)\s+(?:the\s+)?(?:[\w-]+\s+)??([\w-]+)\s+"
-    r"(?:of|for|in|at|on|behind|that|who)\b",
-    re.I,
-)
-_NOUN_LISTED = re.compile(r"(?:please )?(?:list|name|enumerate)\s+(?:all\s+)?(?:the\s+)?([\w-]+)", re.I)
-_NOUN_LAST = re.compile(r"\b(?:which|what)\s+(?:(?:[\w'’-]+\s+){0,2})([\w-]+)\W*$", re.I)
-# "Which person Aurel Vint taught": what begins with a capital is not the noun.
-_NOUN_BEFORE_NAME = re.compile(r"^(?i:which|what)\s+([a-z][\w-]+)\s+(?:the\s+)?(?=[A-Z])")
-_NO_NOUN = frozenset("is was are were did does do the has had have".split())
-
-
-def _noun(text: str) -> tuple[str, bool]:
-    """The noun after "which"/"what"/"how many", and whether several things are asked for."""
-    many = re.search(r"\bhow many\s+((?:[\w-]+\s+)??)([\w-]+)", text, re.I)
-    if many:
-        return many.group(2).lower(), False
-    before, after = _NOUN_BEFORE_NAME.match(text), _NOUN_AFTER.search(text)
-    for noun in (match.group(match.lastindex or 0).lower() for match in (before, after) if match):
-        if noun not in _NO_NOUN:
-            return noun, is_plural(noun)
-    named = _NOUN_OF.search(text)
-    if named:
-        return named.group(1).lower(), re.search(r"\b(?:are|were)\b", named.group()) is not None
-    listed = _NOUN_LISTED.match(text)
-    if listed:
-        return listed.group(1).lower(), True
-    last = _NOUN_LAST.search(text)
-    if last and last.group(1).lower() not in _NO_NOUN:
-        return last.group(1).lower(), False
-    return "", False
-
-
+# The words after "which" or "what", among which stands the noun that is asked for.
+_ASKED_FOR = re.compile(r"\b(?:which|what)\s+((?:[\w'’-]+\s*){1,5})", re.I)
 _COST = re.compile(
     r"\bhow much\b.*\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .* cost\b|"
     r"\bhow (?:expensive|costly)\b"
@@ -281,14 +248,16 @@ _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
 )
 
 
-def _expected(text: str, noun: str, form: Form) -> Expected:
+def _expected(text: str, form: Form) -> Expected:
     if form == "yesno":
         return "yesno"
     if form in _OPEN_FORMS:
         return "text"
     lower = text.lower()
     told = next((kind for kind, pattern in _EXPECTED if pattern.search(lower)), None)
-    return told or NOUN_KIND.get(singular(noun), "name")
+    found = _ASKED_FOR.search(lower)
+    nouns = map(singular, found[1].split() if found else ())
+    return told or next((NOUN_KIND[noun] for noun in nouns if noun in NOUN_KIND), "name")
 
 
 # --- Chinese ---------------------------------------------------------------------------------------------------------

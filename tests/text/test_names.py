@@ -81,7 +81,6 @@ def test_a_quoted_speech_is_no_title() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("Hilloa! Marley is here.", ["Marley"]),
         ("To-night Marley is here.", ["Marley"]),
         ("See Section 3 and Figure 2 by Ada.", ["Ada"]),
         ("She wrote an Idea down for Ada.", ["Ada"]),
@@ -111,12 +110,6 @@ def test_connectors_hold_a_name_together_and_lists_apart() -> None:
 )
 def test_what_stands_around_a_name_tells_its_kind(text: str, name: str, kind: str) -> None:
     assert kinds(extract_offline("", text))[name] == kind
-
-
-def test_who_speaks_is_a_person_and_what_is_at_something_is_no_place() -> None:
-    found = kinds(extract_offline("", 'It rained. "So it is," cried Bob Wren. They laughed at Ned Cobb.'))
-    assert found["Bob Wren"] == "person"
-    assert found["Ned Cobb"] == "thing"
 
 
 def test_relations_carry_the_words_between_names() -> None:

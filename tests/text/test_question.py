@@ -44,7 +44,6 @@ def test_a_question_has_a_form_and_an_expected_kind(question: str, form: str, ex
 
 
 OPTIONS = [
-    ("Which band was formed first The Grey Owls or Circus Orla ?", ("The Grey Owls", "Circus Orla")),
     (
         "Which is longer: the Orla Bridge, the Stone Bridge or the Mill Bridge?",
         ("Orla Bridge", "Stone Bridge", "Mill Bridge"),
@@ -54,7 +53,6 @@ OPTIONS = [
     ("Was Ana Korb or Tomas Reyd born first?", ("Ana Korb", "Tomas Reyd")),
     ("Are Velin and Port Sarn situated in the same province?", ("Velin", "Port Sarn")),
     ("Are both Ana Korb and Tomas Reyd engineers?", ("Ana Korb", "Tomas Reyd")),
-    ("What do Ana Korb and Tomas Reyd have in common?", ("Ana Korb", "Tomas Reyd")),
     ("哪座桥更长,奥拉桥还是石桥?", ("奥拉桥", "石桥")),
     ("奥拉桥和石桥哪座更长?", ("奥拉桥", "石桥")),
     ("维林和萨恩港是否都在海边?", ("维林", "萨恩港")),
