@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 SURE = 0.5  # below this probability a text tells no language: names, figures, a heading
-_PLAIN_ENGLISH = frozenset("the of and to is was".split())
+_PLAIN_ENGLISH = frozenset("the of and to is was by from with that are".split())
 _ENGLISH_SHARE = 1 / 12  # of such words: no detector need be asked
 _SAMPLE = 3_000  # characters
 _OTHER_SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko", "none": "und"}

@@ -15,7 +15,7 @@ def compose(parts: Iterable[Part]) -> list[Document]:
     """One document per id, sorted by id: text first, then triples by source and place, joined by blank lines.
 
     The same text twice under one id is one part; another text under it raises `DuplicateDocument`. Title, metadata and
-    pages are the first part's; `language` is the script's that dominates (zh, ja, ko, en for Latin letters, und).
+    pages are the first part's; `language` is detected (`prompts.text.languages`), und where nothing tells it.
     """
     grouped: dict[str, list[Part]] = {}
     for part in parts:

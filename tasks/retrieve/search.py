@@ -7,7 +7,7 @@ of the question its linked names cover, the more words and meaning count. The fi
 """
 
 import copy
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -41,6 +41,7 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
 
 
 OPENING = 200  # characters
+LEAST_SPOKEN = 0.02  # of the chunks
 PEOPLE = frozenset({"person", "thing"})
 
 
@@ -175,7 +176,9 @@ class SearchIndex:
         self.chunks = [by_id[name] for name in postings.chunks]
         self.position = {chunk.id: index for index, chunk in enumerate(self.chunks)}
         self.entities = list(entities)
-        languages = {chunk.language for chunk in self.chunks}
+        # A language of few chunks is more often one wrongly told than one that is asked in.
+        spoken = Counter(chunk.language for chunk in self.chunks)
+        languages = [code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)]
         self.lexicon = Lexicon(
             len(self.chunks), postings.terms, postings.chunk_index, postings.term_index, postings.tf, languages
         )
