@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from prompts.offline.names_in_turns import names_in_turn
 from prompts.offline.parts import parts_in
 from prompts.text.amounts import MONTH, YEAR
 from prompts.text.languages import names_of
 from prompts.text.names import KIND_OF, NameSpan
-from prompts.text.names_zh import name_spans_told
 from prompts.text.question import NOUN_KIND, ParsedQuestion, chain, is_plural, parse_question
 from prompts.text.words import content_terms, is_han
 
@@ -75,7 +75,7 @@ def stand_alone(question: str, history: Sequence[str]) -> Standing:
 def named(text: str) -> tuple[NameSpan, ...]:
     """The names in a turn of a conversation, in order."""
     if is_han(text):
-        return tuple(name_spans_told(text))
+        return tuple(names_in_turn(text))
     return tuple(span for span in names_of(text) if span.start or span.text.lower() not in _REQUESTS)
 
 

@@ -9,7 +9,7 @@ from rapidfuzz.distance import OSA
 
 from prompts.text.amounts import MONTHS, WEEKDAYS
 from prompts.text.names import KIND_OF, kind_of_words
-from prompts.text.words import CJK, WORD, fold, fold_name, is_han, lines_of
+from prompts.text.words import CJK, WORD, fold, fold_name, groups_in, is_han, lines_of, words_in
 
 SAME_WORD = 0.8  # likeness of letters from which two words may be one word, misspelt
 _ABBREVIATED = 0.9
@@ -26,25 +26,10 @@ _ORDINALS = {
     for word in words.split()
 }  # fmt: skip
 # Of each group a name has one member at most; two names with different ones are two things.
-_OPPOSED = tuple(
-    frozenset(words.split())
-    for words in (
-        "north south east west northern southern eastern western northeast northwest southeast southwest",
-        "upper lower middle",
-        "old new",
-        "big little great lesser greater small",
-        "mr mrs ms miss sir lady lord dame king queen prince princess duke duchess",
-        "father mother brother sister uncle aunt son daughter",
-        "senior sr junior jr",
-        "men women boys girls man woman boy girl mens womens",
-        "spring summer autumn fall winter",
-        "past present future",
-        "primary secondary",
-        "upstairs downstairs",
-        "black white red green blue yellow brown grey",
-        " ".join(WEEKDAYS),
-        " ".join(MONTHS),
-    )
+_OPPOSED = (
+    *(frozenset(words) for words in groups_in("english", "opposed").values()),
+    frozenset(WEEKDAYS),
+    frozenset(MONTHS),
 )
 _HAN_OPPOSED = ("东西南北", "上下中", "新旧老", "大小", "前后", "男女", "一二三四五六七八九十")
 
@@ -165,29 +150,12 @@ def numbers_said(texts: Iterable[str]) -> Numbers:
 
 
 # Before a full name they say what somebody is; those that may stand for a spouse ("Mrs John Smith") are left out.
-PERSONAL_TITLES = frozenset(
-    """mr dr prof professor sir dame rev reverend president captain capt colonel col general gen lieutenant lt major sgt
-    sergeant admiral judge justice senator sen congressman minister chancellor governor mayor inspector detective
-    engineer director chairman bishop archbishop cardinal pope emperor king queen prince princess duke earl baron count
-    lord hon honourable honorable doctor master""".split()
-)
-LEGAL_FORMS = frozenset(
-    """inc incorporated corp corporation co company ltd limited llc llp plc gmbh ag kg sa nv bv spa oy ab srl pty kk
-    holdings group""".split()
-)
+PERSONAL_TITLES = words_in("english", "personal_titles")
+LEGAL_FORMS = words_in("english", "legal_forms")
 _SURE_FORMS = LEGAL_FORMS - {"company", "group", "holdings", "co", "sa", "ag", "ab", "spa"}
 ZH_TITLE = re.compile(r"(?:先生|女士|博士|教授|老师|总统|主席|院士|将军|经理|工程师|同志)$")
 _ZH_LEGAL = re.compile(r"(?:股份有限公司|有限责任公司|有限公司|集团公司)$")
-_ONE_WRITING = {
-    "st": "saint", "mt": "mount", "ft": "fort", "univ": "university", "dept": "department", "intl": "international",
-    "natl": "national", "assoc": "association", "bros": "brothers", "centre": "center", "theatre": "theater",
-    "harbour": "harbor", "labour": "labor", "defence": "defense", "colour": "color", "organisation": "organization",
-    "honour": "honor", "jr": "junior", "sr": "senior", "no": "number", "govt": "government", "inst": "institute",
-    "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9", "xi": "11", "xii": "12", "xiii": "13",
-    "xiv": "14", "xv": "15", "xvi": "16", "ii": "2", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "first": "1st", "second": "2nd", "third": "3rd",
-    "fourth": "4th", "fifth": "5th",
-}  # fmt: skip
+_ONE_WRITING = {word: "".join(words) for word, words in groups_in("english", "one_writing").items()}
 _NO_NAME = KIND_OF.keys() | {"of", "and", "in", "at", "for", "to", "with", "elector", "bishop", "abbess"}
 _FILLERS = frozenset({"and", "the"})
 _LEAST_COMPACT = 6  # letters from which a name without its spaces is still that name

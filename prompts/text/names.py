@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from prompts.text.amounts import MONTH_OF, WEEKDAYS
 from prompts.text.tokens import usually_lower
-from prompts.text.words import STOPWORDS
+from prompts.text.words import STOPWORDS, group_of, words_in
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
 
@@ -317,36 +317,8 @@ def _is_title(quoted: str) -> bool:
     )
 
 
-TITLES = frozenset(
-    """mr mrs ms miss dr prof professor sir lady lord dame king queen prince st princess duke duchess count countess
-    captain colonel general president saint father bishop pope emperor empress baron uncle aunt engineer chief director
-    minister""".split()
-)
-_KIND_WORDS = {
-    "organisation": """
-        academy agency airlines archive army association authority bank board brewery bureau cannery church club
-        college commission committee company co consortium corporation corp council court department foundation
-        gmbh group guild hospital house inc institute laboratory league library limited llc ltd ministry museum
-        navy observatory office orchestra order parliament party plc press school service services society team
-        trust union university works yard shipyard records studios cooperative registry
-    """,
-    "place": """
-        avenue bay beach borough bridge canal cape castle cathedral cemetery channel city coast county cove creek
-        dam desert district estuary falls ferry forest fort gulf harbor harbour hill hills island islands isle
-        kingdom lake lane lighthouse mount mountain mountains narrows ocean palace park parish peninsula point port
-        province quay republic reservoir ridge river road rock sea shire sound square station strait street
-        terminal territory tower town township tunnel valley viaduct village weir wharf
-    """,
-    "work": """
-        album anthem ballad book film gazette handbook journal magazine manual novel opera play poem report song
-        story symphony trilogy
-    """,
-    "event": """
-        affair award battle championship conference cup election expedition exhibition fair festival flood games
-        olympics prize revolution siege storm summit treaty trial tournament war
-    """,
-}
-KIND_OF = {word: kind for kind, words in _KIND_WORDS.items() for word in words.split()}
+TITLES = words_in("english", "titles")
+KIND_OF = group_of("english", "kinds")
 
 
 def kind_of_words(words: Sequence[str]) -> str:
@@ -370,17 +342,4 @@ PLACE_BEFORE = re.compile(
 )
 
 
-OPENERS = STOPWORDS | frozenset(
-    """
-    according additionally after afterwards ago almost already although always among another anyone around
-    besides chapter come currently despite earlier early eventually every everyone finally first following
-    former formerly get given go good great hence however hush indeed instead introduction keep last later
-    least less like likewise many meanwhile moreover much near nearly never nevertheless new next nobody
-    nothing note oh old one open others otherwise overview perhaps please previously recently second see
-    several similarly since somebody someone sometimes soon step still summary table therefore third three
-    today together two unlike usually various well whose without yes ah why aye ay ha hallo hello o ii iii iv
-    pray bah pooh eh nay hurrah whoop dear mine yours everybody anybody something anything everything
-    alas appendix behold contents except preface hither lo thee thence thither thou thy unless whence wherefore
-    whereat whereupon ye
-    """.split()
-)
+OPENERS = STOPWORDS | words_in("english", "openers")

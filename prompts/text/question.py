@@ -2,11 +2,12 @@
 what is compared, and the questions inside a question."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from prompts.text.languages import names_of
-from prompts.text.words import is_han
+from prompts.text.words import group_of, is_han, words_in
 
 Form = Literal["fact", "list", "yesno", "compare", "connect", "howto", "summary", "global", "about"]
 Expected = Literal["person", "place", "date", "money", "number", "name", "text", "yesno"]
@@ -29,44 +30,9 @@ class ParsedQuestion:
     direction: Direction = ""
 
 
-_MOST = """
-    highest most largest biggest longest tallest greatest latest newest last heaviest fastest best widest deepest
-    later longer higher larger bigger taller greater more heavier wider deeper richest strongest busiest
-"""
-_LEAST = """
-    lowest least smallest shortest earliest fewest cheapest slowest worst narrowest first lower fewer smaller
-    shorter earlier less narrower cheaper closest nearest
-"""
 # Ages are compared as years of birth: the oldest has the earliest.
-DIRECTION: dict[str, Direction] = {
-    **dict.fromkeys(_MOST.split(), "max"),
-    **dict.fromkeys(_LEAST.split(), "min"),
-    **dict.fromkeys(("oldest", "older"), "min"),
-    **dict.fromkeys(("youngest", "younger"), "max"),
-}
-
-_PERSONS = """
-    person man woman engineer director author writer composer architect designer founder president king queen
-    actor actress singer artist owner chairman chair ceo manager chief leader mayor minister scientist painter
-    poet player coach teacher father mother son daughter wife husband spouse brother sister child grandfather
-    grandmother editor producer inventor brewer captain curator performer
-"""
-_PLACES = """
-    place city country town village region state province county district river island street location continent
-    nation birthplace hometown nationality
-"""
-_NUMBERS = """
-    number length height width depth weight distance population percentage share rate level speed capacity size
-    area amount total count age temperature content volume limit duration score accuracy
-"""
-_MONEY = "income revenue turnover cost price budget fee salary profit loss expense expenses value sum"
-NOUN_KIND: dict[str, Expected] = {
-    **dict.fromkeys(_PERSONS.split(), "person"),
-    **dict.fromkeys(_PLACES.split(), "place"),
-    **dict.fromkeys("year date day month century decade time".split(), "date"),
-    **dict.fromkeys(_NUMBERS.split(), "number"),
-    **dict.fromkeys(_MONEY.split(), "money"),
-}
+DIRECTION = cast(Mapping[str, Direction], group_of("english", "direction"))
+NOUN_KIND = cast(Mapping[str, Expected], group_of("english", "nouns"))
 
 
 def is_plural(noun: str) -> bool:
@@ -82,17 +48,7 @@ def singular(noun: str) -> str:
 
 
 # Words between an open request and its name that bring in nothing new.
-REQUEST_WORDS = frozenset(
-    """
-    about regarding of the a an on in for to and what how who which is are was were it its works work does do
-    tell me more please give share provide could would can you us i would like d help main general important
-    detailed comprehensive broad brief significant key specific full complete background information details detail
-    description overview introduction summary account characteristics features feature concept concepts phenomenon
-    describe explain summarise summarize present introduce know learn everything all anything something constitutes
-    explaining explained author scholar writer researcher paper book article publisher company person film place thing
-    series topic idea find out now there
-    """.split()
-)
+REQUEST_WORDS = words_in("english", "requests")
 
 _CAPITALISED = r"(?:[A-Z][\w&.'’-]*)(?: (?:of|the|and|for|[A-Z0-9&][\w&.'’-]*|\([^)]*\)))*"
 _LARGER = r"first|later|earlier|older|younger|longer|higher|larger|smaller|more|less|better"

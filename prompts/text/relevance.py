@@ -14,7 +14,7 @@ from prompts.text.evidence import Evidence
 from prompts.text.names_zh import tagged
 from prompts.text.question import ParsedQuestion
 from prompts.text.thesaurus import concept_terms
-from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han
+from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han, words_in
 
 # What opens a sentence and stands for something named before it.
 PRONOUN = re.compile(
@@ -119,28 +119,14 @@ OWN_FIT = 0.4
 ENOUGH = 0.25
 SHORTEST, SHORT, LONG = 25, 60, 420  # signs: a label or an aside; little said; much beside the point
 _HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
-_ABOUT_ALL = """
-main major key central overall common commonly general generally important frequent frequently recur recurring typical
-typically usual usually often consistently certain specific particular particularly various different several
-many much most multiple number example instance kind sort type way part aspect area field sector context
-theme topic subject issue idea point view perspective insight opinion thought role
-document text corpus collection data set file source content report article paper chapter page book transcript record
-podcast episode show series interview conversation discussion dialogue talk speech meeting message
-guest speaker host interviewee participant author writer leader expert person people anyone someone
-discuss cover talk speak say tell mention describe explain express share cite note highlight emphasise emphasize focus
-feature present address deal explore raise broach suggest consider perceive see believe think view find contain
-quote primarily across about appear arise revolve summary summarise summarize overview compare list identify standout
-主题 话题 内容 文档 文件 资料 文章 材料 主要 总体 整体 概述 总结 讨论 涉及 重要 常见 经常 哪些 提到 谈到 介绍 说明 描述
-嘉宾 作者 节目 采访 观点 看法 说法 方面 例子 关于 有关 对于
-反复 出现 贯穿
-"""
 
 
-def _concepts_of(words: str) -> frozenset[str]:
-    return frozenset(term for word in words.split() for term in concept_terms(word))
-
-
-_OF_COLLECTION = _concepts_of(_ABOUT_ALL)
+_OF_COLLECTION = frozenset(
+    term
+    for language in ("english", "chinese")
+    for word in words_in(language, "of_collections")
+    for term in concept_terms(word)
+)
 _COURTESY = re.compile(
     r"\b(?:welcome (?:back )?to|thank you|thanks|our guest|your host|nice to|great to|stay tuned|glad (?:to|you)|"
     r"my pleasure|see you next|joining us|listening|listeners|podcast|"

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from prompts.text.words import CJK
+from prompts.text.words import CJK, words_in
 
 _BREAK_TAGS = ("p", "c", "u", "r", "y", "f", "m", "q", "t", "x", "w", "e", "o")
 _COMMON = 3000  # a word at least so frequent in the segmenter's dictionary names nothing by itself
@@ -21,48 +21,13 @@ _FEW = 3
 _PLACED, _REPEATED, _HEADED = 4, 2, 1
 
 # Words of any prose: none stands inside a term.
-PROSE = frozenset(
-    """
-    进行 使用 采用 提出 通过 获取 构建 创建 包括 包含 需要 能够 可以 基于 用于 根据 实现
-    提高 提升 减少 增加 改善 具有 成为 作为 得到 提供 属于 存在 涉及 依赖 导致 允许 确保
-    保持 避免 支持 帮助 促进 完成 执行 给出 给定 指出 表明 证明 显示 说明 认为 发现 探讨
-    考虑 关注 专注 强调 旨在 针对 面对 面临 面向 适用 适合 对应 结合 引入 加入 添加 去掉
-    替换 转化 形成 产生 带来 改变 设置 设定 确定 解决 具备 拥有 展示 展现 体现 代表 表示
-    称为 名为 叫做 指的是 意味着 值得 容易 难以 无法 无需 不需要 没有 不会 可能 应该 必须
-    往往 仍然 尤其 特别 非常 十分 显著 有效 有效地 高效地 更好 更多 更加 最终 首先 其次
-    最后 然后 同时 此外 另外 因此 所以 但是 然而 例如 比如 以及 并且 而且 或者 如果 虽然
-    尽管 由于 因为 为了 关于 对于 随着 之间 之后 之前 其中 相关 不同 各种 多种 多个 一些
-    一种 某些 所有 整个 每个 现有 当前 目前 传统 主要 重要 关键 复杂 简单 具体 一般 相应
-    上述 以下 如下 下面 上面 大量 少量 许多 正如 最新 整体 初始 基本 原始 最佳 最优 合适
-    全面 充分 完整 统一 额外 明显 常见 达到 超过 优于 相比 相比之下 类似 相似 接近 分别
-    分为 来自 起源于 位于 建于 担任 出生 负责 参加 成立 开始 结束 发展
-    """.split()
-)
+PROSE = words_in("chinese", "prose")
 # Verbs that are parts of terms too, but do not begin one: "训练" in "训练路由器" says what is done to it.
-VERBAL = frozenset(
-    """
-    影响 处理 识别 提取 抽取 分析 比较 判断 设计 更新 输入 输出 生成 评估 训练 融合 整合
-    集成 转换 合并 回答 理解 介绍 描述 讨论 研究 调整 部署 利用 分类 选择 查找 存储 返回
-    计算 调用 优化 总结 遍历 检查 测试 增强 挑战 要求 了解 检验 缩短 解析 降低 保留 逐个
-    深入 探索
-    """.split()
-)
+VERBAL = words_in("chinese", "verbal")
 # Heads that say nothing, whatever stands before them.
-_WEAK = frozenset(
-    """
-    过程 结果 变化 次数 数量 能力 问题 信息 内容 方式 性能 质量 效率 效果 时间 成本 需求
-    情况 阶段 部分 类型 关系 范围 程度 优势 答案 细节 步骤 方面 作用 特点 意义 背景 目标
-    原因 现象 表现 差异 示例 例子 说明 规模 数据 类别 流程 方向
-    """.split()
-)
+_WEAK = words_in("chinese", "weak_heads")
 # Heads that with a word before them name one thing.
-_HEADS = frozenset(
-    """
-    算法 模型 框架 机制 范式 理论 图谱 数据集 数据库 知识库 语料库 基准 定理 定律 公式 函数
-    网络 引擎 协议 策略 指标 矩阵 路径 任务 系统 模块 方法 数据结构 相似度 复杂度 准确率
-    召回率 精确率 胜率 阈值 参数 实验 技术 社区 摘要 工程 检索 推理 学习
-    """.split()
-)
+_HEADS = words_in("chinese", "heads")
 _MADE = re.compile(rf"[{CJK}]{{2,}}(?:器|法|论|学|图|树|层|率|值|度|集|库|键|链|网)$")
 
 _LABEL = re.compile(

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import cast
 
 import Stemmer
 
@@ -15,18 +16,31 @@ WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.-][^\\W_{CJK}]+)*|[{CJK}]+")
 _APOSTROPHE_S = re.compile(r"['’]s\b")
 _JOINT = re.compile(r"['’.\-]")
 
-STOPWORDS = frozenset(
-    """
-    a about above after again against all also am an and any are as at be because been before being below
-    between both but by can could did do does doing down during each either else ever few for from further had
-    has have having he her here hers herself him himself his how however i if in into is it its itself just let
-    me more most my myself neither no nor not now of off on once one only onto or other our ours ourselves out
-    over own per same shall she should since so some such than that the their theirs them themselves then there
-    these they this those though through thus to too under until unto up upon us very was we were what whatever
-    when where whether which while who whom whose why will with within without would yet you your yours
-    yourself 's s t don
-    """.split()
-)
+
+@cache
+def word_lists(name: str) -> Mapping[str, str | Mapping[str, str]]:
+    """The word lists of `data/NAME.toml` beside this file."""
+    return tomllib.loads(files("prompts.text").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def words_in(name: str, key: str) -> frozenset[str]:
+    """A word list."""
+    words = word_lists(name)[key]
+    return frozenset(words.split() if isinstance(words, str) else ())
+
+
+def groups_in(name: str, key: str) -> dict[str, list[str]]:
+    """Word lists by what they have in common."""
+    groups = word_lists(name)[key]
+    return {group: words.split() for group, words in groups.items()} if isinstance(groups, Mapping) else {}
+
+
+def group_of(name: str, key: str) -> dict[str, str]:
+    """Each word's group; of a word in two the first."""
+    return {word: group for group, words in reversed(groups_in(name, key).items()) for word in words}
+
+
+STOPWORDS = words_in("english", "stopwords")
 # Function words of Chinese questions and prose; bigrams made only of these say nothing.
 HAN_STOP = frozenset("的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你")
 
@@ -123,10 +137,9 @@ def is_han(text: str) -> bool:
     return han > 0 and han * 4 >= sum(c.isalpha() for c in text)
 
 
-@cache
 def known_languages() -> Mapping[str, Mapping[str, str]]:
     """What `data/languages.toml` tells of languages beside English and Chinese, by their codes."""
-    return tomllib.loads(files("prompts.text").joinpath("data", "languages.toml").read_text(encoding="utf-8"))
+    return cast(Mapping[str, Mapping[str, str]], word_lists("languages"))
 
 
 @cache
