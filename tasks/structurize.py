@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.engine.calls import rough_tokens
-from prompts.schema import ReadSchema
 from prompts.structures import rendered
-from prompts.structurize import NOT_FOUND, Built, Structurize, is_exact, structurize_offline
+from prompts.structurize import NOT_FOUND, Built, ReadSchema, Structurize, is_exact, structurize_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType

@@ -106,7 +106,7 @@ def test_a_prompt_and_its_task_have_the_same_stem() -> None:
         }
 
     # Shared by all prompts, a step of none.
-    rooms = {"registry", "engine", "language", "offline", "reading", "structures", "tailoring"}
+    rooms = {"registry", "engine", "text", "offline", "structures", "tailoring"}
     # The plan is the model's part of what `tasks/tables` does.
     assert steps("prompts") - rooms - {"plan_table", "links"} <= steps("tasks")
 

@@ -11,9 +11,8 @@ from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.engine.wire import conversation
 from prompts.offline.structurize import steps_of
-from prompts.schema import ReadSchema
 from prompts.structures import StructureName, has_figures, numbered, rendered, unverified
-from prompts.structurize import Structurize, built_of, structurize_offline
+from prompts.structurize import ReadSchema, Structurize, built_of, structurize_offline
 from prompts.text.evidence import Evidence
 from prompts.text.question import parse_question
 from prompts.text.relevance import Relevance

@@ -13,8 +13,7 @@ from prompts.decompose import Decompose
 from prompts.filter import Filter
 from prompts.plan_table import PlanTable
 from prompts.route import Route
-from prompts.schema import ReadSchema
-from prompts.structurize import Structurize
+from prompts.structurize import ReadSchema, Structurize
 from storage.answer_records import Passage, RouteDecision, SubQuestion, TableResult
 from tasks.answer import AnswerContext, Note, answer
 from tasks.decompose import PartAnswer, answer_parts, decompose

@@ -60,6 +60,10 @@ _FIRST_FIND = re.compile(
     r"\bby (?:\w+ ){0,3}(?:who|those)\b|"
     r"\b(?:person|one|those|someone|man|woman|writer|author) \w* ?(?:who|that|responsible)\b"
 )
+_COMPARED = re.compile(
+    r"\b(?:older|younger|larger|smaller|bigger|longer|shorter|taller|higher|earlier|later|first|more|fewer|most|"
+    r"fewest|oldest|youngest|largest|smallest|longest|shortest|highest|lowest|latest|earliest)\b"
+)
 
 
 def slotted(question: str, names: Sequence[str]) -> tuple[str, int]:
@@ -91,6 +95,8 @@ def _of_several(text: str, count: int) -> RuleType:
         return RuleType("s*o", sure, "asks how two things are connected")
     if count > 2 or _FIRST_FIND.search(text):
         return RuleType("nested", 0.7, "something unnamed must be found first")
+    if _COMPARED.search(text) and not _ASKS_IF.search(text):
+        return RuleType("nested", 0.8, "compares what is to be found of each")
     if _SHARED.search(text) or _ASKS_IF.search(text):
         return RuleType("spo", 0.9, "asks what holds of two things together")
     return RuleType("spo", 0.5, "names two things")

@@ -210,10 +210,12 @@ def _expected(text: str, form: Form) -> Expected:
     if form in _OPEN_FORMS:
         return "text"
     lower = text.lower()
-    told = next((kind for kind, pattern in _EXPECTED if pattern.search(lower)), None)
+    for kind, pattern in _EXPECTED:
+        if pattern.search(lower):
+            return kind
     found = _ASKED_FOR.search(lower)
     nouns = map(singular, found[1].split() if found else ())
-    return told or next((NOUN_KIND[noun] for noun in nouns if noun in NOUN_KIND), "name")
+    return next((NOUN_KIND[noun] for noun in nouns if noun in NOUN_KIND), "name")
 
 
 # --- Chinese ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from prompts.direct import Direct
 from prompts.engine.step import Step
 from prompts.hypothesize import Hypothesize
-from prompts.schema import ReadSchema
+from prompts.structurize import ReadSchema
 from tasks.direct import answer_directly
 from tasks.hypothesize import hypothesize
 from tests.query.steps import golden, rendered, scripted, sent

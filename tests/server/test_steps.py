@@ -23,8 +23,7 @@ from prompts.report import WriteReports
 from prompts.resolve import Resolve
 from prompts.rewrite import Rewrite
 from prompts.route import Route
-from prompts.schema import ReadSchema
-from prompts.structurize import Structurize
+from prompts.structurize import ReadSchema, Structurize
 from prompts.summarize import Summarize
 from prompts.traverse import PlanTraversal
 from prompts.tune import Tune

@@ -20,6 +20,7 @@ ASKED: list[tuple[str, QuestionType]] = [
     ("Did 'Mira Sten' found 'Velin Line'?", "spo"),
     ("Tell me about the bridges of the pupils of 'Tomas Reyd'.", "nested"),
     ("How is 'Mira Sten' connected to the people who designed 'Orla Bridge'?", "nested"),
+    ("Which is longer, 'Orla Bridge' or 'Tarn Bridge'?", "nested"),
 ]
 
 
