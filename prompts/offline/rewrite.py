@@ -40,7 +40,7 @@ _NO_PERSON = frozenset({"place", "organisation", "work", "event"})
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ConversationTurn:
     """A question or an answer of a conversation, with its names and the kind of thing that was asked for."""
 
     text: str
@@ -63,7 +63,7 @@ def stand_alone(question: str, history: Sequence[str]) -> Standing:
 
     `history` holds earlier questions and answers, oldest first; its questions are read in the light of those before.
     """
-    turns: list[Turn] = []
+    turns: list[ConversationTurn] = []
     for said in history[-READ:]:
         text = " ".join(said.split())
         asks = _QUESTION.search(text) is not None
@@ -79,7 +79,7 @@ def named(text: str) -> tuple[NameSpan, ...]:
     return tuple(span for span in names_of(text) if span.start or span.text.lower() not in _REQUESTS)
 
 
-def _turn(text: str, asks: bool, before: Sequence[Turn]) -> Turn:
+def _turn(text: str, asks: bool, before: Sequence[ConversationTurn]) -> ConversationTurn:
     """What answers "who" is a person, and what answers "where" a place."""
     asked = next((turn for turn in reversed(before) if turn.is_question), None)
     wanted = "" if asks or asked is None else parse_question(asked.text).expects
@@ -90,10 +90,10 @@ def _turn(text: str, asks: bool, before: Sequence[Turn]) -> Turn:
         if name.text not in known and wanted in {"person", "place"} and kind in {"thing", "place"}:
             kind = wanted
         names.append(NameSpan(name.text, name.start, name.end, kind))
-    return Turn(text, asks, tuple(names))
+    return ConversationTurn(text, asks, tuple(names))
 
 
-def _stood(text: str, turns: Sequence[Turn]) -> Standing:
+def _stood(text: str, turns: Sequence[ConversationTurn]) -> Standing:
     is_chinese = is_han(text) or (not any(map(str.isalpha, text)) and bool(turns) and is_han(turns[-1].text))
     rules = _CHINESE if is_chinese else _ENGLISH
     found = Standing(rules.completed(text, turns))
@@ -109,7 +109,7 @@ def _stood(text: str, turns: Sequence[Turn]) -> Standing:
 # --- what stands for what --------------------------------------------------------------------------------------------
 
 
-def _antecedents(sort: str, turns: Sequence[Turn]) -> list[NameSpan]:
+def _antecedents(sort: str, turns: Sequence[ConversationTurn]) -> list[NameSpan]:
     """The last names of a sort ("person", "thing", "several"), the likeliest first; empty where none was said."""
     if sort == "several":
         groups = [group for turn in reversed(turns) for group in _groups(turn)]
@@ -133,7 +133,7 @@ def _fits(name: NameSpan, sort: str) -> bool:
     return name.kind not in _ONE if sort == "several" else name.kind != "person"
 
 
-def _exchanges(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
+def _exchanges(turns: Sequence[ConversationTurn]) -> Iterator[list[ConversationTurn]]:
     """Each question with its answers, the latest first."""
     end = len(turns)
     for start in range(len(turns) - 1, -1, -1):
@@ -142,7 +142,7 @@ def _exchanges(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
             end = start
 
 
-def _groups(turn: Turn) -> list[list[NameSpan]]:
+def _groups(turn: ConversationTurn) -> list[list[NameSpan]]:
     """Names that a turn joins by "and" or commas: two or more that may be meant together."""
     groups: list[list[NameSpan]] = []
     for name in turn.names:
@@ -159,13 +159,13 @@ def _as_one(group: Sequence[NameSpan]) -> NameSpan:
     return NameSpan(text, group[0].start, group[-1].end, group[0].kind)
 
 
-def _pair(turns: Sequence[Turn]) -> list[str]:
+def _pair(turns: Sequence[ConversationTurn]) -> list[str]:
     """The names of the last question with two of them."""
     pairs = (list(dict.fromkeys(name.text for name in turn.names)) for turn in reversed(turns) if turn.is_question)
     return next((pair for pair in pairs if len(pair) > 1), [])
 
 
-def _pronouns(found: Standing, turns: Sequence[Turn], rules: "_Rules") -> None:
+def _pronouns(found: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
     """Names in the places of pronouns that the question itself does not explain."""
     for match in reversed(list(rules.pronoun.finditer(found.text))):
         sort = match.lastgroup or "thing"
@@ -183,7 +183,7 @@ def _pronouns(found: Standing, turns: Sequence[Turn], rules: "_Rules") -> None:
         found.text = f"{found.text[: match.start()]}{rules.written(match, names[0])}{found.text[match.end() :]}"
 
 
-def _pointed(found: Standing, turns: Sequence[Turn], rules: "_Rules") -> None:
+def _pointed(found: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
     """ "That bridge", 该公司: the last name that has the noun in it, else the last thing."""
     match = rules.pointed.search(found.text)
     if match is None or (is_han(found.text) and named(found.text[: match.start()])):
@@ -210,7 +210,7 @@ _STEP = re.compile(
 )
 
 
-def _in_year(found: Standing, turns: Sequence[Turn]) -> None:
+def _in_year(found: Standing, turns: Sequence[ConversationTurn]) -> None:
     """The year that "the year after" or 当年 means: the one said last, moved."""
     step = None if _YEAR.search(found.text) else _STEP.search(found.text)
     said = next((years[-1] for turn in reversed(turns) if (years := _YEAR.findall(turn.text))), "")
@@ -223,11 +223,11 @@ def _in_year(found: Standing, turns: Sequence[Turn]) -> None:
 # --- half questions --------------------------------------------------------------------------------------------------
 
 
-def _last(turns: Sequence[Turn]) -> Turn | None:
+def _last(turns: Sequence[ConversationTurn]) -> ConversationTurn | None:
     return next((turn for turn in reversed(turns) if turn.is_question), None)
 
 
-def _with_options(text: str, asked: Turn) -> list[str]:
+def _with_options(text: str, asked: ConversationTurn) -> list[str]:
     """What a comparison without names chooses between: the things compared before."""
     if named(text) or not parse_question(text).direction:
         return []
@@ -235,7 +235,7 @@ def _with_options(text: str, asked: Turn) -> list[str]:
     return options if len(options) > 1 else []
 
 
-def _with_other(part: str, asked: Turn) -> str:
+def _with_other(part: str, asked: ConversationTurn) -> str:
     """The last question with its year, or the name that is most like the part's, replaced by the part; or empty."""
     body = asked.text.rstrip(" ?？.。")
     year, step, held = _WHEN.search(part), _STEP.match(part), list(_WHEN.finditer(body))
@@ -281,7 +281,7 @@ def _half(text: str) -> bool:
     return bool(_ONLY_WH.match(part)) or (part != text.rstrip(" ?.!") and not _CLAUSE.search(part))
 
 
-def _completed(text: str, turns: Sequence[Turn]) -> str:
+def _completed(text: str, turns: Sequence[ConversationTurn]) -> str:
     asked = _last(turns)
     if asked is None:
         return text
@@ -300,7 +300,7 @@ def _completed(text: str, turns: Sequence[Turn]) -> str:
     return f"{_with_other(part, asked) or f'{body}, {part}'}?"
 
 
-def _owned(question: str, turns: Sequence[Turn]) -> str:
+def _owned(question: str, turns: Sequence[ConversationTurn]) -> str:
     """ "Who was the founder?" of what the conversation is about; another question as it is."""
     found = None if named(question) else _UNOWNED.search(question)
     names = _antecedents("thing", turns) if found else []
@@ -388,7 +388,7 @@ def _half_zh(text: str) -> bool:
     return bool(_WHY.match(part)) or ("呢" in text and _ASKING.search(part) is None)
 
 
-def _completed_zh(text: str, turns: Sequence[Turn]) -> str:
+def _completed_zh(text: str, turns: Sequence[ConversationTurn]) -> str:
     asked = _last(turns)
     if asked is None:
         return text
@@ -409,7 +409,7 @@ def _completed_zh(text: str, turns: Sequence[Turn]) -> str:
     return _of_the_same(part.rpartition("的")[2], body, turns)
 
 
-def _of_the_same(noun: str, body: str, turns: Sequence[Turn]) -> str:
+def _of_the_same(noun: str, body: str, turns: Sequence[ConversationTurn]) -> str:
     """Another thing asked of what the last question was about: "创始人呢？", "它的面积呢？"."""
     own, is_who = _OWN.match(body), _WHO.search(noun) is not None
     if own and ("谁" in own["rest"]) == is_who:
@@ -435,7 +435,7 @@ class _Rules:
     pointed: re.Pattern[str]
     kinds: dict[str, str]
     half: Callable[[str], bool]
-    completed: Callable[[str, Sequence[Turn]], str]
+    completed: Callable[[str, Sequence[ConversationTurn]], str]
     explained: Callable[..., bool]
     written: Callable[[re.Match[str], str], str]
 

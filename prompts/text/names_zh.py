@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from prompts.text.names import NameSpan
-from prompts.text.terms_zh import PROSE, VERBAL, Word, is_saying, term_spans, within
+from prompts.text.terms_zh import PROSE, VERBAL, SegmentedWord, is_saying, term_spans, within
 from prompts.text.words import CJK, groups_in, words_in
 
 _WORK = re.compile(r"《([^《》\n]{2,30})》")
@@ -147,23 +147,23 @@ def _candidates(text: str) -> list[tuple[int, int, str, int]]:
     return found
 
 
-def _words(text: str) -> list[Word]:
+def _words(text: str) -> list[SegmentedWord]:
     frequency = _frequencies()
-    found: list[Word] = []
+    found: list[SegmentedWord] = []
     for word, tag, start in tagged(text):
         count = frequency.get(word, 0)
         if word in _SUFFIXES and found and found[-1].end == start and _HAN.fullmatch(found[-1].text):
-            found[-1] = Word(found[-1].text + word, "n", found[-1].start, 0)
+            found[-1] = SegmentedWord(found[-1].text + word, "n", found[-1].start, 0)
         elif count == 0 and len(word) > 1 and word[-1] in _WITHIN and tag not in _NAME_TAGS:
             stem = word[:-1]
-            found.append(Word(stem, tag, start, frequency.get(stem, 0)))
-            found.append(Word(word[-1], "f", start + len(stem), 0))
+            found.append(SegmentedWord(stem, tag, start, frequency.get(stem, 0)))
+            found.append(SegmentedWord(word[-1], "f", start + len(stem), 0))
         else:
-            found.append(Word(word, tag, start, count))
+            found.append(SegmentedWord(word, tag, start, count))
     return found
 
 
-def _is_proper(word: Word, count: int) -> bool:
+def _is_proper(word: SegmentedWord, count: int) -> bool:
     """Whether the segmenter's name tag can be believed of a word that the text holds `count` times."""
     if word.tag not in _NAME_TAGS or word.frequency > _COMMON_NAME or len(word.text) < 2:
         return False

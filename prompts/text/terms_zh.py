@@ -44,7 +44,7 @@ _PHRASE = re.compile(
 )
 
 
-class Word(NamedTuple):
+class SegmentedWord(NamedTuple):
     """A word of the segmentation at `start`, with its tag and how often the segmenter's dictionary counts it."""
 
     text: str
@@ -57,7 +57,7 @@ class Word(NamedTuple):
         return self.start + len(self.text)
 
 
-def term_spans(text: str, words: Sequence[Word]) -> Iterator[tuple[int, int, int]]:
+def term_spans(text: str, words: Sequence[SegmentedWord]) -> Iterator[tuple[int, int, int]]:
     """(start, end, strength) of terms; they may overlap, and the stronger is meant, then the longer."""
     starts = [word.start for word in words]
     for start, end in _places(text):
@@ -84,17 +84,17 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             start += len(item) + 1
 
 
-def is_saying(words: Sequence[Word]) -> bool:
+def is_saying(words: Sequence[SegmentedWord]) -> bool:
     """Whether words of a quotation are a sentence and no name."""
     return len(words) >= _FEW and any(word.text in PROSE for word in words)
 
 
-def within(words: Sequence[Word], starts: Sequence[int], start: int, end: int) -> Sequence[Word]:
+def within(words: Sequence[SegmentedWord], starts: Sequence[int], start: int, end: int) -> Sequence[SegmentedWord]:
     """The words that begin in `start`..`end`; `starts` are the places of all of them."""
     return words[bisect_left(starts, start) : bisect_left(starts, end)]
 
 
-def _is_placed_term(name: str, words: Sequence[Word]) -> bool:
+def _is_placed_term(name: str, words: Sequence[SegmentedWord]) -> bool:
     """Whether what stands at such a place is a term and no phrase, number or everyday word."""
     if name.isascii() or len(name) < 2 or _PHRASE.search(name) or not words or words[-1].tag in {"a", "ad", "d"}:
         return False
@@ -105,9 +105,9 @@ def _is_placed_term(name: str, words: Sequence[Word]) -> bool:
     return any(word.frequency < _COMMON and word.text not in _WEAK for word in words)
 
 
-def _runs(words: Sequence[Word]) -> Iterator[list[Word]]:
+def _runs(words: Sequence[SegmentedWord]) -> Iterator[list[SegmentedWord]]:
     """Stretches of adjacent words that a term may hold."""
-    run: list[Word] = []
+    run: list[SegmentedWord] = []
     counted = False
     for word in words:
         measure = counted and len(word.text) == 1  # "多跳推理": the word after a number belongs to it
@@ -122,7 +122,7 @@ def _runs(words: Sequence[Word]) -> Iterator[list[Word]]:
         yield run
 
 
-def _inside(word: Word) -> bool:
+def _inside(word: SegmentedWord) -> bool:
     if word.text in PROSE or word.tag.startswith(_BREAK_TAGS) or not word.text.strip():
         return False
     if word.tag in {"d", "ad", "a"}:
@@ -130,8 +130,8 @@ def _inside(word: Word) -> bool:
     return len(word.text) > 1 or not word.tag.startswith(("v", "a", "d", "z"))
 
 
-def _repeated(runs: Sequence[Sequence[Word]]) -> Iterator[tuple[int, int, int]]:
-    """Word sequences that occur at least twice, not always before or after the same word."""
+def _repeated(runs: Sequence[Sequence[SegmentedWord]]) -> Iterator[tuple[int, int, int]]:
+    """SegmentedWord sequences that occur at least twice, not always before or after the same word."""
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     before: dict[str, set[str]] = defaultdict(set)
     after: dict[str, set[str]] = defaultdict(set)
@@ -150,7 +150,7 @@ def _repeated(runs: Sequence[Sequence[Word]]) -> Iterator[tuple[int, int, int]]:
                 yield start, end, _REPEATED
 
 
-def _is_compound(words: Sequence[Word]) -> bool:
+def _is_compound(words: Sequence[SegmentedWord]) -> bool:
     """Several words that end in a noun or a verb used as one, or one word that is rare."""
     if len(words) == 1:
         word = words[0]
@@ -161,7 +161,7 @@ def _is_compound(words: Sequence[Word]) -> bool:
     return last.tag[0] in "nvljkgz"
 
 
-def _headed(run: Sequence[Word]) -> Iterator[tuple[int, int, int]]:
+def _headed(run: Sequence[SegmentedWord]) -> Iterator[tuple[int, int, int]]:
     """The part of a run up to its head, where it ends in one: at most three words before it."""
     head = run[-1]
     known = head.text in _HEADS or _MADE.fullmatch(head.text)
