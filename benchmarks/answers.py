@@ -14,8 +14,8 @@ from benchmarks.sets import SETS, Question, QuestionSet, files_of, index, open_s
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
+from prompts.text.languages import names_of
 from prompts.text.segment import sentences
-from prompts.text.spans import names_of
 from prompts.text.words import fold, is_han
 from storage.answer_records import Answer, Passage
 from storage.records import Record

@@ -7,11 +7,9 @@ from pathlib import Path
 
 from benchmarks.runner import DATA, Cell, Run, measure, option, share
 from benchmarks.sets import Row, read_rows
-from prompts.offline.choose import scope_offline
 from prompts.offline.parts import parts_in
-from prompts.offline.route import STRUCTURES, ranked
-from prompts.text.question import ask
-from prompts.text.sure import is_plain
+from prompts.offline.route import STRUCTURES, ranked, scope_offline
+from prompts.text.question import is_plain, parse_question
 from storage.answer_records import StructureType
 from storage.records import Record
 from tasks.route import hop_count
@@ -72,7 +70,9 @@ def report(run: Run, name: str, rows: Sequence[RoutedQuestion]) -> None:
     plain = [
         row.type == "chunk"
         for row, structure in pairs
-        if structure == "chunk" and is_plain(ask(row.question)) and hop_count(ask(row.question)) == 1
+        if structure == "chunk"
+        and is_plain(parse_question(row.question))
+        and hop_count(parse_question(row.question)) == 1
     ]
     spared = {"questions": len(plain), "right": share(plain)}
     run.table(f"{name}: plain single facts, of which no model is asked", {"chunk": spared})
@@ -92,7 +92,7 @@ def report_mixed(run: Run, name: str, rows: Sequence[Row]) -> None:
 
 def routed(question: str) -> StructureType:
     """The structure that the rules choose for a question."""
-    return ranked(ask(question), tabular=False)[0].structure
+    return ranked(parse_question(question), tabular=False)[0].structure
 
 
 @measure(option("--list", type=Path, default=DATA / "auto_questions.jsonl", metavar="FILE", help="another list"))
@@ -106,7 +106,7 @@ def auto(run: Run) -> None:
     table = {}
     for language, family in sorted({(row["language"], row["family"]) for row in rows}):
         scopes = [
-            scope_offline(ask(row["question"]))
+            scope_offline(parse_question(row["question"]))
             for row in rows
             if (row["language"], row["family"]) == (language, family)
         ]

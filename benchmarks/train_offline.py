@@ -15,10 +15,8 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.runner import DATA, Cell, Run, measure, option, share
 from benchmarks.sets import Row, read_rows
-from prompts.offline.choose import LEAST_WHOLE
-from prompts.offline.classifier import UNIT, WEIGHTS, LinearClassifier, features
-from prompts.offline.route import STRUCTURES
-from prompts.text.question import ask
+from prompts.offline.route import LEAST_WHOLE, STRUCTURES, UNIT, WEIGHTS, LinearClassifier, features
+from prompts.text.question import parse_question
 
 FOLDS, LEAST_SEEN, STEPS = 5, 2, 150
 Floats = NDArray[np.float64]
@@ -124,7 +122,7 @@ def across(task: Task, examples: Sequence[Example], shown: Sequence[set[str]]) -
         fitted = fit(task, [examples[place] for place in own], [shown[place] for place in own])
         for place, one in enumerate(folds):
             if one == fold:
-                best = fitted.classify(ask(examples[place].question))[0]
+                best = fitted.classify(parse_question(examples[place].question))[0]
                 told[place] = best.label
                 if task.name == "choose" and best.label == "whole" and best.probability < LEAST_WHOLE:
                     told[place] = "part"
@@ -146,7 +144,7 @@ def train_offline(run: Run) -> None:
     """
     for task in TASKS:
         examples = task.read()
-        shown = [features(ask(example.question)) for example in examples]
+        shown = [features(parse_question(example.question)) for example in examples]
         if run.options.folds:
             told = across(task, examples, shown)
             run.table(f"{task.name}, across folds", by_label(examples, told))
@@ -165,7 +163,7 @@ def by_label(examples: Sequence[Example], told: Sequence[str]) -> dict[str, dict
     """How many questions there are of each language and label, and the share that gets its label."""
     marks: dict[str, list[bool]] = {"all": []}
     for example, label in zip(examples, told, strict=True):
-        key = f"{'zh' if ask(example.question).chinese else 'en'} {example.label}"
+        key = f"{'zh' if parse_question(example.question).chinese else 'en'} {example.label}"
         for name in ("all", key):
             marks.setdefault(name, []).append(label == example.label)
     return {name: {"questions": len(own), "right": share(own)} for name, own in sorted(marks.items())}

@@ -15,7 +15,7 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
 from flows.settings import load_settings
-from prompts.offline.classify import classify_offline
+from prompts.offline.traverse import classify_offline
 from storage.answer_records import Answer
 from tasks.step import watched
 

@@ -23,8 +23,7 @@ from prompts.engine.spending import Meter
 from prompts.filter import Filter
 from prompts.rewrite import Ambiguous, Rewrite
 from prompts.route import Route
-from prompts.structures.schema import ReadSchema
-from prompts.structurize import Structurize
+from prompts.structurize import ReadSchema, Structurize
 from storage.answer_records import Answer, Effort, Mode, Passage, Retrieval, StructureType
 from tasks.choose import SEARCH
 from tasks.filter import filter_passages

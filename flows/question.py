@@ -14,11 +14,9 @@ from prompts.engine.models import Models
 from prompts.engine.streaming import Show, Withdrawn
 from prompts.filter import FilterRequest, Hypothesis
 from prompts.rewrite import Ambiguous
-from prompts.text.asked import Ask
-from prompts.text.concepts import concept_terms, members
-from prompts.text.question import ask
+from prompts.text.question import ParsedQuestion, is_plain, parse_question
 from prompts.text.relevance import Relevance
-from prompts.text.sure import is_plain
+from prompts.text.thesaurus import concept_terms, members
 from storage.answer_records import (
     Ambiguity,
     Answer,
@@ -144,9 +142,9 @@ class QuestionContext:
         return " ".join(self.wording.split())
 
     @cached_property
-    def parsed(self) -> Ask:
+    def parsed(self) -> ParsedQuestion:
         """The question, taken apart by rules: for the steps that have no model."""
-        return ask(self.text)
+        return parse_question(self.text)
 
     @property
     def plain(self) -> bool:

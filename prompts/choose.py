@@ -7,8 +7,8 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.offline.choose import SURELY_PART, SURELY_WHOLE, scope_offline
-from prompts.text.asked import Ask
+from prompts.offline.route import SURELY_PART, SURELY_WHOLE, scope_offline
+from prompts.text.question import ParsedQuestion
 
 LOW = "low effort: the question's wording chooses"
 PLAIN = f"the wording is plainly about one side (outside {SURELY_PART} to {SURELY_WHOLE})"
@@ -61,7 +61,7 @@ class Choose(Step):
     role = "route"
     task = ChooseScope
 
-    async def run(self, ask: Ask, titles: Sequence[str]) -> ScopeRead:
+    async def run(self, ask: ParsedQuestion, titles: Sequence[str]) -> ScopeRead:
         """`ask` is what the rules read."""
         found = scope_offline(ask)
         spared = LOW if self.policy.effort == "low" else PLAIN if found.plain else ""

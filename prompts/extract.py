@@ -14,16 +14,19 @@ from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.output_formats import RecordsFormat
 from prompts.engine.prompt_guard import neutralised
-from prompts.offline.found import (
+from prompts.offline.extract import (
     ALIAS_PREDICATE,
     ClaimFound,
     EntityFound,
     Extracted,
     RelationFound,
+    extract_offline,
     known,
     merge,
+    names_in,
+    overlooked,
+    topic_of,
 )
-from prompts.offline.passage import extract_offline, names_in, overlooked, topic_of
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 
@@ -264,7 +267,7 @@ class Extract(TailoredStep):
         return _of_kinds(found, [self.tailoring.kind(one.kind) for one in found.entities])
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """An answer without an entity is doubted where the passage has names: see `prompts.offline.passage`."""
+        """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
         found = outputs["found"]
         if isinstance(found, Extracted) and not found.entities:
             names = overlooked(str(inputs["title"]), str(inputs["passage"]))

@@ -14,9 +14,9 @@ from pydantic import BaseModel, Field
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.calls import NotAsAsked
 from prompts.engine.step import Step
-from prompts.offline.filter import Label, Verdict, judge
+from prompts.offline.filter import FilterVerdict, Label, judge
 
-__all__ = ["NOT_JUDGED", "Filter", "FilterKnowledge", "FilterRequest", "Hypothesis", "Label", "Verdict"]
+__all__ = ["NOT_JUDGED", "Filter", "FilterKnowledge", "FilterRequest", "FilterVerdict", "Hypothesis", "Label"]
 
 Hypothesis = Literal["strong", "weak"]
 HYPOTHESES: dict[Hypothesis, str] = {
@@ -92,7 +92,7 @@ class FilterKnowledge(dspy.Signature):
     judged: Judgements = dspy.OutputField()
 
 
-NOT_JUDGED = Verdict("neutral", "the model gave no judgement")
+NOT_JUDGED = FilterVerdict("neutral", "the model gave no judgement")
 
 
 class Filter(Step):
@@ -106,7 +106,7 @@ class Filter(Step):
         """Whether a model is to be asked about these passages."""
         return not (self.is_offline or (request.all_read and self.spares(ALL_READ)))
 
-    async def run(self, request: FilterRequest, batch: Sequence[NumberedText]) -> dict[int, Verdict]:
+    async def run(self, request: FilterRequest, batch: Sequence[NumberedText]) -> dict[int, FilterVerdict]:
         """Verdicts of the model by the numbers of the passages: one call for those of the batch.
 
         A passage that the model leaves out is missing.
@@ -117,14 +117,14 @@ class Filter(Step):
         judged: Judgements = prediction.judged
         known = {passage.number for passage in batch}
         return {
-            one.passage: Verdict(
+            one.passage: FilterVerdict(
                 one.label, " ".join(one.explanation.split()), one.against if one.against in known else None
             )
             for one in judged.judgements
             if one.passage in known
         }
 
-    def offline_verdicts(self, request: FilterRequest) -> list[Verdict]:
+    def offline_verdicts(self, request: FilterRequest) -> list[FilterVerdict]:
         """Without a model: in the order of the passages."""
         texts = [f"{one.title}\n{one.text}" for one in request.passages]
         return judge(request.question, texts, request.shares, request.rarity)

@@ -11,11 +11,9 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
 from prompts.engine.step import Step
-from prompts.offline.explore import follow_ups_offline
-from prompts.offline.partial import MOST, partial_offline
-from prompts.offline.rate import rate_offline
+from prompts.offline.partial import MOST, follow_ups_offline, partial_offline, rate_offline
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 
 __all__ = [
     "Explore", "FollowUp", "Offered", "Partial", "PointWritten", "Rate", "rate_offline"
@@ -100,12 +98,12 @@ class Partial(Step):
     role = "answer"
     task = AnswerPartly
 
-    async def run(self, reports: Sequence[Offered], gist: Gist) -> list[PointWritten]:
+    async def run(self, reports: Sequence[Offered], gist: CollectionTopic) -> list[PointWritten]:
         """Points in the model's order, as it wrote them."""
         if self.is_offline:
             return points_by_rules(reports, gist)
         shown = [report.written() for report in reports]
-        written: PointsWritten = (await self.acall(question=gist.relevance.ask.text, reports=shown)).partial
+        written: PointsWritten = (await self.acall(question=gist.relevance.question.text, reports=shown)).partial
         return shown_by(reports, written.points)
 
 
@@ -118,7 +116,7 @@ def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list
     ]
 
 
-def points_by_rules(reports: Sequence[Offered], gist: Gist) -> list[PointWritten]:
+def points_by_rules(reports: Sequence[Offered], gist: CollectionTopic) -> list[PointWritten]:
     """Each finding's own sentence as a point."""
     pieces = [piece for report in reports for _, piece in report.findings]
     return [
@@ -187,18 +185,18 @@ class Explore(Step):
     role = "answer"
     task = ExploreReports
 
-    async def run(self, focus: str, texts: Sequence[Offered], gist: Gist) -> Explored:
+    async def run(self, focus: str, texts: Sequence[Offered], gist: CollectionTopic) -> Explored:
         """Points as the model wrote them; follow-ups are bounded, the best first."""
         if self.is_offline:
             return explore_by_rules(texts, gist)
         shown = [text.written() for text in texts]
-        found: Explored = (await self.acall(question=gist.relevance.ask.text, focus=focus, reports=shown)).explored
+        found: Explored = (await self.acall(question=gist.relevance.question.text, focus=focus, reports=shown)).explored
         best = sorted(found.follow_ups, key=lambda one: -one.score)[:MOST_FOLLOW_UPS]
         follow_ups = [one for one in best if one.score > 0]
         return Explored(points=shown_by(texts, found.points), follow_ups=follow_ups)
 
 
-def explore_by_rules(texts: Sequence[Offered], gist: Gist) -> Explored:
+def explore_by_rules(texts: Sequence[Offered], gist: CollectionTopic) -> Explored:
     """The statements as points; what to look up next are the names that the best of them bring in."""
     points = partial_offline([piece for text in texts for _, piece in text.findings], gist)
     best = follow_ups_offline(points, gist, RULE_FOLLOW_UPS)
@@ -256,13 +254,13 @@ class Rate(Step):
     role = "filter"
     task = RateReports
 
-    async def run(self, reports: Sequence[Evidence], gist: Gist) -> list[float]:
+    async def run(self, reports: Sequence[Evidence], gist: CollectionTopic) -> list[float]:
         """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the
         question stands in the report's community."""
         if self.is_offline:
             return [rate_offline(report, gist) for report in reports]
         shown = [f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)]
-        rated: Ratings = (await self.acall(question=gist.relevance.ask.text, reports=shown)).rated
+        rated: Ratings = (await self.acall(question=gist.relevance.question.text, reports=shown)).rated
         given = {one.report: one.rating for one in rated.ratings}
         return [given[number] / MOST_RATING for number in range(len(reports))]
 

@@ -7,50 +7,19 @@ many pairs in one call; what it leaves out is decided by the rule.
 from collections.abc import Mapping, Sequence
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
 from prompts.engine.step import Step
-from prompts.text.defined import contradict, defined_as
-from prompts.text.likeness import Numbers, alike, numbers_said, opposed, unmatched, words_of
-from prompts.text.words import fold
+from prompts.offline.resolve import Decided, NameInContext, Pair, decide
+
+__all__ = [
+    "MOST_SAID", "MOST_SHARED", "PAIRS_IN_ONE_CALL", "Decided", "NameInContext", "Pair", "PairVerdict", "PairVerdicts",
+    "Resolve", "ResolveNames", "decide",
+]  # fmt: skip
 
 PAIRS_IN_ONE_CALL = 30
 MOST_SAID, MOST_LENGTH, MOST_SHARED = 2, 200, 5
-# Fitted on the training half of a public benchmark of pairs of records, where telephone numbers and addresses are said.
-_WITH_NUMBER = 0.65
-_WITH_FIGURE = 0.8
-_WITH_COMPANY = 0.8
-_TOLD_APART = 0.25
-
-
-class NameInContext(BaseModel):
-    """A name with its kind and sentences that say something of what it names."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    kind: str = "thing"
-    said: tuple[str, ...] = ()
-
-
-class Pair(BaseModel):
-    """Two names that may mean one thing; `shared` are other names, not frequent ones, that stand beside both."""
-
-    model_config = ConfigDict(frozen=True)
-
-    first: NameInContext
-    second: NameInContext
-    shared: tuple[str, ...] = ()
-
-
-class Decided(BaseModel):
-    """Whether a pair is one thing, and why, in words for the people who read the graph."""
-
-    model_config = ConfigDict(frozen=True)
-
-    same: bool
-    reason: str
 
 
 class PairVerdict(BaseModel):
@@ -133,50 +102,3 @@ def _shown(number: int, pair: Pair) -> str:
 def _side(one: NameInContext) -> str:
     said = " ".join(text[:MOST_LENGTH] for text in one.said[:MOST_SAID])
     return f"{one.name} ({one.kind}): {said}" if said else f"{one.name} ({one.kind})"
-
-
-def decide(pair: Pair) -> Decided:
-    """The rule: names that are alike need something that is said of both; what contradicts parts them."""
-    first, second = words_of(pair.first.name), words_of(pair.second.name)
-    against = opposed(first, second) or _contradiction(pair)
-    if against:
-        return Decided(same=False, reason=against)
-    score = alike(first, second) - _TOLD_APART * _told_apart(first, second, pair)
-    one, other = numbers_said(pair.first.said), numbers_said(pair.second.said)
-    if said := _said_of_both(score, one, other):
-        return Decided(same=True, reason=f"similar names, and {said} is said of both")
-    if one.long and other.long and not one.long & other.long:
-        return Decided(same=False, reason="other numbers are said of them")
-    if pair.shared and score >= _WITH_COMPANY:
-        return Decided(same=True, reason=f"similar names, both beside {pair.shared[0]}")
-    if first == second:
-        return Decided(same=True, reason="the same name, and nothing that is said tells them apart")
-    return Decided(same=False, reason="too little is said of both")
-
-
-def _said_of_both(score: float, one: Numbers, other: Numbers) -> str:
-    """A number that is said of both and is enough for names that are so much alike, or nothing."""
-    if score >= _WITH_NUMBER and one.long & other.long:
-        return min(one.long & other.long)
-    return min(one.short & other.short) if score >= _WITH_FIGURE and one.short & other.short else ""
-
-
-def _told_apart(first: Sequence[str], second: Sequence[str], pair: Pair) -> bool:
-    """Whether each name has a word of its own that tells it apart; what the other's text says (its city) does not."""
-    left, right = unmatched(first, second)
-    said = {word for one in (pair.first, pair.second) for text in one.said for word in words_of(text)}
-    return bool(set(left) - said) and bool(set(right) - said)
-
-
-def _contradiction(pair: Pair) -> str:
-    one, other = (
-        next((found for text in side.said if (found := defined_as(side.name, text))), None)
-        for side in (pair.first, pair.second)
-    )
-    if one and other and (against := contradict(one, other)):
-        return against
-    kinds = {pair.first.kind, pair.second.kind}
-    named = fold(pair.first.name) == fold(pair.second.name)
-    if len(kinds) == 2 and "thing" not in kinds and not pair.shared and not named:
-        return f"one is a {pair.first.kind}, the other a {pair.second.kind}"
-    return ""

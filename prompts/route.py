@@ -7,9 +7,8 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
 from prompts.offline.route import route_offline
-from prompts.structures.checks import StructureName
-from prompts.text.asked import Ask
-from prompts.text.sure import is_plain
+from prompts.structures import StructureName
+from prompts.text.question import ParsedQuestion, is_plain
 
 LOW = "low effort: the passages are read as they are"
 SINGLE = "a short question for one thing is answered from passages as they are"
@@ -78,7 +77,7 @@ class Route(Step):
     role = "route"
     task = RouteQuestion
 
-    async def run(self, ask: Ask, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
+    async def run(self, ask: ParsedQuestion, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
         """`ask` with `hops` (its links) and `tabular` (whether the best passages are rows) is what the rules read."""
         found = route_offline(ask, tabular)
         by_rules = Routed(

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from prompts.engine.calls import NotAsAsked, fitting
 from prompts.engine.models import Models
 from prompts.engine.step import Step
-from prompts.offline.classify import SURE, QuestionType, RuleType, classify_offline
+from prompts.offline.traverse import SURE, QuestionType, RuleType, classify_offline
 
 __all__ = [
     "MAX_HOPS", "MAX_STEPS", "SURE", "Hop", "Operator", "PlanQuestion", "PlanStep", "PlanTraversal", "PlannedQuestion",

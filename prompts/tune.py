@@ -11,7 +11,7 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.step import Step
-from prompts.offline.passage import extract_offline
+from prompts.offline.extract import extract_offline
 from prompts.tailoring import OTHER_KIND
 
 MOST_TYPES, MOST_EXAMPLES, SHOWN_NAMES = 12, 3, 3

@@ -11,7 +11,7 @@ from math import ceil
 from prompts.choose import Choose
 from prompts.engine.calls import fitting
 from prompts.engine.effort import Policy
-from prompts.text.asked import Ask
+from prompts.text.question import ParsedQuestion
 from storage.answer_records import Mode, ModeDecision, ModeForecast
 from tasks.reports.points import LOOK_UPS
 from tasks.reports.select import reach_of
@@ -58,7 +58,9 @@ class Choice:
 
 
 @step("choose")
-async def choose(ask: Ask, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose) -> Choice:
+async def choose(
+    ask: ParsedQuestion, titles: Sequence[str], walk: Walk | None, sizes: Sizes, chooser: Choose
+) -> Choice:
     """`walk` is None where the graph has no triples.
 
     Where it answers no model is asked, except at high effort: then it is walked unless the question is about the whole.

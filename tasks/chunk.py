@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from prompts.text.segment import UnitKind, language_of, units
+from prompts.text.languages import language_of
+from prompts.text.segment import UnitKind, units
 from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Record, content_id
@@ -169,7 +170,7 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
         spans = _triple_spans(part, size) if part.kind == "triples" else _text_spans(part.text, size, overlap)
         for span in spans:
             text = part.text[span.start : span.end]
-            language = language_of(text)
+            language = language_of(text, document.language)
             chunks.append(
                 Chunk(
                     id=content_id("chk", document.id, text, str(seen[text])),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prompts.engine.calls import rough_tokens
-from prompts.filter import NOT_JUDGED, Filter, FilterRequest, Verdict
+from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from prompts.text.words import is_han
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.retrieve.passage_sets import pair_scores
@@ -53,7 +53,7 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
     return FilterResult(kept, labelled["entailment"], counts)
 
 
-async def _by_model(request: FilterRequest, judge: Filter) -> list[Verdict]:
+async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict]:
     sizes = [rough_tokens(one.text) + rough_tokens(one.title) + NUMBER_TOKENS for one in request.passages]
     batches = portions(sizes, judge.policy.limits.filter)
     answers = await gather_or_cancel(
@@ -68,7 +68,7 @@ def tier_of(entailed: Sequence[str], neutral: Sequence[str]) -> FilterTier:
     return "entailed" if entailed else "neutral" if neutral else "none"
 
 
-def shown(chunks: Sequence[str], verdicts: Sequence[Verdict]) -> tuple[JudgedPassage, ...]:
+def shown(chunks: Sequence[str], verdicts: Sequence[FilterVerdict]) -> tuple[JudgedPassage, ...]:
     """The first passages with their labels, and why; what contradicts is among them wherever it stands."""
     places = sorted(range(len(chunks)), key=lambda place: (verdicts[place].label != "contradiction", place))
     return tuple(
@@ -77,7 +77,7 @@ def shown(chunks: Sequence[str], verdicts: Sequence[Verdict]) -> tuple[JudgedPas
     )
 
 
-def disagreements(passages: Sequence[Passage], verdicts: Sequence[Verdict]) -> tuple[Disagreement, ...]:
+def disagreements(passages: Sequence[Passage], verdicts: Sequence[FilterVerdict]) -> tuple[Disagreement, ...]:
     """The contradictions that a model found, each with the passage that it denies."""
     return tuple(
         Disagreement(

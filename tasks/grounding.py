@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
-from prompts.text.common import rarity, usually_lower
+from prompts.text.amounts import NUMBER_WORDS, figures_in, numbers_in, without_figures
 from prompts.text.segment import Script, UnitKind, script_of, sentences, units
-from prompts.text.values import NUMBER_WORDS, figures_in, values_in, without_figures
+from prompts.text.tokens import rarity, usually_lower
 from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
 from storage.answer_records import Fallback, Grounding
 
@@ -142,7 +142,7 @@ def _computable(text: str) -> list[tuple[frozenset[str], list[float]]]:
     """The sentences of a text that hold figures: their terms, and what can be computed with (of a date the year)."""
     found = []
     for start, end in sentences(text):
-        numbers = [value.number for value in values_in(text[start:end]) if value.number is not None]
+        numbers = numbers_in(text[start:end])
         if numbers:
             found.append((_read(text[start:end]).terms - STOPWORDS, numbers))
     return found

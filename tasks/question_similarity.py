@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from prompts.text.question import ask
-from prompts.text.relation_words import likeness, meanings, sex_of
+from prompts.text.question import parse_question
+from prompts.text.thesaurus import likeness, meanings, sex_of
 from prompts.text.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
 from storage.records import content_id
 from tasks.traverse.relation_cues import cues_around, cues_in
@@ -74,7 +74,7 @@ def taken_apart(text: str, mentions: Sequence[NamedSpan]) -> ComparedQuestion:
     relations, words = _read_han(text) if han else (_relations(text, mentions), _words(text))
     return ComparedQuestion(
         text=text, mentions=tuple(mentions), names=frozenset(name for one in mentions for name in one.entities),
-        figures=_figures(text), relations=relations, words=words, han=han, expects=ask(text).expects,
+        figures=_figures(text), relations=relations, words=words, han=han, expects=parse_question(text).expects,
     )  # fmt: skip
 
 

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 from prompts.engine.calls import fitting
 from prompts.route import Route
-from prompts.text.asked import Ask
-from prompts.text.chains import chain
+from prompts.text.question import ParsedQuestion, chain
 from storage.answer_records import QuestionType, RouteDecision, StructureType
 from tasks.sources import EvidencePool
 from tasks.step import step
 
 
-def question_type(ask: Ask, hops: int) -> QuestionType:
+def question_type(ask: ParsedQuestion, hops: int) -> QuestionType:
     """PolyG's type: what of (subject, predicate, object) is missing; nested where one question holds several."""
     if ask.form == "compare" or (hops > 1 and ask.form in {"fact", "list", "yesno"}):
         return "nested"
@@ -39,7 +38,7 @@ def is_tabular(pool: EvidencePool) -> bool:
 
 @step("route")
 async def choose_structure(
-    ask: Ask, core: Sequence[str], tabular: bool, router: Route, forced: StructureType | None
+    ask: ParsedQuestion, core: Sequence[str], tabular: bool, router: Route, forced: StructureType | None
 ) -> RouteDecision:
     """The structure with confidence, margin and reason; one that the caller asks for is taken.
 
@@ -54,6 +53,6 @@ async def choose_structure(
     )
 
 
-def hop_count(ask: Ask) -> int:
+def hop_count(ask: ParsedQuestion) -> int:
     """How many questions a question holds."""
     return 1 if ask.chinese else len(chain(ask.text))

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.engine.calls import rough_tokens
-from prompts.structures.offline import is_exact
-from prompts.structures.render import rendered
-from prompts.structures.schema import ReadSchema
-from prompts.structurize import NOT_FOUND, Built, Structurize, structurize_offline
+from prompts.structures import rendered
+from prompts.structurize import NOT_FOUND, Built, ReadSchema, Structurize, is_exact, structurize_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType
@@ -58,7 +56,7 @@ async def structurize(
             built[document] = structurize_offline(structure, pieces, relevance)
         else:
             left.append([piece for piece in pieces if piece.attribute != "step"])
-    built |= await _by_model(left, relevance.ask.text, builder, schemer) if left else {}
+    built |= await _by_model(left, relevance.question.text, builder, schemer) if left else {}
     ordered = tuple(built[document] for document in by_document)
     elements = tuple(element for one in ordered for element in one.elements)
     descriptions = tuple(one.description for one in ordered)

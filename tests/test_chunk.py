@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from prompts.text.segment import is_cjk, language_of, script_of, sentences
+from prompts.text.languages import language_of
+from prompts.text.segment import is_cjk, script_of, sentences
 from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Triple

@@ -3,8 +3,7 @@
 import pytest
 
 from benchmarks.rewriting import is_clean, is_complete, read_conversations
-from prompts.offline.conversation import stand_alone
-from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
+from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline, stand_alone
 
 DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
 FOUNDED = ("Who founded Gullstone Brewery?", "Gullstone Brewery was founded by Otto Brandt and Carl Voss.")
@@ -161,13 +160,7 @@ def test_a_pronoun_that_fits_two_takes_the_first_and_tells_both() -> None:
             ["Who designed the Orla Bridge?", "When did Orla Bridge open?"],
         ),
         ("Who designed the Orla Bridge and why?", []),
-        (
-            "What did Gullstone Brewery earn from 2019 to 2022?",
-            [f"What did Gullstone Brewery earn in {year}?" for year in (2019, 2020, 2022)],
-        ),
-        ("What did Gullstone Brewery earn from 2022 to 2019?", []),
         ("月河大桥是谁设计的，什么时候建成？", ["月河大桥是谁设计的？", "月河大桥什么时候建成？"]),
-        ("青石酒厂2019年到2020年的收入是多少？", ["青石酒厂2019年的收入是多少？", "青石酒厂2020年的收入是多少？"]),
     ],
 )
 def test_each_aspect_has_its_query(question: str, further: list[str]) -> None:

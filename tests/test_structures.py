@@ -10,13 +10,11 @@ from dspy.utils.dummies import DummyLM
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.engine.output_formats import conversation
-from prompts.structures.checks import StructureName, has_figures, numbered, unverified
-from prompts.structures.offline import steps_of
-from prompts.structures.render import rendered
-from prompts.structures.schema import ReadSchema
-from prompts.structurize import Structurize, built_of, structurize_offline
+from prompts.offline.structurize import steps_of
+from prompts.structures import StructureName, has_figures, numbered, rendered, unverified
+from prompts.structurize import ReadSchema, Structurize, built_of, structurize_offline
 from prompts.text.evidence import Evidence
-from prompts.text.question import ask
+from prompts.text.question import parse_question
 from prompts.text.relevance import Relevance
 from storage.answer_records import StructureType
 from storage.records import Chunk
@@ -46,7 +44,7 @@ def pool(texts: Mapping[str, str]) -> EvidencePool:
 
 
 def judge(question: str) -> Relevance:
-    return Relevance(ask(question), {})
+    return Relevance(parse_question(question), {})
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from prompts.answer import Direct
 from prompts.decompose import Decompose, needs
 from prompts.reports import Offered, Partial
 from prompts.rewrite import Hypothesize
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from storage.answer_records import Mode, Passage
 from storage.errors import UsageError
 from tasks.answer import AnswerContext, answer_directly
@@ -80,7 +80,7 @@ async def source_texts(question: QuestionContext) -> ModeResult:
         statements = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
         if statements:
             offered[chunk.id] = Offered(chunk.title, "", statements)
-    shown, gist = ShownReports(offered, pool), Gist(question.relevance)
+    shown, gist = ShownReports(offered, pool), CollectionTopic(question.relevance)
     points = await partial_answers(shown, f"{question.text}\n{question.session.number}", gist, Partial(question.models))
     return result_of(question, points, shown, gist, f"{len(chunks)} passages read")
 

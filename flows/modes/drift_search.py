@@ -12,7 +12,7 @@ from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
 from prompts.reports import Explore, Offered
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from tasks.reports.points import LOOK_UPS, Agenda, ShownReports, explore, helpful_points, text_of, with_sentences
 
 PRIMER_REPORTS = 5
@@ -43,7 +43,7 @@ async def drift_search(question: QuestionContext) -> ModeResult:
     return result_of(question, helpful_points(points, explorer), shown, near.gist, reason, selected)
 
 
-async def _looked_up(focus: str, shown: ShownReports, question: QuestionContext, gist: Gist) -> ShownReports:
+async def _looked_up(focus: str, shown: ShownReports, question: QuestionContext, gist: CollectionTopic) -> ShownReports:
     """What was shown, with the sentences nearest to the question in the passages that a search for the focus finds."""
     passages = await question.search([f"{focus} {question.text}"], LOOK_UP_PASSAGES)
     pool, new = with_sentences(shown.pool, [question.chunk(passage.chunk) for passage in passages])

@@ -10,7 +10,7 @@ from flows.modes.registry import mode
 from flows.question import ModeResult, QuestionContext
 from prompts.answer import ReduceStep
 from prompts.reports import Partial, Rate
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from storage.answer_records import Passage, ReportRead, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer
@@ -62,7 +62,7 @@ async def global_search(question: QuestionContext) -> ModeResult:
 
 
 def result_of(
-    question: QuestionContext, points: Sequence[Point], shown: ShownReports, gist: Gist, reason: str,
+    question: QuestionContext, points: Sequence[Point], shown: ShownReports, gist: CollectionTopic, reason: str,
     selected: SelectedReports | None = None,
 ) -> ModeResult:  # fmt: skip
     """Points as the context of one answer: they are the notes, the statements that show them the sources."""
@@ -88,7 +88,7 @@ def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
 
 
 def _stated(
-    question: QuestionContext, points: Sequence[Point], gist: Gist, of: Mapping[int, int]
+    question: QuestionContext, points: Sequence[Point], gist: CollectionTopic, of: Mapping[int, int]
 ) -> StatedAnswer | None:
     """Without a model: a quoted statement for each point, under the titles of their sources."""
     nothing = not points or (gist.missing > MOST_MISSING and not question.relevance.names)

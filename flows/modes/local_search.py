@@ -91,7 +91,7 @@ def _lines(
 
     def near(one: tuple[str, Source]) -> tuple[float, str, int]:
         piece = Evidence(0, one[1].document, one[1].title, f"{one[0]} {one[1].text}")
-        return -question.relevance.judge(piece).coverage, one[1].document, one[1].start
+        return -question.relevance.coverage(piece), one[1].document, one[1].start
 
     lines = []
     for text, source in sorted(told, key=near):

@@ -1,4 +1,4 @@
-"""Which one to three excerpts of the passages found answer a question best? What a good search page shows.
+"""Answers without a model: the one to three excerpts of the passages found that answer a question best.
 
 One scorer ranks what can be quoted (`units.py`): sentences, list items, table rows, lines of code. Each term of the
 question weighs its idf in the collection; all together weigh 1. A piece is worth
@@ -16,15 +16,176 @@ question word, and the ends of such links (`END`), come first. Nothing is writte
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from prompts.offline.question import Asked, Rarity, asked_of
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
 from prompts.offline.units import Quotable, quotables
-from prompts.text.words import fold, fold_name, is_han, terms
+from prompts.text.amounts import MONTH
+from prompts.text.languages import Language, language_among, language_of
+from prompts.text.names_zh import tagged
+from prompts.text.words import HAN_RUN, fold, fold_name, is_han, stem, terms
+
+# --- what is asked ---------------------------------------------------------------------------------------------------
+
+SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
+
+Rarity = Callable[[str], float]
+
+# What a question asks for, by its words, and what then stands in a text: (question, text).
+_KINDS = {
+    "number": (
+        r"\bhow (?:many|much|long|old|far|tall|high|big|large|often|fast|deep|wide)\b|\bwhat (?:percentage|share)\b"
+        r"|\bwie ?(?:viele?|lang|alt|hoch)\b|\bcombien\b|多少|几[个种类本次位章层]|多[长高大久远快]",
+        r"(?<![A-Za-z])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b|[一二两三四五六七八九十百千万]",
+    ),
+    "date": (
+        r"\bwhen\b|\b(?:what|which) (?:year|date|day|month)\b|\bwann\b|\bquand\b|何时|什么时候|哪一?[年天月日]|何年",
+        r"\b1\d{3}\b|\b20\d\d\b|" rf"\b{MONTH}\b|[年月日]",
+    ),
+    "person": (r"\bwho(?:m|se)?\b|\bwe[rmn]\b|\bqui\b|谁|哪位|何人", r""),
+    "reason": (
+        r"\bwhy\b|\bhow come\b|\bwarum\b|\bwieso\b|\bpourquoi\b|为什么|为何|为啥|原因",
+        r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
+        r"|因为|由于|因此|所以|导致|以便|为了",
+    ),
+    "steps": (
+        r"\bhow (?:do|does|did|can|could|should|would|to|is|are|was|were)\b|\bset up\b"
+        r"|\bwie (?:kann|muss|geht)\b|\bcomment\b|怎么|怎样|如何",
+        r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
+    ),
+}
+_KINDS["list"] = (
+    r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
+    r"|\b(?:which|what)(?: [\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b|\binclude[ds]?\b|\blist\b"
+    r"|哪些|哪[两三四五六七八几]|几[类种个]",
+    r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+)
+_KINDS["yes or no"] = (
+    r"^\W*(?:did|does|do|is|are|was|were|has|have|can|could|will|would|should|must)\b|吗[?？]?\s*$|是否|要不要|能不能",
+    r"",
+)
+_PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
+_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
+# Words of colloquial English that say nothing, however rare they are.
+_COLLOQUIAL = frozenset(
+    stem(word)
+    for word in """
+    dont doesnt didnt cant wont isnt arent whats hows wheres whos im ive anything something get got gets please want
+    tell know mean means happen happens thing things
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTerms:
+    """A question as it is compared: what its terms weigh (1 together), its names as terms, the kind asked for."""
+
+    weights: Mapping[str, float]
+    names: tuple[frozenset[str], ...]
+    kind: str
+    focus: Mapping[str, float]
+    language: Language
+    figures: frozenset[str] = frozenset()
+    # Whether a name of several words has one that the collection does not know: it speaks of another thing then.
+    strange: bool = False
+
+    def near(self, terms: frozenset[str]) -> float:
+        """How many of the words beside the question word stand among terms, the nearest counting most."""
+        return sum(near for term, near in self.focus.items() if term in terms)
+
+    def weigh(self, terms: frozenset[str], shown: frozenset[str] = frozenset()) -> float:
+        """What terms of the question weigh together, those shown already less."""
+        return sum(self.weights[term] * (SHOWN if term in shown else 1.0) for term in terms)
+
+    def fits(self, text: str) -> bool:
+        """Whether what is asked for, a number or a date say, stands in a text."""
+        if not self.kind:
+            return False
+        if self.kind != "person":
+            return _PATTERNS[self.kind][1].search(text) is not None
+        return any(not set(self.language.terms(name)) <= self.weights.keys() for name in _NAMED.findall(text))
+
+    @property
+    def han(self) -> bool:
+        """Whether the question is Chinese."""
+        return self.language.code == "zh"
+
+
+def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset[str]) -> AskedTerms:
+    """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
+    unknown = rarity("\0")
+    within = _within_words(question)
+    weights: dict[str, float] = {}
+    spelled: dict[str, str] = {}
+    for term in language.content_terms(question):
+        if term in _COLLOQUIAL or (HAN_RUN.match(term) and term not in within and term not in known):
+            continue
+        unheard = term not in known and rarity(term) >= unknown and not HAN_RUN.match(term)
+        spelled[term] = alike(term, known) if unheard else term
+        weights.setdefault(spelled[term], min(rarity(term), rarity(spelled[term])))
+    han = is_han(question)
+    named = () if han else language.names(question)
+    names = [frozenset(spelled.get(term, term) for term in language.terms(name.text)) for name in named]
+    strange = any(
+        len(name) > 1 and any(term not in known and rarity(term) >= unknown for term in name) for name in names
+    )
+    kind = language.asks_for(question) or next((k for k, (asks, _) in _PATTERNS.items() if asks.search(question)), "")
+    near = {} if han else focus_of(question, language, frozenset().union(*names))
+    focus = {spelled.get(term, term): weight for term, weight in near.items()}
+    total = sum(weights.values()) or 1.0
+    return AskedTerms(
+        {term: weight / total for term, weight in weights.items()},
+        tuple(filter(None, names)),
+        kind,
+        focus,
+        language,
+        frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
+        strange,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _within_words(question: str) -> frozenset[str]:
+    """The bigrams of a Chinese question that lie in one word: one across two words tells nothing by being unknown."""
+    if not HAN_RUN.search(question):
+        return frozenset()
+    return frozenset(term for word, kind, _ in tagged(question) if kind[0] not in "ruydpc" for term in terms(word))
+
+
+def alike(term: str, known: frozenset[str]) -> str:
+    """The known term that a term is a misspelling or another form of; itself where there is none."""
+    if len(term) < 4:
+        return term
+    begun = [other for other in known if len(other) > 4 and (term.startswith(other) or other.startswith(term))]
+    if begun:
+        return max(sorted(begun), key=len)
+    others = sorted(other for other in known if len(other) > 3)
+    slips = 1 if len(term) < 8 else 2
+    best = process.extractOne(term, others, scorer=OSA.distance, score_cutoff=slips)
+    return best[0] if best else term
+
+
+_OPEN = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
+
+
+def focus_of(question: str, language: Language, names: frozenset[str]) -> dict[str, float]:
+    """The words nearest to the last question word, which say what is asked of the names: "founded in what *year*"."""
+    opened = list(_OPEN.finditer(question))
+    if not opened:
+        return {}
+    after = [term for term in language.content_terms(question[opened[-1].end() :]) if term not in names][:3]
+    before = [term for term in language.content_terms(question[: opened[-1].start()]) if term not in names][:-4:-1]
+    near = {term: (0.5 if after else 1.0) / (1 + place) for place, term in enumerate(before)}
+    return near | {term: 1 / (1 + place) for place, term in enumerate(after)}
+
+
+# --- excerpts --------------------------------------------------------------------------------------------------------
 
 HEADING, BESIDE, AROUND, KIND, RANK = 0.7, 0.3, 0.1, 0.1, 0.01
 NEWS, LINK, END = 2, 0.15, 2.0
@@ -78,7 +239,7 @@ class ExcerptAnswer:
     label: str
 
 
-# --- what each piece is worth ----------------------------------------------------------------------------------
+# --- what each piece is worth ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +256,7 @@ class _Piece:
     fits: bool
     news: float
 
-    def worth(self, asked: Asked, shown: frozenset[str] = frozenset()) -> float:
+    def worth(self, asked: AskedTerms, shown: frozenset[str] = frozenset()) -> float:
         """What it adds to what is shown already."""
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
         gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
@@ -106,8 +267,8 @@ class _Piece:
 
 
 @lru_cache(maxsize=4096)
-def _terms_of(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
+def _terms_of(text: str, language: Language) -> frozenset[str]:
+    return frozenset(language.terms(text))
 
 
 _REFERS = re.compile(r"\W*(?:(?:this|these|those|it|its|they|their|he|his|she|her|the|such)\b|[该这此其它他她])", re.I)
@@ -117,19 +278,19 @@ def _whole_text(passage: OfferedPassage) -> str:
     return f"{passage.title}\n{passage.heading}\n{passage.text}"
 
 
-def _pieces(asked: Asked, passages: Sequence[OfferedPassage]) -> list[_Piece]:
+def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piece]:
     wanted = frozenset(asked.weights)
     found: list[_Piece] = []
     for passage in passages:
-        units = quotables(passage.text)
+        units = quotables(passage.text, asked.language)
         held = [wanted & unit.terms for unit in units]
-        top = wanted & _terms_of(f"{passage.title}\n{passage.heading}")
+        top = wanted & _terms_of(f"{passage.title}\n{passage.heading}", asked.language)
         here = frozenset().union(*held)
         for place, unit in enumerate(units):
             text = passage.text[unit.start : unit.end]
             before = held[place - 1] if place else frozenset()
             after = held[place + 1] if place + 1 < len(units) else frozenset()
-            above = top | wanted & _terms_of(unit.heading)
+            above = top | wanted & _terms_of(unit.heading, asked.language)
             if place and _REFERS.match(text):
                 above |= before
             if not (held[place] or above or before or after) or text[-1] in "?？":
@@ -147,21 +308,21 @@ def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rar
 
     `rarity` is the idf of a term in the collection. Follow-up questions must have been rewritten before.
     """
-    known = frozenset[str]().union(*(_terms_of(_whole_text(passage)) for passage in passages))
-    asked = asked_of(question, rarity, known)
+    language = language_among(question, frozenset(language_of(passage.text) for passage in passages))
+    known = frozenset[str]().union(*(_terms_of(_whole_text(passage), language) for passage in passages))
+    asked = asked_of(question, language, rarity, known)
     pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))[:POOL]
-    label = "文档摘录：" if is_han(question) else "From the documents:"
     if not pieces or not spoken_of(asked, passages, pieces):
-        return ExcerptAnswer((), "abstained", label)
+        return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
     support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
     least = FIRST * chosen[0][1]
     order = {id(piece): asked.near(piece.unit.terms) + END * _linked(piece, chosen) for piece, _ in chosen}
     chosen.sort(key=lambda one: -order[id(one[0])] if one[1] >= least else 0.0)
-    return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, label)
+    return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, language.label)
 
 
-def spoken_of(asked: Asked, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
+def spoken_of(asked: AskedTerms, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
     """Whether the collection speaks of what is asked: of the things named, and enough of it in one piece or passage.
 
     Of a question in another language nothing can be missed.
@@ -173,11 +334,11 @@ def spoken_of(asked: Asked, passages: Sequence[OfferedPassage], pieces: Sequence
     if asked.han != any(is_han(text) for text in texts):
         return True
     in_piece = max(asked.weigh(piece.held) + ABOVE * asked.weigh(piece.above) for piece in pieces)
-    in_passage = max(asked.weigh(wanted & _terms_of(text)) for text in texts)
+    in_passage = max(asked.weigh(wanted & _terms_of(text, asked.language)) for text in texts)
     return in_piece >= SPOKEN[asked.han] or in_passage >= SPOKEN_AROUND[asked.han]
 
 
-def supported(asked: Asked, piece: _Piece) -> bool:
+def supported(asked: AskedTerms, piece: _Piece) -> bool:
     """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind.
 
     Of a list, of steps, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
@@ -187,7 +348,7 @@ def supported(asked: Asked, piece: _Piece) -> bool:
     return named and asked.kind not in OPEN and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
 
 
-def _chosen(asked: Asked, pieces: Sequence[_Piece]) -> list[tuple[_Piece, float]]:
+def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[tuple[_Piece, float]]:
     """The best piece, then what adds most to it while there is room; what follows on a chosen piece is no further
     quote."""
     rest, shown, room, quotes = list(pieces), frozenset[str](), ROOM, 0
@@ -226,12 +387,12 @@ def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
     )
 
 
-def _length(asked: Asked, piece: _Piece) -> int:
+def _length(asked: AskedTerms, piece: _Piece) -> int:
     start, end = _span(asked, piece)
     return SHORT if (start, end) == (piece.unit.start, piece.unit.end) and end - start > LONG else end - start
 
 
-def _repeats(piece: _Piece, best: _Piece, asked: Asked) -> bool:
+def _repeats(piece: _Piece, best: _Piece, asked: AskedTerms) -> bool:
     """Whether a piece is in what is chosen already; passages of one document share sentences."""
     start, end = _span(asked, best)
     within = piece.passage.number == best.passage.number and piece.unit.start < end and start < piece.unit.end
@@ -242,13 +403,13 @@ def _text(piece: _Piece) -> str:
     return piece.passage.text[piece.unit.start : piece.unit.end]
 
 
-def _span(asked: Asked, piece: _Piece) -> tuple[int, int]:
+def _span(asked: AskedTerms, piece: _Piece) -> tuple[int, int]:
     unit = piece.unit
     belongs = unit.leads or asked.kind == "steps" or (asked.kind == "list" and unit.kind == "plain")
     return unit.whole if belongs else (unit.start, unit.end)
 
 
-def _excerpt(asked: Asked, piece: _Piece, worth: float) -> Excerpt:
+def _excerpt(asked: AskedTerms, piece: _Piece, worth: float) -> Excerpt:
     start, end = _span(asked, piece)
     passage, unit = piece.passage, piece.unit
     header = unit.header if unit.header else None
@@ -262,7 +423,7 @@ def _excerpt(asked: Asked, piece: _Piece, worth: float) -> Excerpt:
 _BREAK = re.compile(r"(?<=[,;:)])\s|(?<=[，；：、）])|\s(?=[–(])|\n")
 
 
-def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
+def stretch(asked: AskedTerms, text: str, start: int, end: int) -> tuple[int, int]:
     """Of a long piece the stretch of at most `SHORT` characters, from one break to another, that holds most."""
     if end - start <= SHORT:
         return start, end
@@ -271,7 +432,7 @@ def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
     for place, first in enumerate(breaks[:-1]):
         last = max((b for b in breaks[place + 1 :] if b - first <= SHORT), default=0)
         if last:
-            worth = asked.weigh(frozenset(asked.weights) & frozenset(terms(text[first:last])))
+            worth = asked.weigh(frozenset(asked.weights) & frozenset(asked.language.terms(text[first:last])))
             worth += KIND * (asked.fits(text[first:last]) + (first == start)) + 0.0001 * (last - first)
             if worth > most:
                 best, most = (first, last), worth
@@ -282,7 +443,7 @@ def stretch(asked: Asked, text: str, start: int, end: int) -> tuple[int, int]:
     return first, first + len(text[first:last].rstrip())
 
 
-# --- how they are shown ----------------------------------------------------------------------------------------
+# --- how they are shown ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

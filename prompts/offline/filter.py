@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from prompts.text.words import content_terms
+from prompts.text.languages import language_among, language_of
 
 Label = Literal["entailment", "neutral", "contradiction"]
 # Log-odds that a passage is evidence, fitted to questions of two public sets (see benchmarks/filter.py).
@@ -23,7 +23,7 @@ _MOST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FilterVerdict:
     """The label of one passage and why; `against` is the number of the passage that a contradiction denies."""
 
     label: Label
@@ -38,16 +38,17 @@ def odds_of(share: float, rank: int) -> float:
 
 def judge(
     question: str, passages: Sequence[str], shares: Sequence[float | None], rarity: Callable[[str], float]
-) -> list[Verdict]:
+) -> list[FilterVerdict]:
     """A verdict for each passage (title and text, best first); no contradiction is told without a model.
 
     `shares`: of each passage of being evidence with others, all of them 1; None where the graph does not say.
     """
-    wanted = {term: rarity(term) for term in content_terms(question)}
+    language = language_among(question, frozenset(map(language_of, passages)))
+    wanted = {term: rarity(term) for term in language.content_terms(question)}
     total = sum(wanted.values()) or 1.0
     verdicts = []
     for rank, (text, share) in enumerate(zip(passages, shares, strict=True), 1):
-        here = set(content_terms(text))
+        here = set(language.content_terms(text))
         shared = sorted((term for term in wanted if term in here), key=lambda term: (-wanted[term], term))
         if share is None:
             helps = sum(wanted[term] for term in shared) / total >= LEAST_COVERED
@@ -55,5 +56,5 @@ def judge(
             helps = odds_of(share, rank) >= FLOOR
         words = ", ".join(shared[:_MOST_WORDS])
         told = f"has {words}" if shared else "hangs together with what else was found" if helps else "shares nothing"
-        verdicts.append(Verdict("entailment" if helps else "neutral", told))
+        verdicts.append(FilterVerdict("entailment" if helps else "neutral", told))
     return verdicts

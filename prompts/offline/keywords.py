@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from prompts.text.names import name_spans
+from prompts.text.names import OPENERS, name_spans
 from prompts.text.names_zh import name_spans_zh, tagged
-from prompts.text.openers import OPENERS
 from prompts.text.words import HAN_STOP, STOPWORDS, WORD, is_han
 
 MOST, LONGEST = 5, 60

@@ -1,4 +1,4 @@
-"""What can be quoted from a passage: sentences, list items, table rows and lines of code, each with what belongs to it.
+"""Quotable units of a passage: sentences, list items, table rows and lines of code, each with what belongs to it.
 
 A line that ends in a colon has the list, table or code under it; a numbered step has the steps around it; a row has the
 row that names its columns. Nothing is changed in the text: a unit is a span of it.
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from prompts.text.languages import ENGLISH, Language
 from prompts.text.segment import Unit, UnitKind, units
-from prompts.text.words import terms
 
 LONGEST = 700  # characters of a list, of steps or of a block of code that are quoted together
 _COLON = re.compile(r"[:：][*_`]*$")
@@ -40,7 +40,7 @@ class Quotable:
 
 
 @lru_cache(maxsize=4096)
-def quotables(text: str) -> tuple[Quotable, ...]:
+def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
     """What can be quoted from a text, in order; kept, since passages are found again and again."""
     pieces = _pieces(text)
     found: list[Quotable] = []
@@ -70,7 +70,7 @@ def quotables(text: str) -> tuple[Quotable, ...]:
                 piece.end,
                 piece.kind,
                 heading,
-                frozenset(terms(line.replace("_", " "))),
+                frozenset(language.terms(line.replace("_", " "))),
                 whole,
                 header,
                 leads,

@@ -1,13 +1,29 @@
-"""Amounts as they are written ("$1,308", "(0.63)", "3.5 million", "1.2万", "12.5%") as numbers with scale and unit."""
+"""Figures, amounts and dates of a text ("$1,308", "(0.63)", "3.5 million", "1.2万", "12 March 1990"), and what they
+amount to; the one lexicon of months, number words and scales."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-_SCALES = {
-    "k": 1e3, "thousand": 1e3, "m": 1e6, "mm": 1e6, "mn": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9,
-    "trillion": 1e12, "百": 1e2, "千": 1e3, "万": 1e4, "十万": 1e5, "百万": 1e6, "千万": 1e7, "亿": 1e8, "十亿": 1e9,
-    "百亿": 1e10, "千亿": 1e11, "万亿": 1e12,
+MONTHS = tuple("january february march april may june july august september october november december".split())
+# Each month by its name and its abbreviations.
+MONTH_OF = {name: place for place, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
+MONTH = rf"(?:{'|'.join(sorted(MONTH_OF, key=len, reverse=True))})"
+WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
+YEAR = r"(?:1[0-9]|20)\d{2}"
+NUMBER_WORDS = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen twenty".split()
+    )
+}
+SCALES = {
+    "k": 1e3, "hundred": 1e2, "thousand": 1e3, "m": 1e6, "mm": 1e6, "mn": 1e6, "million": 1e6, "bn": 1e9,
+    "billion": 1e9, "trillion": 1e12, "百": 1e2, "千": 1e3, "万": 1e4, "十万": 1e5, "百万": 1e6, "千万": 1e7,
+    "亿": 1e8, "十亿": 1e9, "百亿": 1e10, "千亿": 1e11, "万亿": 1e12,
 }  # fmt: skip
 _MONEY = r"(?:US|HK|[CA])?[$€£¥￥]|(?:USD|EUR|GBP|CNY|RMB)\b"
 _SCALE = (
@@ -29,7 +45,8 @@ _INSIDE = re.compile(r"(?<![A-Za-z0-9_.,])" + _FIGURE.format(digits=_DIGITS) + r
 _NOTE = re.compile(r"\s*(?:[(（](?:注|[a-z]|\d)[^()（）]{0,8}[)）]|\*+|[†‡]|\[\d+\])\s*$", re.I)
 _LONGEST = 40
 _STATED = re.compile(
-    r"\b(?:in|of|US\$|\$)\s*(?:US\s?)?(?:dollars|\$)?\s*(?P<en>thousand|million|billion)s?\b|\((?P<word>thousand|million|billion)s?\b"
+    r"\b(?:in|of|US\$|\$)\s*(?:US\s?)?(?:dollars|\$)?\s*(?P<en>thousand|million|billion)s?\b|"
+    r"\((?P<word>thousand|million|billion)s?\b"
     r"|\(?\$?0?00[’']s\b(?P<ks>)|(?:单位\s*[：:]|人民币|[（(])\s*(?:人民币)?(?P<zh>百万|千万|[千万亿])(?=[元人吨股户辆台件次箱])"
     r"|_(?P<suffix>thousands?|millions?|billions?)\b",
     re.I,
@@ -80,17 +97,112 @@ def scale_stated(label: str) -> float:
     if match is None:
         return 1.0
     word = match["en"] or match["word"] or match["suffix"] or match["zh"] or "thousand"
-    return _SCALES[word.lower().rstrip("s")]
+    return SCALES[word.lower().rstrip("s")]
 
 
 def _amount(match: re.Match[str], start: int, end: int) -> Amount:
     digits = match["digits"].replace("，", ",")
     continental = re.fullmatch(_EURO, digits) is not None
     digits = digits.replace(".", "").replace(",", ".") if continental else digits.replace(",", "")
-    scale = _SCALES.get((match["scale"] or "").lower().removesuffix("s"), 1.0)
+    scale = SCALES.get((match["scale"] or "").lower().removesuffix("s"), 1.0)
     opened = (match["open"] or match["inner"]) and match["close"]
     negative = bool(opened or match["minus"] or (match["sign"] or "").strip() in set("-−－–") - {""})
     number = float(digits) * scale
     groups = match.groupdict()
     unit = "%" if match["percent"] else (match["money"] or groups.get("unit") or "").strip()
     return Amount(start, end, -number if negative else number, scale, unit, len(digits.partition(".")[2]))
+
+
+# --- values as written -----------------------------------------------------------------------------------------------
+
+_DATE = (
+    rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}\b\.?(?:,?\s+\d{{4}}\b)?|"
+    rf"\b{MONTH}\b\.?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}\b|"
+    r"\b\d{4}-\d{2}-\d{2}\b|\d{3,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|\d{1,2}月\d{1,2}[日号]"
+)
+_MEASURES = (
+    r"%|％|‰|per ?cent|°[CF]|(?:[kcm]?m|µm)[²³2]?(?:/[sh])?|[km]?g(?:/L)?|[kMG]Wh?|tonnes?|lit(?:re|er)s?|"
+    r"(?:kilo)?met(?:re|er)s?|miles?|feet|ft|inches|acres?|hectares?|hours?|minutes?|seconds?|days?|weeks?|months?|years?|"
+    r"people|inhabitants|passengers|employees|tokens|pages|times|crowns?|dollars?|euros?|pounds?|yen|yuan|"
+    r"[\u4e00-\u9fff]{1,2}(?<![的是在和与有])"
+)
+_MEASURED = (
+    rf"(?:(?:{_MONEY})\s?)?(?<![A-Za-z0-9_.,])[-−]?\d+(?:[.,]\d+)*(?:\s?{_SCALE})?"
+    rf"(?:[\s-]?(?:{_MEASURES})(?![A-Za-z]))?"
+)
+_VALUE = re.compile(rf"(?P<date>{_DATE})|(?P<word>\b(?:{'|'.join(NUMBER_WORDS)})\b)|{_MEASURED}", re.I)
+
+
+def values_in(text: str) -> list[str]:
+    """The dates, and the figures with the word that measures them, as they are written, in order."""
+    return [match.group().strip() for match in _VALUE.finditer(text)]
+
+
+def numbers_in(text: str) -> list[float]:
+    """What the values of a text amount to, in order; of a date the year, where it has one."""
+    found = []
+    for match in _VALUE.finditer(text):
+        if match["date"]:
+            found += [float(year) for year in re.findall(r"\d{3,4}", match.group())[:1]]
+        elif match["word"]:
+            found.append(float(NUMBER_WORDS[match.group().lower()]))
+        else:
+            found += [amount.number for amount in amounts_in(match.group())[:1]]
+    return found
+
+
+# --- figures to compare ----------------------------------------------------------------------------------------------
+
+_ANY_FIGURE = re.compile(
+    r"(?<![A-Za-z\d_.,])(?<![A-Za-z][-–])(\d{1,3}(?:[,.\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)"
+    r"(?!\d|(?:st|nd|rd|th)\b)(?:[\s-]?(hundred|thousand|million|billion|万|亿|m|bn|k)(?![A-Za-z]))?(s\b)?",
+    re.I,
+)
+_MONTH_NAME = re.compile(rf"\b(?=[JFMASOND])(?i:{MONTH})\b\.?(?=(,? \d)?)")
+_DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)? (?:of )?$")
+
+
+class Figure(NamedTuple):
+    """What a figure may amount to, each with half of its last digit: "1.200" is either, "3.1 million" is 3.1 too."""
+
+    amounts: tuple[tuple[float, float], ...]
+    decade: bool
+
+    def stands_in(self, values: Iterable[float]) -> bool:
+        """Whether it is among others, to the precision in which it is written: 14 for 13.7, the 1990s for 1993."""
+        if self.decade:
+            return any(value // 10 == amount // 10 for amount, _ in self.amounts for value in values)
+        return any(abs(value - amount) <= half for amount, half in self.amounts for value in values)
+
+
+@lru_cache(maxsize=1024)
+def figures_in(text: str) -> tuple[Figure, ...]:
+    """The figures of a text that are written in digits, and the months of its dates (1 to 12); no ordinals."""
+    found = []
+    for match in _ANY_FIGURE.finditer(_months_numbered(text)):
+        raw = re.sub(r"[\u00a0\u202f]", "", match[1])
+        readings = {raw.replace(",", ""), raw.replace(".", "").replace(",", "."), raw.replace(",", ".")}
+        zeros = len(raw) - len(raw.rstrip("0,")) - 1 if "," in raw else 0  # 30,000 is rounded, the year 1800 is not
+        amounts = []
+        for scale in {1.0, SCALES[match[2].lower()] if match[2] else 1.0}:
+            for reading in readings:
+                if reading.count(".") < 2:
+                    unit = 10.0 ** (-len(reading.partition(".")[2]) if "." in reading else max(zeros, 0))
+                    amounts.append((float(reading) * scale, 0.5 * unit * scale))
+        found.append(Figure(tuple(amounts), bool(match[3])))
+    return tuple(found)
+
+
+def without_figures(text: str) -> str:
+    """The text without what `figures_in` reads, for those who count words."""
+    return _ANY_FIGURE.sub(" ", _months_numbered(text))
+
+
+def _months_numbered(text: str) -> str:
+    """The months of dates as figures, so that "12 March 1990" and "1990-03-12" hold the same."""
+
+    def numbered(match: re.Match[str]) -> str:
+        of_date = match[1] or _DAY_BEFORE.search(text, max(0, match.start() - 8), match.start())
+        return str(MONTH_OF[match[0].lower().rstrip(".")]) if of_date else match[0]
+
+    return _MONTH_NAME.sub(numbered, text)

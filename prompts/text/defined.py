@@ -9,37 +9,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from prompts.text.kinds import KIND_OF
-from prompts.text.words import STOPWORDS, fold, is_han
+from prompts.text.names import KIND_OF
+from prompts.text.words import STOPWORDS, fold, group_of, is_han
 
-_CLASSES = {
-    "person": """
-        actor actress architect artist astronomer athlete author baron biologist bishop boxer brewer businessman
-        businesswoman captain chemist child clerk coach comedian composer conductor cricketer cyclist dancer
-        daughter director diplomat doctor drummer duke economist editor emperor empress engineer explorer farmer father
-        filmmaker footballer geologist goddess god governor guitarist hero historian inventor journalist judge
-        king lawyer linguist man manager mathematician mayor merchant missionary monk mother musician
-        naturalist novelist nun nurse officer painter philosopher photographer physician physicist pianist pilot
-        player playwright poet politician pope president priest prince princess producer professor queen racer rapper
-        rower saint scholar scientist screenwriter sculptor senator shepherd singer skater skier soldier
-        songwriter statesman student surgeon surveyor swimmer teacher trader violinist wife woman wrestler writer""",
-    "place": """
-        capital commune constellation continent country crater hamlet locality moon municipality mountain neighborhood
-        neighbourhood planet region settlement star state suburb asteroid archipelago woreda volcano""",
-    "organisation": """
-        airline band bank brand broadcaster business chain charity club company firm manufacturer maker
-        publisher retailer startup""",
-    "work": """
-        album ballad book comedy comic documentary drama film game magazine movie newspaper novel novella opera painting
-        play poem sculpture series single sitcom song soundtrack symphony thriller western""",
-    "creature": """
-        animal beetle bird breed butterfly cat dog fish flower fungus fruit genus grass herb insect mammal moth plant
-        reptile shrub snail snake species spider subspecies tree vegetable""",
-    "matter": "acid alloy chemical compound drug element enzyme gas medicine metal mineral protein rock salt substance",
-    "speech": "alphabet dialect language script word surname name",
-    "software": "algorithm app application framework library program protocol software",
-}  # fmt: skip
-CLASS_OF = {word: kind for kind, words in reversed(_CLASSES.items()) for word in words.split()}
+CLASS_OF = group_of("english", "classes")
 CLASS_OF |= {
     # A museum is a house and those who run it: a place may be one, and so may an organisation.
     word: "institution" if kind == "organisation" else kind
@@ -47,15 +20,7 @@ CLASS_OF |= {
     if word not in CLASS_OF
 }
 _ONE = (frozenset({"institution", "place"}), frozenset({"institution", "organisation"}))
-_ZH_CLASSES = (
-    ("person", "诗人 作家 演员 导演 歌手 运动员 教授 科学家 画家 工程师 政治家 将军 皇帝 医生 学者 音乐家 记者 人物"),
-    ("place", "河流 河 江 湖泊 湖 海 山 山脉 岛屿 岛 城市 市 县 镇 村 国家 省 地区 首都 行星"),
-    ("organisation", "公司 企业 乐队 集团 政党"),
-    ("institution", "大学 学校 医院 机构 组织 银行 博物馆"),
-    ("work", "杂志 报纸 小说 电影 歌曲 专辑 诗集 电视剧 游戏 书 著作 剧 期刊"),
-    ("creature", "动物 植物 昆虫 鸟 鱼 属"),
-)  # fmt: skip
-_ZH_HEADS = sorted(((word, kind) for kind, words in _ZH_CLASSES for word in words.split()), key=lambda p: -len(p[0]))
+_ZH_HEADS = sorted(group_of("chinese", "classes").items(), key=lambda head: -len(head[0]))
 
 _BRACKET = r"(?:\s*[(（](?P<bracket>[^()（）]{0,120})[)）])?"
 _IS = re.compile(

@@ -1,12 +1,15 @@
-"""Likeness of two names, and what tells them apart, by letters and words alone; nothing is known of the things."""
+"""Likeness of two names, other writings of one name, and what tells two names apart, by letters and words alone."""
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rapidfuzz.distance import OSA
 
-from prompts.text.words import WORD, fold, is_han
+from prompts.text.amounts import MONTHS, WEEKDAYS
+from prompts.text.names import KIND_OF, kind_of_words
+from prompts.text.words import CJK, WORD, fold, fold_name, groups_in, is_han, lines_of, words_in
 
 SAME_WORD = 0.8  # likeness of letters from which two words may be one word, misspelt
 _ABBREVIATED = 0.9
@@ -23,25 +26,10 @@ _ORDINALS = {
     for word in words.split()
 }  # fmt: skip
 # Of each group a name has one member at most; two names with different ones are two things.
-_OPPOSED = tuple(
-    frozenset(words.split())
-    for words in (
-        "north south east west northern southern eastern western northeast northwest southeast southwest",
-        "upper lower middle",
-        "old new",
-        "big little great lesser greater small",
-        "mr mrs ms miss sir lady lord dame king queen prince princess duke duchess",
-        "father mother brother sister uncle aunt son daughter",
-        "senior sr junior jr",
-        "men women boys girls man woman boy girl mens womens",
-        "spring summer autumn fall winter",
-        "past present future",
-        "primary secondary",
-        "upstairs downstairs",
-        "black white red green blue yellow brown grey",
-        "monday tuesday wednesday thursday friday saturday sunday",
-        "january february march april may june july august september october november december",
-    )
+_OPPOSED = (
+    *(frozenset(words) for words in groups_in("english", "opposed").values()),
+    frozenset(WEEKDAYS),
+    frozenset(MONTHS),
 )
 _HAN_OPPOSED = ("东西南北", "上下中", "新旧老", "大小", "前后", "男女", "一二三四五六七八九十")
 
@@ -159,3 +147,97 @@ def numbers_said(texts: Iterable[str]) -> Numbers:
             long.add("".join(c for c in match.group() if c.isdigit()))
         short.update(_FIGURE.findall(_LONG_NUMBER.sub(" ", text)))
     return Numbers(frozenset(long), frozenset(short))
+
+
+# Before a full name they say what somebody is; those that may stand for a spouse ("Mrs John Smith") are left out.
+PERSONAL_TITLES = words_in("english", "personal_titles")
+LEGAL_FORMS = words_in("english", "legal_forms")
+_SURE_FORMS = LEGAL_FORMS - {"company", "group", "holdings", "co", "sa", "ag", "ab", "spa"}
+ZH_TITLE = re.compile(r"(?:先生|女士|博士|教授|老师|总统|主席|院士|将军|经理|工程师|同志)$")
+_ZH_LEGAL = re.compile(r"(?:股份有限公司|有限责任公司|有限公司|集团公司)$")
+_ONE_WRITING = {word: "".join(words) for word, words in groups_in("english", "one_writing").items()}
+_NO_NAME = KIND_OF.keys() | {"of", "and", "in", "at", "for", "to", "with", "elector", "bishop", "abbess"}
+_FILLERS = frozenset({"and", "the"})
+_LEAST_COMPACT = 6  # letters from which a name without its spaces is still that name
+_HAN = re.compile(f"[{CJK}]")
+_INVERTED = re.compile(r"([^,，]+),\s*([^,，]+)")
+_BLANK = re.compile(r"(?<!\d) | (?!\d)")
+
+
+@lru_cache(maxsize=300_000)
+def form(name: str) -> tuple[str, str]:
+    """The key that all writings of a name share, and in what this writing differs from the plainest one."""
+    if _HAN.search(name):
+        return _chinese(name)
+    reason = ""
+    inverted = _INVERTED.fullmatch(name) if "," in name else None
+    if inverted and _may_be_given(inverted[2]):
+        name, reason = f"{inverted[2]} {inverted[1]}", "the last name stands first"
+    words = _joined_initials(fold_name(name.replace("&", " and ")))
+    titles = _titles(words)
+    if titles:
+        words, reason = words[titles:], "a title stands before the name"
+    if len(words) > 1 and words[-1] in _SURE_FORMS:
+        while len(words) > 1 and words[-1] in LEGAL_FORMS:
+            words = words[:-1]
+        reason = "the legal form stands after the name"
+    plain = [words[0], *(_ONE_WRITING.get(word, word) for word in words[1:] if word not in _FILLERS)] if words else []
+    plain[:1] = [{"st": "saint", "mt": "mount", "ft": "fort"}.get(word, word) for word in plain[:1]]
+    # Without blanks, but figures stay apart from figures.
+    compact = _BLANK.sub("", " ".join(plain))
+    return compact if len(compact) >= _LEAST_COMPACT else " ".join(plain) or name, reason
+
+
+def simplified(text: str) -> str:
+    """Traditional characters as simplified ones, as far as names commonly hold them."""
+    return text.translate(_simplified())
+
+
+@cache
+def _simplified() -> dict[int, int]:
+    return str.maketrans(*lines_of("traditional_simplified"))
+
+
+def _chinese(name: str) -> tuple[str, str]:
+    whole = simplified(fold_name(name)).replace(" ", "")
+    plain = _ZH_LEGAL.sub("", whole)
+    if len(plain) >= 2 and plain != whole:
+        return plain, "the legal form stands after the name"
+    plain = ZH_TITLE.sub("", whole)
+    if len(plain) >= 2 and plain != whole:
+        return plain, "a title stands after the name"
+    return whole, ""
+
+
+def _joined_initials(folded: str) -> list[str]:
+    """Words, with initials that follow each other as one ("j r r tolkien" → "jrr", "tolkien")."""
+    words: list[str] = []
+    run = ""
+    for word in folded.split():
+        if len(word) == 1 and word.isalpha():
+            run += word
+            continue
+        if run:
+            words.append(run)
+            run = ""
+        words.append(word)
+    return [*words, run] if run else words
+
+
+def _titles(words: list[str]) -> int:
+    """How many titles stand before a full name; none before what is no person's ("Duke of Hask", "General Motors")."""
+    count = next((place for place, word in enumerate(words) if word not in PERSONAL_TITLES), 0)
+    if not count or len(words) - count < 2 or kind_of_words(words) or words[count] in _NO_NAME:
+        return 0
+    return count
+
+
+def _may_be_given(text: str) -> bool:
+    """Whether what stands behind a comma may be given names or initials: no suffix, and short."""
+    words = fold(text).replace(".", " ").split()
+    return 0 < len(words) <= 4 and not {*words} & (LEGAL_FORMS | {"jr", "sr", "junior", "senior", "the", "of"})
+
+
+def initials_of(name: str) -> str:
+    """The first letters of a name's words, as an abbreviation writes them ("orla bridge company" → "obc")."""
+    return "".join(word[0] for word in fold_name(name).split() if word not in _FILLERS | {"of", "for", "in", "de"})

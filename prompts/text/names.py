@@ -1,19 +1,13 @@
-"""Names in English text: where they stand, and of what kind.
-
-Capitalised runs with connectors ("Bank of Velin"). At a sentence's start, where every word has a capital, a word is a
-name when the text shows it with a capital elsewhere, or when it is not usually written small. No model, no word list
-beyond function words and the nouns that tell a kind.
-"""
+"""Names in English text: where they stand, and of what kind."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from prompts.text.common import usually_lower
-from prompts.text.kinds import KIND_OF, PERSON_AFTER, PLACE_BEFORE, TITLES, kind_of_words
-from prompts.text.openers import OPENERS
-from prompts.text.words import STOPWORDS
+from prompts.text.amounts import MONTH_OF, WEEKDAYS
+from prompts.text.tokens import usually_lower
+from prompts.text.words import STOPWORDS, group_of, words_in
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
 
@@ -23,15 +17,10 @@ _CONNECTORS = frozenset(
 )
 # A run may cross these only when the joined name is well known as one; alone they separate two names.
 _WEAK = frozenset("and for on in to e y".split())
-_DATES = frozenset(
-    """january february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec bc bce""".split()
-)
+_DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
 _REFERENCE = re.compile(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
 _YEAR = re.compile(r"[12]\d{3} ")  # before an event it tells which one: "1964 Summer Olympics"
-_SPEAKER_BEFORE = re.compile(r"[,!?.][\"”'’] (?:said|cried|asked|replied|answered|exclaimed|returned) $")
 _REGNAL = re.compile(r"I(?=,? of |[,)]| \()")  # "Martin I of Sicily"; "II" is a name word by its capitals
-_CALL = re.compile(r"\w\.[a-z]")
 _ARTICLE = re.compile(r", an? ")
 _INDEFINITE = frozenset("a an another each every any some".split())
 _OPENING_QUOTES = "“‘\"'"
@@ -55,7 +44,6 @@ class _Token(NamedTuple):
     end: int
     upper: bool
     opens: bool
-    cried: bool
     apposed: bool
 
 
@@ -107,8 +95,7 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
         upper = word[:1].isupper()
         opens = upper and (not found or _opens(text, max(start, at - 4), at, found[-1]))
         after = match.end()
-        cried = opens and text[after : after + 1] == "!"
-        found.append(_Token(word, lower, at, at + len(word), upper, opens, cried, opens and _apposed(text, after)))
+        found.append(_Token(word, lower, at, at + len(word), upper, opens, opens and _apposed(text, after)))
     return found
 
 
@@ -160,8 +147,6 @@ def _names_at_start(base: str, token: _Token, usage: _Usage) -> bool:
         return False
     if base in usage.capital:
         return True
-    if token.cried:
-        return False
     first = _first_part(base, token.text)
     return first not in OPENERS and (token.apposed or not usually_lower(first))
 
@@ -267,7 +252,7 @@ def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
         return kind
     if first > 0 and tokens[first - 1].lower in TITLES:
         return "person"
-    if PERSON_AFTER.match(text, tokens[last].end) or _SPEAKER_BEFORE.search(text, max(0, start - 16), start):
+    if PERSON_AFTER.match(text, tokens[last].end):
         return "person"
     if PLACE_BEFORE.search(text, max(0, start - 16), start):
         return "place"
@@ -288,7 +273,7 @@ def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSp
         return None
     if first == last and first > 0 and tokens[first - 1].lower in _INDEFINITE and usually_lower(tokens[first].lower):
         return None
-    if _REFERENCE.match(name) or _CALL.match(name):
+    if _REFERENCE.match(name):
         return None
     letters = sum(c.isalpha() for c in name)
     if letters < 2 or name.lower().rstrip(".") in OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:
@@ -330,3 +315,31 @@ def _is_title(quoted: str) -> bool:
     return len(words) > 1 and all(
         word[0].isupper() or word[0].isdigit() or len(word) <= _SMALL or word in _SMALL_TOO for word in words
     )
+
+
+TITLES = words_in("english", "titles")
+KIND_OF = group_of("english", "kinds")
+
+
+def kind_of_words(words: Sequence[str]) -> str:
+    """The kind that a name's folded words tell by their head noun, or nothing."""
+    head = words[: words.index("of", 1)] if "of" in words[1:] else words
+    return KIND_OF.get(head[-1]) or (KIND_OF.get(words[0], "") if len(words) > 2 else "")
+
+
+_ROLES = (
+    "actor|actress|artist|author|bishop|brewer|chemist|composer|director|engineer|historian|king|lawyer|man|musician|"
+    "novelist|painter|player|poet|politician|producer|professor|queen|scientist|singer|soldier|teacher|woman|writer"
+)
+_DEEDS = "said|says|married|studied|retired|died|cried|replied|asked|thought|joined|wrote|grew|worked"
+_LIFE = r"\(\s*(?:born\b|née\b|b\.\s|[^()]{0,30}\b\d{3,4}\s*[–-]\s*[^()]{0,30}\b\d{4}\b)"
+PERSON_AFTER = re.compile(
+    rf"\s*{_LIFE}|\s*(?:\([^)]*\)\s*)?,?\s*"
+    rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))|(?:{_DEEDS})\b)"
+)
+PLACE_BEFORE = re.compile(
+    r"\b(?:born in|died in|near|north of|south of|east of|west of|located in|lives in|moved to|town of|city of)\s+$"
+)
+
+
+OPENERS = STOPWORDS | words_in("english", "openers")

@@ -1,12 +1,54 @@
-"""Parsing a question: its form, the kind of answer it expects, and the things it chooses between.
-
-Rules over function words, in English here and in Chinese beside; nothing about any domain.
-"""
+"""Questions taken apart by their function words, in English and Chinese: the form, the kind of answer that is expected,
+what is compared, and the questions inside a question."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
 
-from prompts.text.asked import DIRECTION, NOUN_KIND, Ask, Direction, Expected, Form, is_plural, singular
-from prompts.text.words import is_han
+from prompts.text.languages import names_of
+from prompts.text.words import group_of, is_han, words_in
+
+Form = Literal["fact", "list", "yesno", "compare", "connect", "howto", "summary", "global", "about"]
+Expected = Literal["person", "place", "date", "money", "number", "name", "text", "yesno"]
+Direction = Literal["max", "min", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """A question, taken apart: its form, the kind of answer that it expects, and what it compares.
+
+    `options` are the things that it chooses between, or that it says or asks something of together; `direction` is the
+    end of a scale that it asks for ("the longest": max).
+    """
+
+    text: str
+    chinese: bool
+    form: Form
+    expects: Expected
+    options: tuple[str, ...] = ()
+    direction: Direction = ""
+
+
+# Ages are compared as years of birth: the oldest has the earliest.
+DIRECTION = cast(Mapping[str, Direction], group_of("english", "direction"))
+NOUN_KIND = cast(Mapping[str, Expected], group_of("english", "nouns"))
+
+
+def is_plural(noun: str) -> bool:
+    """Whether an English noun is in the plural."""
+    return noun in {"people", "men", "women", "children"} or (
+        noun.endswith("s") and not noun.endswith(("ss", "us", "is", "series", "species"))
+    )
+
+
+def singular(noun: str) -> str:
+    """An English noun in the singular, so far as dropping an "s" makes it so."""
+    return noun[:-1] if noun.endswith("s") and is_plural(noun) else noun
+
+
+# Words between an open request and its name that bring in nothing new.
+REQUEST_WORDS = words_in("english", "requests")
 
 _CAPITALISED = r"(?:[A-Z][\w&.'’-]*)(?: (?:of|the|and|for|[A-Z0-9&][\w&.'’-]*|\([^)]*\)))*"
 _LARGER = r"first|later|earlier|older|younger|longer|higher|larger|smaller|more|less|better"
@@ -50,6 +92,10 @@ _FORMS: tuple[tuple[Form, tuple[str, ...]], ...] = (
         ),
     ),
     (
+        "list",
+        (r"(?i)^(?:please )?(?:list|name|enumerate)\b|^(?:which|what) [\w-]+[^su\W]s (?:did|do|are|were|have|has)\b",),
+    ),
+    (
         "yesno",
         (
             r"(?i)^(?:did|does|do|was|were|is|are|has|have|had|can|could|will|would|should|may|might)\b"
@@ -71,22 +117,11 @@ _OPTIONS = re.compile(
 _OPENING = re.compile(
     r"^(?:between|of|out of|from)\s+(?P<one>.+?)\s+(?:and|or)\s+(?P<two>.+?)\s*,\s*(?=which|who|what)", re.I
 )
-# "Which of A, B and C is the longest?"
-_AMONG = re.compile(
-    r"^(?:which|what|who)(?: one)? (?:out )?of (?P<all>.+?,? (?:and|or) .+?) "
-    r"(?:is|was|are|were|has|had|have|did|does)\b",
-    re.I,
-)
-_AND = re.compile(r",\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+")
 # "Was A or B born first?"
 _EITHER = re.compile(
     r"^(?:is|was|are|were|did|does|has|have|had)\s+(?:the\s+)?(?P<one>.+?)\s+or\s+(?:the\s+)?(?P<two>.+?)\s+"
     r"(?=born|founded|older|younger|released|first|later|longer|larger|built|opened)",
     re.I,
-)
-# "Which band was formed first A or B?": the last capitalised stretch before "or", and what follows.
-_BARE = re.compile(
-    rf"\b[a-z]+\s+(?P<one>(?:[Tt]he )?{_CAPITALISED}|\"[^\"]+\"|“[^”]+”)\s*,?\s+or\s+(?P<two>[^,?]+?)\s*\?*$"
 )
 # "Are A and B both film directors?", "Are both A and B …", "Are A and B in the same country?"
 _TOGETHER = re.compile(
@@ -95,34 +130,28 @@ _TOGETHER = re.compile(
     r"(?P<rest>,?\s+(?-i:[a-z])[^?]*|,\s+[^,?]*)\s*\?*$",
     re.I,
 )
-_SHARE = re.compile(
-    r"^what (?:do|does|did)\s+(?:the\s+)?(?P<one>.+?)\s+and\s+(?:the\s+)?(?P<two>.+?)\s+(?:both\s+)?(?:have|share)\b",
-    re.I,
-)
-_NAMED = re.compile(r"[A-Z0-9]")
 _ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\w* [A-Z]|[A-Z])")
 
 
-def ask(question: str) -> Ask:
-    """Take a question apart."""
+def parse_question(question: str) -> ParsedQuestion:
+    """The one parser of questions; white space is folded."""
     text = " ".join(question.split())
-    return ask_zh(text) if is_han(text) else _ask_en(text)
+    return _parsed_zh(text) if is_han(text) else _parsed_en(text)
 
 
-def _ask_en(text: str) -> Ask:
+def _parsed_en(text: str) -> ParsedQuestion:
     form = _form(text)
     direction = _direction(text)
-    options = _options(text) if form in {None, "fact", "yesno", "global", "about"} and direction else ()
+    options = _options(text) if form in {None, "list", "yesno", "global", "about"} and direction else ()
     either = form == "yesno" and options and _EITHER.match(text)
-    if either or (direction and form in {None, "global"} and (options or _SUPERLATIVE.search(text))):
+    if either or (direction and form in {None, "list", "global"} and (options or _SUPERLATIVE.search(text))):
         form = "compare"
-    elif form in {"yesno", "connect"}:
-        options = _pair(text, form)
+    elif form == "yesno":
+        options = _pair(text)
     elif form != "compare":
         options = ()
-    noun, plural = _noun(text)
-    form = form or ("list" if plural else "fact")
-    return Ask(text, False, form, _expected(text, noun, form), noun, options, direction, plural)
+    form = form or "fact"
+    return ParsedQuestion(text, False, form, _expected(text, form), options, direction)
 
 
 def _form(text: str) -> Form | None:
@@ -136,74 +165,26 @@ def _direction(text: str) -> Direction:
 def _options(text: str) -> tuple[str, ...]:
     """What a question chooses between; nothing where it chooses among all there is."""
     pair = _EITHER.match(text) or _OPENING.match(text)
-    listed, parts = _OPTIONS.search(text), _among(text)
-    if parts:
-        pass
-    elif pair is None and listed is not None and " or " in listed.group(1):
+    listed = _OPTIONS.search(text)
+    if pair is not None:
+        parts = [pair["one"], pair["two"]]
+    elif listed is not None and " or " in listed.group(1):
         parts = re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", listed.group(1))
     else:
-        pair = pair or _BARE.search(text)
-        if pair is None:
-            return ()
-        parts = [pair["one"], pair["two"]]
+        return ()
     return tuple(_ARTICLE.sub("", part.strip(' "“”')).strip() for part in parts if part.strip())
 
 
-def _among(text: str) -> list[str]:
-    """The things of "which of A, B and C …", if all are named."""
-    found = _AMONG.match(text)
-    parts = _AND.split(found["all"]) if found else []
-    return parts if all(map(_NAMED.search, parts)) else []
-
-
-def _pair(text: str, form: Form) -> tuple[str, ...]:
-    """The two things that a question says or asks something of together ("both", "the same", "in common")."""
-    found = (_TOGETHER if form == "yesno" else _SHARE).match(text)
-    if found is None:
-        return ()
-    if form == "yesno" and not found["lead"] and not re.search(r"\b(?:both|each|same)\b", found["rest"], re.I):
+def _pair(text: str) -> tuple[str, ...]:
+    """The two things that a question says something of together ("both", "each", "the same")."""
+    found = _TOGETHER.match(text)
+    if found is None or not (found["lead"] or re.search(r"\b(?:both|each|same)\b", found["rest"], re.I)):
         return ()
     return found["one"].strip(" ,"), found["two"].strip(" ,")
 
 
-_NOUN_AFTER = re.compile(
-    r"\b(?:which|what)\s+(?:of the\s+)?((?:[\w'’-]+\s+){0,3}?)([\w-]+)\s+(?:is|was|are|were|did|does|do|has|have|had|"
-    r"can|could|will|would|that|which|who|in|of|on|at|by|from|for|[\w-]+(?:ed|es|s))\b",
-    re.I,
-)
-_NOUN_OF = re.compile(
-    r"\b(?:what|who|which)\s+(?:is|was|are|were)\s+(?:the\s+)?(?:[\w-]+\s+)??([\w-]+)\s+"
-    r"(?:of|for|in|at|on|behind|that|who)\b",
-    re.I,
-)
-_NOUN_LISTED = re.compile(r"(?:please )?(?:list|name|enumerate)\s+(?:all\s+)?(?:the\s+)?([\w-]+)", re.I)
-_NOUN_LAST = re.compile(r"\b(?:which|what)\s+(?:(?:[\w'’-]+\s+){0,2})([\w-]+)\W*$", re.I)
-# "Which person Aurel Vint taught": what begins with a capital is not the noun.
-_NOUN_BEFORE_NAME = re.compile(r"^(?i:which|what)\s+([a-z][\w-]+)\s+(?:the\s+)?(?=[A-Z])")
-_NO_NOUN = frozenset("is was are were did does do the has had have".split())
-
-
-def _noun(text: str) -> tuple[str, bool]:
-    """The noun after "which"/"what"/"how many", and whether several things are asked for."""
-    many = re.search(r"\bhow many\s+((?:[\w-]+\s+)??)([\w-]+)", text, re.I)
-    if many:
-        return many.group(2).lower(), False
-    before, after = _NOUN_BEFORE_NAME.match(text), _NOUN_AFTER.search(text)
-    for noun in (match.group(match.lastindex or 0).lower() for match in (before, after) if match):
-        if noun not in _NO_NOUN:
-            return noun, is_plural(noun)
-    named = _NOUN_OF.search(text)
-    if named:
-        return named.group(1).lower(), re.search(r"\b(?:are|were)\b", named.group()) is not None
-    listed = _NOUN_LISTED.match(text)
-    if listed:
-        return listed.group(1).lower(), True
-    last = _NOUN_LAST.search(text)
-    if last and last.group(1).lower() not in _NO_NOUN:
-        return last.group(1).lower(), False
-    return "", False
-
-
+# The words after "which" or "what", among which stands the noun that is asked for.
+_ASKED_FOR = re.compile(r"\b(?:which|what)\s+((?:[\w'’-]+\s*){1,5})", re.I)
 _COST = re.compile(
     r"\bhow much\b.*\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .* cost\b|"
     r"\bhow (?:expensive|costly)\b"
@@ -223,14 +204,18 @@ _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
 )
 
 
-def _expected(text: str, noun: str, form: Form) -> Expected:
+def _expected(text: str, form: Form) -> Expected:
     if form == "yesno":
         return "yesno"
     if form in _OPEN_FORMS:
         return "text"
     lower = text.lower()
-    told = next((kind for kind, pattern in _EXPECTED if pattern.search(lower)), None)
-    return told or NOUN_KIND.get(singular(noun), "name")
+    for kind, pattern in _EXPECTED:
+        if pattern.search(lower):
+            return kind
+    found = _ASKED_FOR.search(lower)
+    nouns = map(singular, found[1].split() if found else ())
+    return next((NOUN_KIND[noun] for noun in nouns if noun in NOUN_KIND), "name")
 
 
 # --- Chinese ---------------------------------------------------------------------------------------------------------
@@ -257,17 +242,13 @@ _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
 )
 _SEVERAL = re.compile(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
 _ASKED_OF = re.compile(r"(?:，|,)?(?:相比|之间|两者|二者|中|里)?(?:，|,)?(?:谁|哪一?[个座家条艘部种所]).*$")
-_NOUN = re.compile(
-    r"哪(?:一?[个家位所座种条艘部项类支]|些|[两三四五六七八九十几][个家位所座种条艘部项类支])(?!主要)([\u4e00-\u9fff]{2})"
-)
 _TOGETHER_ZH = re.compile(
     r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:是否都|是不是都|都是|都在|都有|是否同|是同一)"
 )
 _SHARED = re.compile(r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:之间)?(?:有|的)")
 
 
-def ask_zh(text: str) -> Ask:
-    """Take a Chinese question apart; white space in it is folded already."""
+def _parsed_zh(text: str) -> ParsedQuestion:
     direction: Direction = next((side for side, pattern in _DIRECTIONS if re.search(pattern, text)), "")
     form = next((form for form, pattern in _FORMS_ZH if re.search(pattern, text)), None)
     options = _choice(text, direction)
@@ -275,9 +256,8 @@ def ask_zh(text: str) -> Ask:
         form = "compare"
     if form in {"yesno", "connect"}:
         options = _pair_zh(text, form)
-    several = _SEVERAL.search(text) is not None
-    form = form or ("list" if several else "fact")
-    return Ask(text, True, form, _expected_zh(text, form), _noun_zh(text), options, direction, several)
+    form = form or ("list" if _SEVERAL.search(text) else "fact")
+    return ParsedQuestion(text, True, form, _expected_zh(text, form), options, direction)
 
 
 def _choice(text: str, direction: Direction) -> tuple[str, ...]:
@@ -300,15 +280,136 @@ def _pair_zh(text: str, form: Form) -> tuple[str, ...]:
     return (found["one"], found["two"]) if found else ()
 
 
-def _noun_zh(text: str) -> str:
-    """The kind of thing that "哪个…" asks for, by its first two characters."""
-    found = _NOUN.search(text)
-    return found[1] if found else ""
-
-
 def _expected_zh(text: str, form: Form) -> Expected:
     if form == "yesno":
         return "yesno"
     if form in {"howto", "summary", "global", "about", "connect"}:
         return "text"
     return next((kind for kind, pattern in _EXPECTED_ZH if re.search(pattern, text)), "name")
+
+
+# --- questions inside a question -------------------------------------------------------------------------------------
+
+MAX_LINKS = 4
+_RELATIVE = re.compile(
+    r"\b(?:(?P<prep>after|in|by|for|to|from|of|with|on|at|near|under) )?"
+    r"(?P<pronoun>whom|which|who|that|where|whose)\b",
+    re.I,
+)
+_PARTICIPLE = "born|located|situated|based|made|called|died|founded|built|opened|released|published|established"
+_ANTECEDENT = re.compile(
+    rf"\b(?:the|a|an) (?P<noun>(?!(?:{_PARTICIPLE})\b)[\w-]+(?: (?!(?:{_PARTICIPLE})\b)[\w-]+)?)"
+    rf"(?P<rest>(?: (?:{_PARTICIPLE}))?)\s*,?\s*$",
+    re.I,
+)
+_THINGS = frozenset(
+    "successor predecessor owner developer publisher manufacturer partner capital birthplace hometown".split()
+)
+_RELATIONAL = (
+    "director|composer|author|writer|founder|architect|designer|performer|singer|producer|editor|inventor|painter|owner|"
+    "successor|predecessor|capital|president|king|queen|ceo|chairman|head|leader|mayor|publisher|developer|manufacturer|"
+    "father|mother|spouse|husband|wife|son|daughter|child|brother|sister|sibling|grandfather|grandmother|"
+    "paternal grandfather|maternal grandfather|paternal grandmother|maternal grandmother|stepmother|stepfather|"
+    "father-in-law|mother-in-law|uncle|aunt|partner|teacher|coach|star|narrator|creator|birthplace|hometown"
+)
+_GOES_ON = (
+    "is|was|were|are|did|do|does|had|has|have|die|died|born|work|works|study|studied|from|located|named|live|lived|come|"
+    "comes|graduate|graduated|receive|received|win|won|attend|attended"
+)
+_OF = re.compile(
+    rf"\bthe (?P<role>(?:[\w-]+ )?(?:{_RELATIONAL})) of (?:the )?"
+    r"(?P<thing>(?:film |song |book |movie |album |novel |ferry |ship |company |city |town )?"
+    rf"(?:\{{\d\}}|(?-i:[A-Z0-9«\"“])[^?,]*?))(?=\s*(?:\?|$| (?:{_GOES_ON})\b))",
+    re.I,
+)
+_POSSESSIVE = re.compile(
+    r"(?P<thing>(?:\{\d\}|[A-Z][\w.’'-]*(?: (?:of|the|de|von|van|[A-Z0-9][\w.’'-]*|\([^)]*\)))*))(?:'s|’s|'|’) "
+    rf"(?P<role>{_RELATIONAL})\b(?!-)"
+)
+_COPULA = re.compile(r"^(?:who|what|which) (?:is|was|are|were)\s*(?:the)?\s*\??$", re.I)
+
+
+def chain(question: str) -> list[str]:
+    """The questions inside a question, to be asked one after another, the given one last; a plain one comes back alone.
+
+    "Where was the engineer born who designed X?" is two: the innermost description is the first question, and what it
+    finds takes its place ({1}, {2}, …) in the next.
+
+    `{n}` stands for the answer of the n-th question.
+    """
+    text = question.strip().rstrip("?").strip()
+    steps: list[str] = []
+    while len(steps) < MAX_LINKS:
+        cut = _relative(text, len(steps) + 1) or _described(text, len(steps) + 1)
+        if cut is None:
+            break
+        inner, text = cut
+        steps.append(inner + "?")
+    return [*steps, text + "?"]
+
+
+def _relative(text: str, number: int) -> tuple[str, str] | None:
+    """Cut the last relative clause that describes a noun: (its question, the text with a placeholder)."""
+    for match in reversed(list(_RELATIVE.finditer(text))):
+        before, clause = text[: match.start()].rstrip(), text[match.end() :].strip()
+        antecedent = _ANTECEDENT.search(before)
+        if antecedent is None or not clause or not re.search(r"[A-Z{]", clause):
+            continue
+        described = _described(clause, number)
+        if described is not None and not _is_whole(described[1]):
+            inner, rest = described
+            return inner, f"{text[: match.end()]} {rest}"
+        noun, rest = antecedent["noun"].strip(), antecedent["rest"]
+        outer = f"{before[: antecedent.start()]}{{{number}}}{rest}".strip()
+        if not re.search(r"[A-Za-z]", before[: antecedent.start()]):
+            continue
+        return _clause_question(noun, match["prep"], match["pronoun"].lower(), clause), outer
+    return None
+
+
+def _clause_question(noun: str, preposition: str | None, pronoun: str, clause: str) -> str:
+    if preposition:
+        return f"Which {noun} {clause} {preposition.lower()}"
+    if pronoun == "where":
+        return f"Which {noun} is where {clause}"
+    if pronoun == "whose":
+        return f"Which {noun} has the {clause}"
+    return f"Which {noun} {clause}"
+
+
+def _described(text: str, number: int) -> tuple[str, str] | None:
+    """Cut "the director of X" or "X's mother" where the question asks for more than just that."""
+    for pattern in (_OF, _POSSESSIVE):
+        for match in reversed(list(pattern.finditer(text))):
+            outer = f"{text[: match.start()]}{{{number}}}{text[match.end() :]}".strip()
+            if _is_whole(outer):
+                continue
+            role, thing = match["role"], match["thing"].strip()
+            asks = "What" if role.split()[-1].lower() in _THINGS else "Who"
+            return f"{asks} is the {role} of {thing}", outer
+    return None
+
+
+def _is_whole(outer: str) -> bool:
+    """Whether nothing but "who is" is left around the placeholder: then the description was the whole question."""
+    bare = re.sub(r"\{\d\}\s*$", "", outer).strip()
+    return _COPULA.match(bare) is not None or re.fullmatch(r"\W*\{\d\}\W*", outer) is not None
+
+
+# --- plain questions -------------------------------------------------------------------------------------------------
+
+MOST_WORDS = 14
+_SIMPLE = frozenset({"fact", "list", "yesno"})
+# Words of a question that compares or joins without the forms that the rules know.
+_JOINING = frozenset("and or both same first last than between either".split())
+
+
+def is_plain(question: ParsedQuestion) -> bool:
+    """Whether a question asks one short thing of one named thing, so that some calls can be spared."""
+    if question.form not in _SIMPLE or question.expects == "text" or question.options:
+        return False
+    if question.chinese:
+        return question.text.count("的") < 2 and not any(word in question.text for word in ("和", "与", "还是", "都"))
+    words = question.text.lower().strip(" ?").split()
+    named = sum(name.start > 0 for name in names_of(question.text))
+    return len(words) <= MOST_WORDS and named == 1 and not _JOINING & set(words)

@@ -1,41 +1,33 @@
-"""Relevance: how much of a question a sentence has, by the weighted coverage of its words.
+"""Relevance of a sentence to a question, by the weighted coverage of its words; and the topic of a question about a
+whole collection.
 
 A word counts fully where the sentence has it, nearly so where its title or heading has it, and by the sentence before
 where it opens with a pronoun. Names count as a whole, under any alias.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
-from prompts.text.asked import Ask
-from prompts.text.concepts import concept_terms
 from prompts.text.evidence import Evidence
-from prompts.text.names_zh import kind_of, tagged
-from prompts.text.relations import PRONOUN
-from prompts.text.spans import names_of
-from prompts.text.words import CJK, HAN_STOP, fold, fold_name, is_han
+from prompts.text.names_zh import tagged
+from prompts.text.question import ParsedQuestion
+from prompts.text.thesaurus import concept_terms
+from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han, words_in
 
-TITLE_SHARE = 0.9
-HEADING_SHARE = 0.8
-BEFORE_SHARE = 0.5
-PRONOUN_SHARE = 0.95
+# What opens a sentence and stands for something named before it.
+PRONOUN = re.compile(
+    r"\s*[\"“'(*_#>-]*\s*(?:(?:in|by|since|until|after|before|on|at|during|from)\s+[\w ,]{1,30}?,?\s+)?"
+    r"(?:he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
+    r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b"
+    r"|\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])",
+    re.I,
+)
+TITLE_SHARE, HEADING_SHARE, BEFORE_SHARE, PRONOUN_SHARE = 0.9, 0.8, 0.5, 0.95
 _ZH_ASKING = re.compile(
     r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|"
     r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
-)
-_ZH_JOINS = re.compile(r"[的是在由和与]")
-_DOTTED = re.compile(f"[{CJK}]{{1,6}}(?:·[{CJK}]{{1,6}})+")
-_PRESENT = re.compile(r"\b(?:now|currently|today|present|current|is|are)\b|现在|目前|如今|现任", re.I)
-# A Chinese question speaks of the present unless a particle or a date says otherwise.
-_ZH_PAST = re.compile(r"了|曾|过|\d{3,4}年|[第首前]一?任|当时|以前|原来|最初")
-_LASTING = re.compile(
-    r"\b(?:since|current|currently|still|now|today|newly)\b|起[,，、 (]|年起|至今|现任|目前|现在", re.I
-)
-_BYGONE = re.compile(
-    r"\b(?:former|formerly|previous|previously|until|was|were|used to|no longer|out of date)\b|至\d{4}|前任|曾|原来",
-    re.I,
 )
 _ASKING = frozenset(
     "~say ~find ~use many much often name list tell give state kind type thing one two three please exactly "
@@ -43,103 +35,54 @@ _ASKING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Evidence with its coverage of the question's words, of its names and of its other words (each 0-1), and its
-    rank score."""
-
-    evidence: Evidence
-    coverage: float
-    names: float
-    cues: float
-    score: float
-
-
 class Relevance:
-    """Judges evidence for one question."""
+    """How much of one question a sentence has."""
 
     def __init__(
-        self, ask: Ask, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
+        self, question: ParsedQuestion, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the
         question to the other names of the same thing."""
-        self.ask = ask
-        self.rarity, self.aliases = weights, aliases or {}
+        self.question, self.aliases = question, aliases or {}
         rarest = max(weights.values(), default=1.0)
-        known = {name: (name, *others) for name, others in self.aliases.items() if not _is_plain_word(name)}
-        if ask.chinese:
-            known |= {name: (name,) for name in (*_unknown_bodies(ask.text, known), *_dotted(ask.text, known))}
+        # The graph knows common Chinese words ("社区") as names too: one so short is no name of its own.
+        known = {name: (name, *others) for name, others in self.aliases.items() if len(name) > 2 or not is_han(name)}
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
-        self.terms_of_names = [frozenset(concept_terms(name)) for name in known]
-        self.name_terms = {term for terms in self.terms_of_names for term in terms}
-        if ask.chinese:  # Of an unspaced name the graph may know a part only; the rest asks for nothing either.
-            runs = [run for span in names_of(ask.text) for run in _ZH_JOINS.split(span.text)]
-            whole = (run for run in runs if any(name in run for name in known))
-            self.name_terms |= {term for name in whole for term in concept_terms(name)}
-        text = _words_of(_ZH_ASKING.sub(" ", ask.text)) if ask.chinese else ask.text
+        self._terms_of_names = [frozenset(concept_terms(name)) for name in known]
+        self.name_terms = frozenset[str]().union(*self._terms_of_names)
+        text = _words_of(_ZH_ASKING.sub(" ", question.text)) if question.chinese else question.text
         # "Summarise" says what to do with the evidence, not what is in it.
-        asking = _ASKING | {"~summary"} if ask.form == "summary" else _ASKING
+        asking = _ASKING | {"~summary"} if question.form == "summary" else _ASKING
         wanted = [term for term in concept_terms(text) if term not in asking and not _is_filler(term)]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
-        past = _ZH_PAST.search(ask.text) if ask.chinese else _PRESENT.search(ask.text) is None
-        self.present = not past
-        self._judged: dict[Evidence, Scored] = {}
+        self._coverage: dict[Evidence, float] = {}
 
-    def judge(self, evidence: Evidence) -> Scored:
-        """Coverage and score."""
-        known = self._judged.get(evidence)
-        if known is None:
-            known = self._judged[evidence] = self._judge(evidence)
-        return known
-
-    def _judge(self, evidence: Evidence) -> Scored:
-        shares, holdings = self._shares(evidence), self._holdings(evidence)
-        for terms, held in zip(self.terms_of_names, holdings, strict=True):
-            # A thing named otherwise ("Kestrel Bridge" for "红隼桥") is named all the same.
-            shares |= {term: max(shares[term], held) for term in terms if term in shares}
-        total = sum(self.weights.values()) or 1.0
-        coverage = sum(weight * shares[term] for term, weight in self.weights.items()) / total
-        cue_total = sum(self.weights[term] for term in self.cues)
-        cues = sum(self.weights[term] * shares[term] for term in self.cues) / cue_total if cue_total else 1.0
-        names = sum(holdings) / len(holdings) if holdings else 1.0
-        score = coverage + (0.35 * names if self.names else 0.0) + 0.15 * evidence.prior - 0.1 * _is_heading(evidence)
-        # Evidence in the question's own language comes first where both say it.
-        score += 0.12 * (is_han(evidence.text) == self.ask.chinese)
-        if self.present:
-            # Asked about today, what still holds comes before what once did.
-            score += 0.06 * holding(evidence.text)
-        return Scored(evidence, coverage, names, cues, score)
+    def coverage(self, evidence: Evidence) -> float:
+        """The share of the question's words that a sentence has, 0-1, by their weights."""
+        if evidence not in self._coverage:
+            shares = self._shares(evidence)
+            total = sum(self.weights.values()) or 1.0
+            self._coverage[evidence] = sum(weight * shares[term] for term, weight in self.weights.items()) / total
+        return self._coverage[evidence]
 
     def _shares(self, evidence: Evidence) -> dict[str, float]:
+        """How far the sentence has each word of the question; a thing under another name has all words of its name."""
         here, before = term_set(evidence.text), term_set(evidence.before)
         title, heading = term_set(evidence.title), term_set(evidence.heading)
-        back = PRONOUN_SHARE if PRONOUN.match(evidence.text) else BEFORE_SHARE
-        return {
+        refers_back = PRONOUN.match(evidence.text) is not None
+        back = PRONOUN_SHARE if refers_back else BEFORE_SHARE
+        shares = {
             term: 1.0
             if term in here
             else max(TITLE_SHARE * (term in title), HEADING_SHARE * (term in heading), back * (term in before))
             for term in self.weights
         }
-
-    def _holdings(self, evidence: Evidence) -> list[float]:
-        """For each name of the question how far the evidence is about it: 1 in the text, .9 in its title, else 0."""
-        if not self.names:
-            return []
-        here, title, before = _searchable(evidence.text), _searchable(f"{evidence.title} {evidence.heading}"), ""
-        if PRONOUN.match(evidence.text):
-            before = _searchable(evidence.before)
-        return [
-            1.0
-            if any(_holds(here, form) for form in forms)
-            else 0.9 * any(_holds(title, form) or _holds(before, form) for form in forms)
-            for forms in self.names
-        ]
-
-
-def holding(text: str) -> int:
-    """1 where a sentence says that what it tells still holds, -1 where it says that it no longer does, else 0."""
-    return (_LASTING.search(text) is not None) - (_BYGONE.search(text) is not None)
+        around = f"{evidence.title} {evidence.heading} {evidence.before if refers_back else ''}"
+        for terms, forms in zip(self._terms_of_names, self.names, strict=True):
+            held = max(float(_names(evidence.text, forms)), TITLE_SHARE * _names(around, forms))
+            shares |= {term: max(shares[term], held) for term in terms if term in shares}
+        return shares
 
 
 @lru_cache(maxsize=50_000)
@@ -148,30 +91,13 @@ def term_set(text: str) -> frozenset[str]:
     return frozenset(concept_terms(text))
 
 
-def _searchable(text: str) -> str:
-    return fold(text) if is_han(text) else f" {fold_name(text)} "
-
-
-def _holds(text: str, form: str) -> bool:
-    return f" {form} " in text if text.startswith(" ") and form.isascii() else form in text
-
-
-def _is_plain_word(name: str) -> bool:
-    """Whether a Chinese name is too short to be one of its own: the graph knows common words ("社区", "结构") too."""
-    return len(name) < 3 and is_han(name)
-
-
-def _dotted(text: str, known: Collection[str]) -> list[str]:
-    """Foreign names ("奥雷尔·文特") of which the graph knows nothing: the dot says that they are names."""
-    runs = (run for whole in _DOTTED.findall(text) for run in _ZH_JOINS.split(whole) if "·" in run)
-    return [run for run in runs if not any(run in name or name in run for name in known)]
-
-
-def _unknown_bodies(text: str, known: Collection[str]) -> list[str]:
-    """The organisations and places, by their endings, that a Chinese question names and no linked name covers."""
-    runs = [run for span in names_of(text) for run in _ZH_JOINS.split(span.text)]
-    bodies = [run for run in runs if len(run) > 3 and kind_of(run) in {"organisation", "place"}]
-    return [body for body in bodies if not any(name in body or body in name for name in known)]
+@lru_cache(maxsize=50_000)
+def _names(text: str, forms: tuple[str, ...]) -> bool:
+    """Whether a text holds a name under one of its folded forms, as whole words where it has spaces."""
+    if is_han(text):
+        return any(form in fold(text) for form in forms)
+    folded = f" {fold_name(text)} "
+    return any(f" {form} " in folded if form.isascii() else form in folded for form in forms)
 
 
 def _words_of(text: str) -> str:
@@ -183,6 +109,129 @@ def _is_filler(term: str) -> bool:
     return len(term) == 2 and all(c in HAN_STOP for c in term)
 
 
-def _is_heading(evidence: Evidence) -> bool:
-    text = evidence.text.strip()
-    return text.startswith("#") or re.fullmatch(r"\*[^*]+\*|\*\*[^*]+\*\*", text) is not None
+# --- questions about a whole collection ------------------------------------------------------------------------------
+
+# What the words of the best passages count beside those of the question.
+NEAR_SHARE = 0.6
+# What is left of a sentence's fit where its passage is not near.
+OWN_FIT = 0.4
+# From this share of the words (the question's, those near to it) on a sentence speaks of it.
+ENOUGH = 0.25
+SHORTEST, SHORT, LONG = 25, 60, 420  # signs: a label or an aside; little said; much beside the point
+_HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
+
+
+_OF_COLLECTION = frozenset(
+    term
+    for language in ("english", "chinese")
+    for word in words_in(language, "of_collections")
+    for term in concept_terms(word)
+)
+_COURTESY = re.compile(
+    r"\b(?:welcome (?:back )?to|thank you|thanks|our guest|your host|nice to|great to|stay tuned|glad (?:to|you)|"
+    r"my pleasure|see you next|joining us|listening|listeners|podcast|"
+    r"guests?|(?:this|last|next) (?:show|episode)|"
+    r"(?:our|this|the|earlier in the) conversations?|remind me|tell me|talk (?:a (?:little )?bit )?about)\b",
+    re.I,
+)
+A_FILE = re.compile(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
+_ASKED_BACK = re.compile(r"[?？]\W*$")
+_LOOSE = re.compile(r"(?:(?:and|but|so|or|yeah|yes|no|well|right|okay|like|because|which)\b)", re.I)
+_I_MEAN = re.compile(r"\b(?:you know|sort of|kind of|I mean|I think|um+|uh+)\b|\blike,", re.I)
+
+
+@dataclass(frozen=True)
+class CollectionTopic:
+    """What a question about a collection is about, apart from the words that speak of the collection itself.
+
+    "Which guests discuss the role of failure in innovation?" is about failure and innovation. `relevance` is the judge
+    of the question; `near` holds the words of the passages that fit best, with their weights (together 1; relevance
+    models: Lavrenko and Croft 2001).
+    """
+
+    relevance: Relevance
+    near: Mapping[str, float] = field(default_factory=dict)
+    # Words of the question that nearly every passage has, those that are commonplace, and those that none has.
+    everywhere: frozenset[str] = frozenset()
+    common: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+
+    @cached_property
+    def asked(self) -> dict[str, float]:
+        """The terms that the question asks about with their weights (together 1); none where it asks about all.
+
+        What nothing in the collection has tells no sentence from another, and is left out beside other words.
+        """
+        wanted = {} if self.of_all else self._wanted
+        kept = {term: weight for term, weight in wanted.items() if term not in self.absent} or wanted
+        total = sum(kept.values())
+        return {term: weight / total for term, weight in kept.items()} if total else {}
+
+    @cached_property
+    def missing(self) -> float:
+        """The share of what the question asks about that the collection has no word of, 0-1."""
+        total = sum(self._wanted.values())
+        return sum(weight for term, weight in self._wanted.items() if term in self.absent) / total if total else 0.0
+
+    @cached_property
+    def _wanted(self) -> dict[str, float]:
+        left_out = _OF_COLLECTION | self.everywhere
+        return {term: weight for term, weight in self.relevance.weights.items() if term not in left_out}
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The terms for lexical search; all where the question asks about everything."""
+        terms = content_terms(self.relevance.question.text)
+        return [term for term in terms if not all(map(self.of_collection, concept_terms(term)))] or terms
+
+    def of_collection(self, term: str) -> bool:
+        """Whether a term speaks of documents and what is said in them, whatever they are about."""
+        return term in _OF_COLLECTION
+
+    @cached_property
+    def of_all(self) -> bool:
+        """Whether the question asks about the collection as such, and names nothing in it."""
+        return not self.relevance.names and not set(self.relevance.cues) - _OF_COLLECTION
+
+    def covered(self, text: str) -> float:
+        """The share of what the question asks about that the text has, 0-1."""
+        here = term_set(text)
+        return sum(weight for term, weight in self.asked.items() if term in here)
+
+    def fit(self, piece: Evidence) -> float:
+        """How much a sentence is about it, 0-1: the question's words, and the words near to them."""
+        here = term_set(piece.text)
+        near = min(1.0, sum(weight for term, weight in self.near.items() if term in here) / ENOUGH)
+        if not self.asked:
+            return near
+        share = NEAR_SHARE if self.near else 0.0
+        return (self.asked_in(piece) + share * near) / (1 + share)
+
+    def asked_in(self, piece: Evidence) -> float:
+        """The share of what the question asks about that a sentence has, 0-1. Where the question names something, under
+        any of its names, in the title too."""
+        return self.relevance.coverage(piece) if self.relevance.names else self.covered(piece.text)
+
+    def worth(self, piece: Evidence) -> float:
+        """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its passage. 0: not at all."""
+        fit = self.fit(piece)
+        if not fit:
+            return 0.0
+        # What has next to none of the question's words is at most about something near to it.
+        asked = min(1.0, self.asked_in(piece) / ENOUGH) if self.asked else 1.0
+        text = " ".join(piece.text.split())
+        return telling(text) * (1 + asked) / 2 * fit * (OWN_FIT + (1 - OWN_FIT) * piece.prior)
+
+
+@lru_cache(maxsize=50_000)
+def telling(text: str) -> float:
+    """How much a sentence says that stands by itself, 0-1: less a question, a courtesy, a fragment, a file's name."""
+    size = len(text) * (_HAN_SIGNS if is_han(text) else 1)
+    if size < SHORTEST or text.startswith("#"):
+        return 0.0
+    worth = 1.0 if SHORT <= size <= LONG else 0.7
+    worth *= 0.5 if _ASKED_BACK.search(text) else 1.0
+    worth *= 0.4 if _COURTESY.search(text) else 1.0
+    worth *= 0.3 if A_FILE.search(text) else 1.0
+    worth *= 0.9 if _LOOSE.match(text) else 1.0
+    return worth * max(0.7, 1 - 0.1 * len(_I_MEAN.findall(text)))

@@ -6,26 +6,14 @@ headings, table rows, list items and blank lines end a sentence; a line that was
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Literal, NamedTuple
 
-from prompts.text.tokens import count_tokens
-
-__all__ = [
-    "Language",
-    "Script",
-    "Unit",
-    "UnitKind",
-    "count_tokens",
-    "is_cjk",
-    "language_of",
-    "script_of",
-    "sentences",
-    "units",
-]
+from prompts.text.amounts import MONTH_OF, MONTHS
+from prompts.text.words import known_languages
 
 UnitKind = Literal["heading", "row", "item", "code", "plain"]
 Script = Literal["han", "kana", "hangul", "latin", "other", "none"]
-Language = Literal["zh", "ja", "ko", "en", "und"]
 
 
 class Unit(NamedTuple):
@@ -55,13 +43,14 @@ _CLOSERS = r"[\"'”’」』）)\]】》〉*_]*"
 _STOP = re.compile(
     rf"(?P<wide>(?:[。！？；｡।॥؟۔]|……)+[。！？；…!?]*{_CLOSERS})"
     rf"|(?P<loud>[!?]+{_CLOSERS})(?=\s|$|[\u3040-\u30ff\u3400-\u9fff])"
-    rf"|(?P<dot>(?:\.+|…){_CLOSERS})(?=\s|$)"
+    rf"|(?P<dot>(?:\.+|…)(?:{_CLOSERS}|“))(?=\s|$)"
     r"|(?<=[\u3400-\u9fff])(?P<mixed>\.)(?=[\u3400-\u9fff])"
 )
-_NEXT = re.compile(r"\s*[\"'“‘(\[«「『（]*(\S?)")
-_NEXT_WORD = re.compile(r"\s*[\"'“‘(\[]*([A-Za-z]*)")
-_INITIAL = re.compile(r"\s*[A-Z]\.")
-_LAST_WORD = re.compile(r"(?:[A-Za-z]\.)*[^\W\d_]+$")
+_NEXT = re.compile(r"\s*[\"'“‘„¿¡(\[«「『（]*(\S?)")
+_NEXT_WORD = re.compile(r"\s*[\"'“‘(\[]*([^\W\d_]*)")
+_INITIAL = re.compile(r"\s*[A-ZÀ-ÞА-Я]\.")
+_LAST_WORD = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
+_ORDINAL = re.compile(r"(?<![\d.])\d{1,2}$")
 # Never the end of a sentence: a name or an explanation follows.
 _ALWAYS = frozenset(
     (
@@ -71,17 +60,14 @@ _ALWAYS = frozenset(
 )
 # Not the end where a figure follows: "No. 5", "vol. 2", "Jan. 3".
 _BEFORE_FIGURES = frozenset(
-    (
-        "no nos vol vols fig figs p pp ch sec art eq ed para par "
-        "tab app op jan feb mar apr jun jul aug sep sept oct nov dec"
-    ).split()
+    [*"no nos vol vols fig figs p pp ch sec art eq ed para par tab app op".split(), *MONTH_OF.keys() - MONTHS]
 )
 # The end only where the next word usually begins a sentence.
 _SOMETIMES = frozenset(
-    (
-        "st ave rd blvd jr sr inc ltd co corp llc bros etc est dept univ "
-        "a.m p.m b.c a.d ph.d jan feb mar apr jun jul aug sep sept oct nov dec"
-    ).split()
+    [
+        *"st ave rd blvd jr sr inc ltd co corp llc bros etc est dept univ a.m p.m b.c a.d ph.d".split(),
+        *MONTH_OF.keys() - MONTHS,
+    ]
 )
 _STARTERS = frozenset(
     "the a an he she it they we you i this that these those there in on at by for from with after before when while if "
@@ -217,7 +203,8 @@ def _ends(text: str, match: re.Match[str], start: int, end: int) -> bool:
         return True
     word = _LAST_WORD.search(text, max(start, match.start() - 24), match.start())
     if not word:
-        return True
+        ordinal = _ORDINAL.search(text, start, match.start())
+        return ordinal is None or _next_word(text, match.end(), end) not in _after_ordinals()
     if len(word.group()) == 1 and _INITIAL.match(text, match.end(), end):
         return False
     return _ends_after(word.group(), first, _next_word(text, match.end(), end))
@@ -228,9 +215,22 @@ def _next_word(text: str, start: int, end: int) -> str:
     return match.group(1).lower() if match else ""
 
 
+@cache
+def _after_ordinals() -> frozenset[str]:
+    """The words before which other languages write a number with a point: "3. März"."""
+    return frozenset(word for known in known_languages().values() for word in known.get("after_ordinals", "").split())
+
+
+@cache
+def _abbreviations() -> frozenset[str]:
+    """What never ends a sentence, in any language."""
+    others = (known.get("abbreviations", "") for known in known_languages().values())
+    return _ALWAYS.union(*(words.split() for words in others))
+
+
 def _ends_after(word: str, first: str, following: str) -> bool:
     low = word.lower()
-    if low in _ALWAYS:
+    if low in _abbreviations():
         return False
     if low in _BEFORE_FIGURES and (first.isdigit() or first == "#"):
         return False
@@ -251,14 +251,6 @@ _CJK = re.compile(
     r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7af\U00020000-\U0003ffff]"
 )
 _SAMPLE = 20_000
-_LANGUAGES: dict[Script, Language] = {
-    "han": "zh",
-    "kana": "ja",
-    "hangul": "ko",
-    "latin": "en",
-    "other": "und",
-    "none": "und",
-}
 
 
 def is_cjk(text: str) -> bool:
@@ -285,8 +277,3 @@ def script_of(text: str) -> Script:
     }
     best: Script = max(counts, key=lambda script: counts[script])
     return best if counts[best] else "none"
-
-
-def language_of(text: str) -> Language:
-    """The language that the script stands for: zh, ja, ko, en for anything in Latin letters, und for the rest."""
-    return _LANGUAGES[script_of(text)]

@@ -9,77 +9,34 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
-from prompts.text.words import CJK
+from prompts.text.words import CJK, words_in
 
 _BREAK_TAGS = ("p", "c", "u", "r", "y", "f", "m", "q", "t", "x", "w", "e", "o")
 _COMMON = 3000  # a word at least so frequent in the segmenter's dictionary names nothing by itself
-_RARE = 100  # and one so rare is a term wherever it stands
 _COMMON_ADVERB = 5000  # rarer ones are parts of terms too: "随机"
-_PHRASE_LENGTH = 4
 _LONGEST_TERM, _SHORTEST_TERM, _MOST_WORDS = 14, 3, 5
 _FEW = 3
 _PLACED, _REPEATED, _HEADED = 4, 2, 1
 
 # Words of any prose: none stands inside a term.
-PROSE = frozenset(
-    """
-    进行 使用 采用 提出 通过 获取 构建 创建 包括 包含 需要 能够 可以 基于 用于 根据 实现
-    提高 提升 减少 增加 改善 具有 成为 作为 得到 提供 属于 存在 涉及 依赖 导致 允许 确保
-    保持 避免 支持 帮助 促进 完成 执行 给出 给定 指出 表明 证明 显示 说明 认为 发现 探讨
-    考虑 关注 专注 强调 旨在 针对 面对 面临 面向 适用 适合 对应 结合 引入 加入 添加 去掉
-    替换 转化 形成 产生 带来 改变 设置 设定 确定 解决 具备 拥有 展示 展现 体现 代表 表示
-    称为 名为 叫做 指的是 意味着 值得 容易 难以 无法 无需 不需要 没有 不会 可能 应该 必须
-    往往 仍然 尤其 特别 非常 十分 显著 有效 有效地 高效地 更好 更多 更加 最终 首先 其次
-    最后 然后 同时 此外 另外 因此 所以 但是 然而 例如 比如 以及 并且 而且 或者 如果 虽然
-    尽管 由于 因为 为了 关于 对于 随着 之间 之后 之前 其中 相关 不同 各种 多种 多个 一些
-    一种 某些 所有 整个 每个 现有 当前 目前 传统 主要 重要 关键 复杂 简单 具体 一般 相应
-    上述 以下 如下 下面 上面 大量 少量 许多 正如 最新 整体 初始 基本 原始 最佳 最优 合适
-    全面 充分 完整 统一 额外 明显 常见 达到 超过 优于 相比 相比之下 类似 相似 接近 分别
-    分为 来自 起源于 位于 建于 担任 出生 负责 参加 成立 开始 结束 发展
-    """.split()
-)
+PROSE = words_in("chinese", "prose")
 # Verbs that are parts of terms too, but do not begin one: "训练" in "训练路由器" says what is done to it.
-VERBAL = frozenset(
-    """
-    影响 处理 识别 提取 抽取 分析 比较 判断 设计 更新 输入 输出 生成 评估 训练 融合 整合
-    集成 转换 合并 回答 理解 介绍 描述 讨论 研究 调整 部署 利用 分类 选择 查找 存储 返回
-    计算 调用 优化 总结 遍历 检查 测试 增强 挑战 要求 了解 检验 缩短 解析 降低 保留 逐个
-    深入 探索
-    """.split()
-)
-# Of these it is said what they do: "方法利用" is no term.
-_SUBJECTS = frozenset("方法 模块 模型 系统 框架 技术 团队 作者 用户".split())
+VERBAL = words_in("chinese", "verbal")
 # Heads that say nothing, whatever stands before them.
-_WEAK = frozenset(
-    """
-    过程 结果 变化 次数 数量 能力 问题 信息 内容 方式 性能 质量 效率 效果 时间 成本 需求
-    情况 阶段 部分 类型 关系 范围 程度 优势 答案 细节 步骤 方面 作用 特点 意义 背景 目标
-    原因 现象 表现 差异 示例 例子 说明 规模 数据 类别 流程 方向
-    """.split()
-)
+_WEAK = words_in("chinese", "weak_heads")
 # Heads that with a word before them name one thing.
-_HEADS = frozenset(
-    """
-    算法 模型 框架 机制 范式 理论 图谱 数据集 数据库 知识库 语料库 基准 定理 定律 公式 函数
-    网络 引擎 协议 策略 指标 矩阵 路径 任务 系统 模块 方法 数据结构 相似度 复杂度 准确率
-    召回率 精确率 胜率 阈值 参数 实验 技术 社区 摘要 工程 检索 推理 学习
-    """.split()
-)
+_HEADS = words_in("chinese", "heads")
 _MADE = re.compile(rf"[{CJK}]{{2,}}(?:器|法|论|学|图|树|层|率|值|度|集|库|键|链|网)$")
 
 _LABEL = re.compile(
     rf"(?:^|[\n。？！?!;；)）>]|[*•\-]\s)\s*(?:[-*•>#]+\s*|\d{{1,2}}[.、]\s*|\*\*)*"
     rf"((?=[^\n]{{0,24}}?[{CJK}])[{CJK}A-Za-z0-9+·\- ]{{2,18}}?)(?:\*\*)?\s*(?=[:：(（])"
 )
-_BOLD = re.compile(rf"\*\*([{CJK}A-Za-z0-9+·\- ]{{2,16}})\*\*")
 _HEADING = re.compile(rf"^#{{1,6}}\s+(?:\d+(?:\.\d+)*\.?\s*)?([{CJK}A-Za-z0-9+·\- ]{{2,16}})\s*$", re.M)
 _APART = re.compile(rf"(?<=[ \u3000])([{CJK}]{{3,6}})(?= )")
 _LISTED = re.compile(rf"(?:例如|比如|如|包括)((?:[{CJK}A-Za-z0-9\-]{{2,10}}[、或和与及])+[{CJK}A-Za-z0-9\-]{{2,10}})")
-_GUESSED = re.compile("[上下中里内外会将地因且把让使个些种]|[一二两三四五六七八九十]")
-_NUMBER = re.compile("\\d{1,4}[A-Z]?(?:号线|[线路号型])")  # "上海轨道交通18号线": the number tells which
 _JOINT = re.compile("[、或和与及]")
 _PHRASE = re.compile(
     rf"^[仅只不每该此]|[{CJK}] [{CJK}]|[的了吗呢么是在与和及或从将被把让为对等怎谁于请]|"
@@ -87,7 +44,7 @@ _PHRASE = re.compile(
 )
 
 
-class Word(NamedTuple):
+class SegmentedWord(NamedTuple):
     """A word of the segmentation at `start`, with its tag and how often the segmenter's dictionary counts it."""
 
     text: str
@@ -100,7 +57,7 @@ class Word(NamedTuple):
         return self.start + len(self.text)
 
 
-def term_spans(text: str, words: Sequence[Word]) -> Iterator[tuple[int, int, int]]:
+def term_spans(text: str, words: Sequence[SegmentedWord]) -> Iterator[tuple[int, int, int]]:
     """(start, end, strength) of terms; they may overlap, and the stronger is meant, then the longer."""
     starts = [word.start for word in words]
     for start, end in _places(text):
@@ -108,20 +65,14 @@ def term_spans(text: str, words: Sequence[Word]) -> Iterator[tuple[int, int, int
         if _is_placed_term(text[start:end], inside):
             yield (inside[1].start if len(inside) > 2 and inside[0].text in VERBAL else start), end, _PLACED
     runs = list(_runs(words))
-    for word in words:
-        if _is_rare(word) and _is_compound([word]):
-            yield word.start, word.end, _HEADED
     yield from _repeated(runs)
     for run in runs:
         yield from _headed(run)
-        if numbered := _NUMBER.match(text, run[-1].end):
-            nouns = takewhile(lambda word: word.tag[0] in "nj", reversed(run[-_FEW:]))
-            yield min((word.start for word in nouns), default=run[-1].end), numbered.end(), _REPEATED
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
     """Where terms are written: headings, bold type, labels, words set apart, enumerated examples."""
-    for pattern in (_HEADING, _BOLD, _LABEL, _APART):
+    for pattern in (_HEADING, _LABEL, _APART):
         for match in pattern.finditer(text):
             yield match.start(1), match.start(1) + len(match.group(1).rstrip())
     for match in _LISTED.finditer(text):
@@ -133,23 +84,17 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             start += len(item) + 1
 
 
-def _is_rare(word: Word) -> bool:
-    """Nouns of three signs and more; the dictionary's words of four are mostly set phrases."""
-    long = len(word.text) >= _SHORTEST_TERM and not (len(word.text) == _PHRASE_LENGTH and word.frequency)
-    return long and word.tag[0] == "n" and word.frequency < _RARE
-
-
-def is_saying(words: Sequence[Word]) -> bool:
+def is_saying(words: Sequence[SegmentedWord]) -> bool:
     """Whether words of a quotation are a sentence and no name."""
     return len(words) >= _FEW and any(word.text in PROSE for word in words)
 
 
-def within(words: Sequence[Word], starts: Sequence[int], start: int, end: int) -> Sequence[Word]:
+def within(words: Sequence[SegmentedWord], starts: Sequence[int], start: int, end: int) -> Sequence[SegmentedWord]:
     """The words that begin in `start`..`end`; `starts` are the places of all of them."""
     return words[bisect_left(starts, start) : bisect_left(starts, end)]
 
 
-def _is_placed_term(name: str, words: Sequence[Word]) -> bool:
+def _is_placed_term(name: str, words: Sequence[SegmentedWord]) -> bool:
     """Whether what stands at such a place is a term and no phrase, number or everyday word."""
     if name.isascii() or len(name) < 2 or _PHRASE.search(name) or not words or words[-1].tag in {"a", "ad", "d"}:
         return False
@@ -160,9 +105,9 @@ def _is_placed_term(name: str, words: Sequence[Word]) -> bool:
     return any(word.frequency < _COMMON and word.text not in _WEAK for word in words)
 
 
-def _runs(words: Sequence[Word]) -> Iterator[list[Word]]:
+def _runs(words: Sequence[SegmentedWord]) -> Iterator[list[SegmentedWord]]:
     """Stretches of adjacent words that a term may hold."""
-    run: list[Word] = []
+    run: list[SegmentedWord] = []
     counted = False
     for word in words:
         measure = counted and len(word.text) == 1  # "多跳推理": the word after a number belongs to it
@@ -177,7 +122,7 @@ def _runs(words: Sequence[Word]) -> Iterator[list[Word]]:
         yield run
 
 
-def _inside(word: Word) -> bool:
+def _inside(word: SegmentedWord) -> bool:
     if word.text in PROSE or word.tag.startswith(_BREAK_TAGS) or not word.text.strip():
         return False
     if word.tag in {"d", "ad", "a"}:
@@ -185,8 +130,8 @@ def _inside(word: Word) -> bool:
     return len(word.text) > 1 or not word.tag.startswith(("v", "a", "d", "z"))
 
 
-def _repeated(runs: Sequence[Sequence[Word]]) -> Iterator[tuple[int, int, int]]:
-    """Word sequences that occur at least twice, not always before or after the same word."""
+def _repeated(runs: Sequence[Sequence[SegmentedWord]]) -> Iterator[tuple[int, int, int]]:
+    """SegmentedWord sequences that occur at least twice, not always before or after the same word."""
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     before: dict[str, set[str]] = defaultdict(set)
     after: dict[str, set[str]] = defaultdict(set)
@@ -205,22 +150,18 @@ def _repeated(runs: Sequence[Sequence[Word]]) -> Iterator[tuple[int, int, int]]:
                 yield start, end, _REPEATED
 
 
-def _is_compound(words: Sequence[Word]) -> bool:
+def _is_compound(words: Sequence[SegmentedWord]) -> bool:
     """Several words that end in a noun or a verb used as one, or one word that is rare."""
     if len(words) == 1:
-        # The segmenter has no count for a word that it only guesses.
         word = words[0]
-        guessed = word.frequency == 0 and _GUESSED.search(word.text) is not None
-        return not guessed and word.frequency < _COMMON // 10 and word.tag[0] in "nlij" and word.text[-1] not in "性化"
+        return word.frequency < _COMMON // 10 and word.tag[0] in "nlij" and word.text[-1] not in "性化"
     first, last = words[0], words[-1]
     if first.text in VERBAL or first.tag in {"ng", "k", "d"} or last.text in _WEAK:
-        return False
-    if first.text in _SUBJECTS and last.text in VERBAL:
         return False
     return last.tag[0] in "nvljkgz"
 
 
-def _headed(run: Sequence[Word]) -> Iterator[tuple[int, int, int]]:
+def _headed(run: Sequence[SegmentedWord]) -> Iterator[tuple[int, int, int]]:
     """The part of a run up to its head, where it ends in one: at most three words before it."""
     head = run[-1]
     known = head.text in _HEADS or _MADE.fullmatch(head.text)

@@ -1,9 +1,12 @@
-"""Words of a text for matching: folded, stemmed, and for Chinese as character bigrams."""
+"""Words of a text for matching: folded, stemmed by their language, and for Chinese as character bigrams."""
 
 import re
+import tomllib
 import unicodedata
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import cast
 
 import Stemmer
 
@@ -13,21 +16,43 @@ WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.-][^\\W_{CJK}]+)*|[{CJK}]+")
 _APOSTROPHE_S = re.compile(r"['’]s\b")
 _JOINT = re.compile(r"['’.\-]")
 
-STOPWORDS = frozenset(
-    """
-    a about above after again against all also am an and any are as at be because been before being below
-    between both but by can could did do does doing down during each either else ever few for from further had
-    has have having he her here hers herself him himself his how however i if in into is it its itself just let
-    me more most my myself neither no nor not now of off on once one only onto or other our ours ourselves out
-    over own per same shall she should since so some such than that the their theirs them themselves then there
-    these they this those though through thus to too under until unto up upon us very was we were what whatever
-    when where whether which while who whom whose why will with within without would yet you your yours
-    yourself 's s t don
-    """.split()
-)
+
+@cache
+def word_lists(name: str) -> Mapping[str, str | Mapping[str, str]]:
+    """The word lists of `data/NAME.toml` beside this file."""
+    return tomllib.loads(files("prompts.text").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def words_in(name: str, key: str) -> frozenset[str]:
+    """A word list."""
+    words = word_lists(name)[key]
+    return frozenset(words.split() if isinstance(words, str) else ())
+
+
+def groups_in(name: str, key: str) -> dict[str, list[str]]:
+    """Word lists by what they have in common."""
+    groups = word_lists(name)[key]
+    return {group: words.split() for group, words in groups.items()} if isinstance(groups, Mapping) else {}
+
+
+def group_of(name: str, key: str) -> dict[str, str]:
+    """Each word's group; of a word in two the first."""
+    return {word: group for group, words in reversed(groups_in(name, key).items()) for word in words}
+
+
+STOPWORDS = words_in("english", "stopwords")
 # Function words of Chinese questions and prose; bigrams made only of these say nothing.
 HAN_STOP = frozenset("的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你")
 
+
+# The Snowball stemmer of each language (ISO 639-1).
+STEMMERS = {
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
+    "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
+    "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian", "lt": "lithuanian",
+    "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian",
+    "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
+}  # fmt: skip
 
 _PLAIN = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*")
 
@@ -54,44 +79,53 @@ def fold_name(name: str) -> str:
     return " ".join(word.replace(".", "").replace("’", "'") for word in words)
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> Stemmer.Stemmer:
-    return Stemmer.Stemmer("english")
+@cache
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    return Stemmer.Stemmer(STEMMERS[language])
 
 
 @lru_cache(maxsize=200_000)
-def stem(word: str) -> str:
-    """The English stem of a folded word (Snowball); other scripts come back unchanged."""
-    return str(_stemmer().stemWord(word)) if word.isascii() and len(word) > 2 else word
+def stem(word: str, language: str = "en") -> str:
+    """The stem of a word (Snowball), folded. English wants folded words; other scripts come back unchanged."""
+    if language != "en":
+        return fold(_stemmer(language).stemWord(word))
+    return str(_stemmer(language).stemWord(word)) if word.isascii() and len(word) > 2 else word
 
 
 @lru_cache(maxsize=200_000)
-def word_terms(word: str) -> tuple[str, ...]:
-    """The terms of one folded word: its stem and those of its parts, or the bigrams of a Chinese run."""
+def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
+    """The terms of one word: its stem and those of its parts, or the bigrams of a Chinese run."""
     if HAN_RUN.match(word):
         if len(word) == 1:
             return (word,)
         return tuple(word[i : i + 2] for i in range(len(word) - 1))
-    whole = stem(_APOSTROPHE_S.sub("", word))
+    whole = stem(_APOSTROPHE_S.sub("", word), language)
     pieces = [piece for piece in _JOINT.split(word) if len(piece) > 1]
     if len(pieces) < 2:
         return (whole,)
-    return (whole, *(stem(piece) for piece in pieces if piece != "s"))
+    return (whole, *(stem(piece, language) for piece in pieces if piece != "s"))
 
 
-def terms(text: str) -> list[str]:
-    """Terms for lexical search, in order, stop words left out: stems, and character bigrams of Chinese runs."""
+def terms(text: str, language: str = "en") -> list[str]:
+    """Terms for lexical search, in order, stop words left out: stems, and character bigrams of Chinese runs.
+
+    A language without a stemmer is read as English is.
+    """
+    language = language if language in STEMMERS else "en"
+    # Other stemmers know their accents, and fold what they leave.
+    folded = fold(text) if language == "en" else unicodedata.normalize("NFC", text.casefold())
+    left_out = stopwords(language)
     found: list[str] = []
-    for word in WORD.findall(fold(text)):
-        if word not in STOPWORDS:
-            found.extend(word_terms(word))
+    for word in WORD.findall(folded):
+        if word not in left_out:
+            found.extend(word_terms(word, language))
     return found
 
 
-def content_terms(text: str) -> list[str]:
+def content_terms(text: str, language: str = "en") -> list[str]:
     """The distinct terms of a question that carry meaning, in order; bigrams of Chinese function characters do not."""
     kept: dict[str, None] = {}
-    for term in terms(text):
+    for term in terms(text, language):
         if not (HAN_RUN.match(term) and sum(c in HAN_STOP for c in term) * 2 >= len(term)):
             kept.setdefault(term)
     return list(kept)
@@ -101,6 +135,18 @@ def is_han(text: str) -> bool:
     """Whether a text is Chinese for our purposes: at least a quarter of its letters are Han characters."""
     han = sum(len(run) for run in HAN_RUN.findall(text))
     return han > 0 and han * 4 >= sum(c.isalpha() for c in text)
+
+
+def known_languages() -> Mapping[str, Mapping[str, str]]:
+    """What `data/languages.toml` tells of languages beside English and Chinese, by their codes."""
+    return cast(Mapping[str, Mapping[str, str]], word_lists("languages"))
+
+
+@cache
+def stopwords(language: str) -> frozenset[str]:
+    """The function words of a language; none where no list of them is kept."""
+    listed = known_languages().get(language, {})
+    return STOPWORDS if language == "en" else frozenset(listed.get("stopwords", "").split())
 
 
 @cache

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from prompts.text.segment import language_of
+from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument
 from storage.records import DeadLetter, Document, Part, Record, Scalar, Skipped
 from tasks.load.discover import SourceFile, printable, resolve, walk

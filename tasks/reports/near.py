@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.text.common import rarity
-from prompts.text.concepts import members
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
-from prompts.text.relevance import Relevance, term_set
+from prompts.text.relevance import CollectionTopic, Relevance, term_set
+from prompts.text.thesaurus import members
+from prompts.text.tokens import rarity
 from prompts.text.words import content_terms, is_han
 from storage.graph import EntityChunkPairs
 from storage.records import Chunk
@@ -41,7 +40,7 @@ EVERYWHERE, COMMONPLACE = 0.03, 0.35
 class Near:
     """What stands near to a question: its gist with the words of the best passages, and these passages (0-1)."""
 
-    gist: Gist
+    gist: CollectionTopic
     chunks: Mapping[str, float]
 
 
@@ -102,7 +101,7 @@ def near_of(
 ) -> Near:
     """The passages nearest to the question by words and meaning, and the words that they share."""
     absent = frozenset(term for term in relevance.weights if not _is_held(term, index))
-    gist = Gist(
+    gist = CollectionTopic(
         relevance,
         everywhere=_commoner(EVERYWHERE, relevance, index),
         common=_commoner(COMMONPLACE, relevance, index),
@@ -142,7 +141,7 @@ def _commoner(share: float, relevance: Relevance, index: SearchIndex) -> frozens
     return frozenset(term for term, weight in relevance.weights.items() if weight < share * rarest)
 
 
-def _key_terms(gist: Gist, index: SearchIndex) -> dict[str, float]:
+def _key_terms(gist: CollectionTopic, index: SearchIndex) -> dict[str, float]:
     """The words that a collection is about, with their weights (together 1): many passages hold them, but those of
     fewer sources than chance would have it (residual IDF: Church and Gale 1995)."""
     lexicon = index.lexicon
@@ -182,7 +181,7 @@ def _holding(terms: Mapping[str, float], index: SearchIndex) -> Scores:
     return scores
 
 
-def _shared_terms(chunks: Sequence[Chunk], gist: Gist, index: SearchIndex) -> dict[str, float]:
+def _shared_terms(chunks: Sequence[Chunk], gist: CollectionTopic, index: SearchIndex) -> dict[str, float]:
     """The words that the best passages share and others lack, with their weights (together 1)."""
     holders = Counter(term for chunk in chunks for term in term_set(chunk.text))
     left_out = set(gist.relevance.weights) | gist.relevance.name_terms

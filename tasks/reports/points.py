@@ -15,9 +15,9 @@ from prompts.engine.calls import rough_tokens
 from prompts.engine.effort import Effort
 from prompts.engine.step import Step
 from prompts.reports import Explore, FollowUp, Offered, Partial, PointWritten
-from prompts.text.concepts import concept_terms
 from prompts.text.evidence import Evidence
-from prompts.text.gist import A_FILE, Gist
+from prompts.text.relevance import A_FILE, CollectionTopic
+from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
 from storage.records import Chunk, Document
@@ -156,7 +156,7 @@ def shuffled(reports: Sequence[T], seed: str) -> list[T]:
 
 
 @step("partial")
-async def partial_answers(shown: ShownReports, seed: str, gist: Gist, answerer: Partial) -> list[Point]:
+async def partial_answers(shown: ShownReports, seed: str, gist: CollectionTopic, answerer: Partial) -> list[Point]:
     """The points that go into the answer, most helpful first."""
     names = shuffled(sorted(shown.offered), seed)
     sizes = [rough_tokens(shown.offered[name].written()) for name in names]
@@ -279,7 +279,7 @@ class Agenda:
 
 @step("explore")
 async def explore(
-    focus: str, texts: Sequence[tuple[str, Offered]], gist: Gist, explorer: Explore
+    focus: str, texts: Sequence[tuple[str, Offered]], gist: CollectionTopic, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
     """The points of these texts (name, text), and what to look up next."""
     explored = await explorer.run(focus, [text for _, text in texts], gist)

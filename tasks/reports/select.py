@@ -12,7 +12,7 @@ from prompts.engine.calls import fitting, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
 from prompts.reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
+from prompts.text.relevance import CollectionTopic
 from prompts.text.segment import sentences
 from storage.graph_records import Community, Report
 from tasks.reports.near import CommunityChunkIndex, Near
@@ -183,7 +183,9 @@ def rated_free(tree: ReportTree, near: Near, grounds: CommunityChunkIndex) -> di
 
 
 @step("rate")
-async def rate_reports(reports: Sequence[Report], free: Mapping[str, float], gist: Gist, rater: Rate) -> list[float]:
+async def rate_reports(
+    reports: Sequence[Report], free: Mapping[str, float], gist: CollectionTopic, rater: Rate
+) -> list[float]:
     """The relevance of each report, 0-1, in order, by its title and the opening of its summary; many in one call."""
     limits = rater.policy.limits
     shown = [

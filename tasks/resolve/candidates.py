@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
 from prompts.resolve import MOST_SAID, MOST_SHARED, NameInContext, Pair
-from prompts.text.kinds import kind_of_words
 from prompts.text.likeness import SAME_WORD, has_number, opposed
+from prompts.text.names import kind_of_words
 from storage.graph_records import Found
 from tasks.resolve.keys import Joined, kinds_differ, name_key
 from tasks.resolve.mentions import NamesRead, quotes

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 from prompts.resolve import Decided, Pair, decide
 from prompts.text.defined import CLASS_OF
-from prompts.text.kinds import TITLES, kind_of_words
+from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
+from prompts.text.names import TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
 from prompts.text.words import fold
-from prompts.text.written import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from storage.graph_records import Found
 from tasks.resolve.candidates import OpenPair, fits_initials, open_pairs
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ

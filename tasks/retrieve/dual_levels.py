@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from prompts.engine.embedders import Embedder
-from prompts.text.concepts import concept_terms
+from prompts.text.thesaurus import concept_terms
 from prompts.text.tokens import count_tokens
 from prompts.text.words import fold_name
 from storage.answer_records import Passage

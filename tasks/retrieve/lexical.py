@@ -1,13 +1,14 @@
 """Lexical search: BM25 (Robertson and Zaragoza 2009) over stored term counts."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.text.words import content_terms, terms
+from prompts.text.languages import language_among
+from prompts.text.words import terms
 from storage.records import Chunk
 
 K1 = 1.2
@@ -24,7 +25,7 @@ def scaled(scores: Scores) -> Scores:
 
 def chunk_terms(chunk: Chunk) -> Counter[str]:
     """Term counts of a chunk with its title and headings, so that a passage is found by what it belongs to."""
-    return Counter(terms(f"{chunk.title}\n{chunk.heading}\n{chunk.text}"))
+    return Counter(terms(f"{chunk.title}\n{chunk.heading}\n{chunk.text}", chunk.language))
 
 
 class Lexicon:
@@ -37,9 +38,12 @@ class Lexicon:
         chunk_index: NDArray[np.int32],
         term_index: NDArray[np.int32],
         counts: NDArray[np.int32],
+        languages: Collection[str] = ("en",),
     ) -> None:
-        """Parallel arrays: `term_index[i]` occurs `counts[i]` times in chunk `chunk_index[i]`, of `size` chunks."""
+        """Parallel arrays: `term_index[i]` occurs `counts[i]` times in chunk `chunk_index[i]`, of `size` chunks, which
+        are in these `languages`."""
         self.size = size
+        self.languages = frozenset(languages)
         self.column = {term: index for index, term in enumerate(vocabulary)}
         found = np.bincount(term_index, minlength=len(vocabulary)).astype(np.float64)
         self.idf = np.log1p((size - found + 0.5) / (found + 0.5))
@@ -64,7 +68,11 @@ class Lexicon:
 
     def scores(self, question: str) -> Scores:
         """BM25 of every chunk for a question, ≥ 0."""
-        return self.scores_of(content_terms(question))
+        return self.scores_of(self.terms_of(question))
+
+    def terms_of(self, question: str) -> list[str]:
+        """The terms of a question, stemmed as the chunks of its language are."""
+        return language_among(question, self.languages).content_terms(question)
 
     def scores_of(self, wanted: Iterable[str]) -> Scores:
         columns = [self.column[term] for term in wanted if term in self.column]

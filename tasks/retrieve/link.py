@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from prompts.text.common import usually_lower
 from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
+from prompts.text.tokens import usually_lower
 from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, terms
 from storage.graph_records import Entity
 from storage.records import Chunk, Record

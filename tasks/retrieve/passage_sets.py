@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.text.concepts import concept_terms, members
-from prompts.text.words import content_terms, fold_name
+from prompts.text.thesaurus import concept_terms, members
+from prompts.text.words import fold_name
 from storage.records import Chunk, Record
 from tasks.retrieve.lexical import Lexicon, Scores, scaled
 from tasks.retrieve.link import Link
@@ -331,11 +331,10 @@ class PassageSetSelector:
             if (text := self._texts.get(chunk)) not in holds or (holds[chunk] & ~holds[text]) @ rarity > least
         ]
 
-    @staticmethod
-    def _unnamed(asked: SearchedQuestion) -> list[str]:
+    def _unnamed(self, asked: SearchedQuestion) -> list[str]:
         """The terms of the question that are no part of a name."""
-        named = {term for link in asked.links for term in content_terms(link.text)}
-        return [term for term in content_terms(asked.question) if term not in named]
+        named = {term for link in asked.links for term in self._lexicon.terms_of(link.text)}
+        return [term for term in self._lexicon.terms_of(asked.question) if term not in named]
 
     def signs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> Signs:
         """What is known of the passages of a pool."""

@@ -7,14 +7,14 @@ of the question its linked names cover, the more words and meaning count. The fi
 """
 
 import copy
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.text.words import content_terms, fold_name, is_han, terms
+from prompts.text.words import fold_name, is_han
 from storage.answer_records import Passage
 from storage.documents import Postings
 from storage.graph import EntityChunkPairs
@@ -41,6 +41,7 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
 
 
 OPENING = 200  # characters
+LEAST_SPOKEN = 0.02  # of the chunks
 PEOPLE = frozenset({"person", "thing"})
 
 
@@ -173,7 +174,12 @@ class SearchIndex:
         self.chunks = [by_id[name] for name in postings.chunks]
         self.position = {chunk.id: index for index, chunk in enumerate(self.chunks)}
         self.entities = list(entities)
-        self.lexicon = Lexicon(len(self.chunks), postings.terms, postings.chunk_index, postings.term_index, postings.tf)
+        # A language of few chunks is more often one wrongly told than one that is asked in.
+        spoken = Counter(chunk.language for chunk in self.chunks)
+        languages = [code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)]
+        self.lexicon = Lexicon(
+            len(self.chunks), postings.terms, postings.chunk_index, postings.term_index, postings.tf, languages
+        )
         self.switches = Switches()
         self.recent: dict[tuple[str, tuple[tuple[str, float], ...]], SearchedQuestion] = {}
         where = {entity.id: index for index, entity in enumerate(self.entities)}
@@ -221,8 +227,8 @@ class SearchIndex:
 
     def coverage(self, question: str, links: Sequence[Link]) -> float:
         """The share of the question's rare words that its linked names hold, 0 to 1."""
-        wanted = content_terms(question)
-        named = set(terms(" ".join(link.text for link in links)))
+        wanted = self.lexicon.terms_of(question)
+        named = set(self.lexicon.terms_of(" ".join(link.text for link in links)))
         total = sum(self.lexicon.idf_of(term) for term in wanted)
         return sum(self.lexicon.idf_of(term) for term in wanted if term in named) / total if total else 0.0
 

@@ -10,7 +10,7 @@ from itertools import chain
 
 from rapidfuzz import fuzz, process
 
-from prompts.text.relation_words import (
+from prompts.text.thesaurus import (
     SEXES,
     SYNONYM,
     handles,

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from prompts.engine.models import Models
-from prompts.text.asked import DIRECTION
-from prompts.text.openers import REQUEST_WORDS
+from prompts.text.question import DIRECTION, REQUEST_WORDS
 from prompts.text.words import fold, stem
 from prompts.traverse import MAX_HOPS, SURE, Hop, PlanStep, PlanTraversal, TraversalPlan
 from storage.answer_records import QuestionType

@@ -7,7 +7,7 @@ what stands before it comes last to first.
 import re
 from dataclasses import dataclass, replace
 
-from prompts.text.relation_words import han_words, phrases
+from prompts.text.thesaurus import han_words, phrases
 from prompts.text.words import CJK, HAN_STOP, STOPWORDS, fold, stem
 from tasks.retrieve.link import INTRODUCING
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prompts.offline.passage import LEAST_SIGNS, LEAST_WORDS, overlooked
+from prompts.offline.extract import LEAST_SIGNS, LEAST_WORDS, overlooked
 
 NAMING = "The engineer Tomas Reyd met Ana Korb at the Orla Bridge in Velin. "
 PLAIN = "it rained for days, and nobody went out, so that the streets were empty and the wells were full again. "

@@ -12,9 +12,8 @@ from prompts.engine.output_formats import conversation
 from prompts.engine.spending import Meter
 from prompts.engine.step import Step
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist
-from prompts.text.question import ask
-from prompts.text.relevance import Relevance
+from prompts.text.question import parse_question
+from prompts.text.relevance import CollectionTopic, Relevance
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
@@ -51,8 +50,8 @@ def golden(step: type[Step]) -> str:
     return (GOLDEN / f"prompt_{step.task.__name__}.txt").read_text(encoding="utf-8")
 
 
-def gist_of(question: str) -> Gist:
-    return Gist(Relevance(ask(question), {}))
+def gist_of(question: str) -> CollectionTopic:
+    return CollectionTopic(Relevance(parse_question(question), {}))
 
 
 def piece(number: int, text: str, title: str = "Wells") -> Evidence:

@@ -7,7 +7,7 @@ import pytest
 from prompts.choose import Choose
 from prompts.engine.effort import Effort, Policy
 from prompts.engine.models import Models
-from prompts.text.question import ask
+from prompts.text.question import parse_question
 from storage.answer_records import Mode
 from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
 from tests.query.steps import golden, rendered, scripted, sent, spared
@@ -26,7 +26,7 @@ def said(about: str) -> dict[str, object]:
 @pytest.mark.parametrize(("about", "mode"), [("whole", "global"), ("part", "struct")])
 async def test_the_side_that_a_model_takes_stands(question: str, about: str, mode: str) -> None:
     made = scripted(Choose, said(about), effort="high")
-    choice = await choose(ask(question), ("A diary",), None, SIZES, made)
+    choice = await choose(parse_question(question), ("A diary",), None, SIZES, made)
     assert (choice.order[0], choice.decision.confidence) == (mode, 0.55)
     assert choice.decision.reason.endswith("many speak")
 
@@ -35,7 +35,7 @@ async def test_the_side_that_a_model_takes_stands(question: str, about: str, mod
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
 async def test_a_model_is_asked_by_effort(question: str, asked: set[str], effort: Effort) -> None:
     made = scripted(Choose, said("whole"), effort=effort)
-    await choose(ask(question), (), None, SIZES, made)
+    await choose(parse_question(question), (), None, SIZES, made)
     assert (len(sent(made)), "choose" in spared(made)) == (effort in asked, effort not in asked)
 
 
@@ -48,7 +48,7 @@ async def test_a_walk_that_answers_spares_the_call_except_at_high_effort(
     effort: Effort, about: str, calls: int, mode: str
 ) -> None:
     made = scripted(Choose, said(about), effort=effort)
-    choice = await choose(ask(UNCLEAR), (), Walk(answers=True, told="1 hop"), SIZES, made)
+    choice = await choose(parse_question(UNCLEAR), (), Walk(answers=True, told="1 hop"), SIZES, made)
     assert (len(sent(made)), choice.order[0]) == (calls, mode)
 
 
@@ -83,7 +83,7 @@ def offline() -> Choose:
 
 @pytest.mark.parametrize("question", WHOLES)
 async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(question: str) -> None:
-    choice = await choose(ask(question), (), None, SIZES, offline())
+    choice = await choose(parse_question(question), (), None, SIZES, offline())
     assert choice.order == ("global", "struct")
     assert choice.decision.mode == "global"
     assert choice.decision.reason.startswith("about the whole collection: ")
@@ -92,14 +92,14 @@ async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_se
 
 @pytest.mark.parametrize("question", PARTS)
 async def test_a_question_about_a_part_is_searched(question: str) -> None:
-    choice = await choose(ask(question), (), None, SIZES, offline())
+    choice = await choose(parse_question(question), (), None, SIZES, offline())
     assert choice.order[0] == "struct"
     assert choice.decision.reason.startswith("about a part of the documents: ")
 
 
 async def test_where_there_are_no_reports_everything_is_searched() -> None:
     bare = replace(SIZES, reports=0, reported=0)
-    assert (await choose(ask(WHOLES[0]), (), None, bare, offline())).order == ("struct",)
+    assert (await choose(parse_question(WHOLES[0]), (), None, bare, offline())).order == ("struct",)
     assert {one.mode for one in forecasts(bare, Policy())} == {"naive", "struct", "traverse", "ts"}
 
 
@@ -111,7 +111,7 @@ def test_reports_are_read_alone_where_they_speak_for_the_collection(documents: i
 
 
 async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> None:
-    question = ask("Who is the wife of the teacher of Marit Olsen?")
+    question = parse_question("Who is the wife of the teacher of Marit Olsen?")
     taken = await choose(question, (), Walk(answers=True, told="2 hops"), SIZES, offline())
     assert taken.order == ("traverse", "struct")
     assert taken.decision.reason == "the graph's triples answer it: 2 hops"

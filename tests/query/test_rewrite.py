@@ -12,7 +12,7 @@ from prompts.engine.step import Step
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 from prompts.rewrite import MAX_KEYS, Hypothesize, Keywords, Rewrite, recent
-from prompts.structures.schema import ReadSchema
+from prompts.structurize import ReadSchema
 from tasks.answer import answer_directly
 from tasks.rewrite import find_keys, hypothesize, rewrite
 from tests.query.steps import golden, rendered, scripted, sent, spared

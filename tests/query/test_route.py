@@ -11,9 +11,9 @@ from prompts.engine.effort import Effort
 from prompts.engine.errors import AnswerMalformed
 from prompts.offline.route import STRUCTURES, RuleRoute, ranked
 from prompts.route import Route
-from prompts.structures.checks import StructureName
+from prompts.structures import StructureName
 from prompts.text.evidence import Evidence
-from prompts.text.question import ask
+from prompts.text.question import parse_question
 from storage.answer_records import RouteDecision
 from tasks.route import choose_structure, core_content
 from tasks.sources import EvidencePool
@@ -31,7 +31,9 @@ def said(structure: str, margin: float) -> dict[str, object]:
 @pytest.mark.parametrize("question", [CHAIN, HOW_TO, "四座灯塔中哪一座最矮？"])
 @pytest.mark.parametrize(("structure", "margin"), [("catalogue", 0.0), ("table", 0.05), ("chunk", 1.0)])
 async def test_a_model_s_structure_is_taken_whatever_its_margin(question: str, structure: str, margin: float) -> None:
-    found = await choose_structure(ask(question), ["Letters"], False, scripted(Route, said(structure, margin)), None)
+    found = await choose_structure(
+        parse_question(question), ["Letters"], False, scripted(Route, said(structure, margin)), None
+    )
     assert (found.type, found.margin, found.reason) == (structure, margin, "so it seems")
 
 
@@ -41,14 +43,14 @@ async def test_a_model_s_structure_is_taken_whatever_its_margin(question: str, s
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
 async def test_a_model_is_asked_by_effort(question: str, asked: set[str], effort: Effort) -> None:
     made = scripted(Route, said("catalogue", 0.3), effort=effort)
-    found = await choose_structure(ask(question), [], False, made, None)
+    found = await choose_structure(parse_question(question), [], False, made, None)
     assert (len(sent(made)), "route" in spared(made)) == (effort in asked, effort not in asked)
     assert found.type == ("catalogue" if effort in asked else "chunk")
 
 
 async def test_the_question_and_as_many_titles_as_fit_are_shown() -> None:
     made = scripted(Route, said("graph", 0.5))
-    await choose_structure(ask(CHAIN), ["Orla Bridge", *["Velin gazette " * 40] * 500], False, made, None)
+    await choose_structure(parse_question(CHAIN), ["Orla Bridge", *["Velin gazette " * 40] * 500], False, made, None)
     (asked,) = sent(made)
     assert CHAIN in asked
     assert "Orla Bridge" in asked
@@ -57,7 +59,7 @@ async def test_the_question_and_as_many_titles_as_fit_are_shown() -> None:
 
 async def test_a_structure_that_the_caller_asks_for_is_taken() -> None:
     made = scripted(Route)
-    found = await choose_structure(ask(CHAIN), [], False, made, "table")
+    found = await choose_structure(parse_question(CHAIN), [], False, made, "table")
     assert found == RouteDecision(type="table", confidence=1.0, margin=1.0, reason="asked for by the caller")
     assert sent(made) == []
 
@@ -65,7 +67,7 @@ async def test_a_structure_that_the_caller_asks_for_is_taken() -> None:
 @pytest.mark.parametrize("answer", [said("mind map", 0.2), said("table", 7), {"structure": "table"}])
 async def test_an_answer_out_of_form_is_refused(answer: dict[str, object]) -> None:
     with pytest.raises(AnswerMalformed, match="route"):
-        await scripted(Route, answer, answer).run(ask(CHAIN), 2, [], tabular=False)
+        await scripted(Route, answer, answer).run(parse_question(CHAIN), 2, [], tabular=False)
 
 
 def test_the_prompt_reads_like_the_golden_one() -> None:
@@ -109,7 +111,7 @@ DEVELOPMENT = ("router_dev.jsonl", "router_dev_more.jsonl")
 
 
 def routed(question: str, *, tabular: bool = False) -> list[RuleRoute]:
-    return ranked(ask(question), tabular)
+    return ranked(parse_question(question), tabular)
 
 
 @pytest.mark.parametrize(("structure", "question"), QUESTIONS, ids=[question for _, question in QUESTIONS])

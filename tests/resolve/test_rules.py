@@ -10,8 +10,7 @@ from prompts.engine.models import Models
 from prompts.engine.output_formats import conversation
 from prompts.resolve import NameInContext, Pair, Resolve, ResolveNames, decide
 from prompts.text.defined import contradict, defined_as
-from prompts.text.likeness import alike, opposed, words_of
-from prompts.text.written import form
+from prompts.text.likeness import alike, form, opposed, words_of
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
 from tasks.dedupe import Before, ResolvedGraph, build_graph, dedupe

@@ -21,8 +21,7 @@ from prompts.reports import Explore, Partial, Rate
 from prompts.resolve import Resolve
 from prompts.rewrite import Hypothesize, Keywords, Rewrite
 from prompts.route import Route
-from prompts.structures.schema import ReadSchema
-from prompts.structurize import Structurize
+from prompts.structurize import ReadSchema, Structurize
 from prompts.summarize import Summarize
 from prompts.traverse import PlanTraversal
 from prompts.tune import Tune

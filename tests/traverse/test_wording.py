@@ -2,7 +2,7 @@
 
 import pytest
 
-from prompts.text.relation_words import SYNONYM, likeness
+from prompts.text.thesaurus import SYNONYM, likeness
 from prompts.text.words import stem
 from prompts.traverse import Hop
 from tasks.traverse.meta_paths import step_score

@@ -1,12 +1,12 @@
-"""PolyG's type of a question by rules: the words around the names that it holds."""
+"""Traversal by rules: PolyG's type of a question, by the words around the names that it holds."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from prompts.text.openers import REQUEST_WORDS
-from prompts.text.words import HAN_RUN, fold
+from prompts.text.question import REQUEST_WORDS
+from prompts.text.words import CJK, fold
 
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 # From this confidence on the words tell the type.
@@ -24,7 +24,6 @@ class RuleType:
 
 
 _QUOTED = re.compile(r"(?<!\w)'(?=\S)(?!s\b)([^']+(?:'(?=[a-z])[^']*)*)'|[\"“]([^\"”]+)[\"”]|《([^》]+)》")
-_MARKS = ("'", '"', "“", "”")
 _LINK = r"(?:connect(?:ion|ed|s)?|link(?:ed|s)?|relat(?:ed?|es|ion|ionship)|associat(?:ion|ed)|ti(?:e|ed|es)|interact)"
 # The connection itself is what is asked for.
 _CONNECTED = re.compile(
@@ -44,7 +43,6 @@ _OPEN = re.compile(
     r"\b(?:details|information|something)\b|what (?:can|do) you (?:tell|know)|^(?:who|what) (?:is|was|are|were) □\W*$|"
     r"介绍|概述|关于□|讲讲|说说"
 )
-_AROUND = re.compile(rf"^(?:who|what) (?:is|are) (?:connected|linked|related) (?:to|with) {_SLOT}\W*$")
 _RELATIVE = re.compile(r"\b(?:who|whose|that|which)\b")
 _GROUP = re.compile(
     r"\b(?:the|those|any) (?:\w+ ){0,2}?(?:individuals|people|persons?|those|writers?|authors?|researchers?|members?|"
@@ -69,35 +67,13 @@ _COMPARED = re.compile(
 
 
 def slotted(question: str, names: Sequence[str]) -> tuple[str, int]:
-    """The folded question with a slot for each name, and how many names it has.
-
-    Quoted stretches are names too.
-    """
+    """The folded question with a slot for each of the names and of the quoted stretches, and how many it has."""
     text = question
     for name in sorted(filter(None, set(names)), key=lambda name: (-len(name), name)):
-        text = _replaced(text, name)
-    text = _QUOTED.sub(f" {_SLOT} ", text)
-    text = " ".join(fold(text).split())
+        # Whole words, but Chinese runs on without spaces.
+        text = re.sub(rf"(?<![^\W{CJK}]){re.escape(name)}(?![^\W{CJK}])", f" {_SLOT} ", text)
+    text = " ".join(fold(_QUOTED.sub(f" {_SLOT} ", text)).split())
     return text, text.count(_SLOT)
-
-
-def _replaced(text: str, name: str) -> str:
-    """The text with a slot wherever it holds the name as whole words, with the quotation marks around it."""
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        if not (_joins(text[at - 1 : at]) or _joins(text[end : end + 1])):
-            if text[at - 1 : at] in _MARKS and text[end : end + 1] in _MARKS:
-                at, end = at - 1, end + 1
-            text = f"{text[:at]} {_SLOT} {text[end:]}"
-            end = at
-        at = text.find(name, end)
-    return text
-
-
-def _joins(character: str) -> bool:
-    """Whether a character beside a name makes it a part of a longer word; Chinese runs on without spaces."""
-    return (character.isalnum() or character == "_") and not HAN_RUN.match(character)
 
 
 def classify_offline(question: str, names: Sequence[str]) -> RuleType:
@@ -127,8 +103,6 @@ def _of_several(text: str, count: int) -> RuleType:
 
 
 def _of_one(text: str) -> RuleType:
-    if _AROUND.search(text):
-        return RuleType("s**", 0.9, "asks for all that is tied to one thing")
     if not _OPEN.search(text):
         return RuleType("sp*", 0.9, "asks for what stands in a relation to one thing")
     before, _, after = text.partition(_SLOT)

@@ -1,16 +1,16 @@
-"""Elements of each structure that rules read out of evidence. (StructRAG, section 2.3, without a model)"""
+"""Structures by rules: the elements of each that can be read out of evidence (StructRAG 2.3)."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from prompts.structures.checks import StructureName
+from prompts.offline.extract import StatedRelation, statements
+from prompts.structures import StructureName
+from prompts.text.amounts import values_in
 from prompts.text.evidence import Evidence
-from prompts.text.relations import Statement, statements
+from prompts.text.languages import names_of
 from prompts.text.relevance import Relevance
-from prompts.text.spans import names_of
-from prompts.text.values import values_in
 
 # The share of a question's words from which a sentence is worth being taken apart.
 NEAR = 0.25
@@ -48,9 +48,9 @@ def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
             cells += [
                 replace(piece, label=row, attribute=column, value=value) for column, value in piece.cells[1:] if value
             ]
-        elif relevance.judge(piece).coverage >= NEAR and not _is_heading(piece):
+        elif relevance.coverage(piece) >= NEAR and not _is_heading(piece):
             cells += [
-                replace(piece, label=piece.title, attribute=_around(piece.text, value.text), value=value.text)
+                replace(piece, label=piece.title, attribute=_around(piece.text, value), value=value)
                 for value in values_in(piece.text)
             ]
     return cells
@@ -77,7 +77,7 @@ def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
                 replace(piece, label=head, attribute=column, value=value) for column, value in piece.cells[1:] if value
             ]
             continue
-        if relevance.judge(piece).coverage >= NEAR:
+        if relevance.coverage(piece) >= NEAR:
             triples += [
                 replace(piece, label=said.source, attribute=said.predicate, value=said.target)
                 for said in _stated(piece.text, piece.title)
@@ -86,7 +86,7 @@ def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
 
 
 @lru_cache(maxsize=20_000)
-def _stated(text: str, title: str) -> tuple[Statement, ...]:
+def _stated(text: str, title: str) -> tuple[StatedRelation, ...]:
     """The relations that a sentence states between the names in it."""
     return tuple(statements(text, 0, len(text), list(names_of(text)), title))
 
@@ -99,7 +99,7 @@ def _algorithm(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evide
     together = replace(
         steps[0], text="\n".join(step.text for step in steps), heading=" ".join({step.heading: None for step in steps})
     )
-    return steps if relevance.judge(together).coverage >= NEAR else []
+    return steps if relevance.coverage(together) >= NEAR else []
 
 
 def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
@@ -110,14 +110,13 @@ def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evide
             sections.setdefault(piece.heading or piece.title, []).append(piece)
     lines = []
     for number, (heading, pieces) in enumerate(sections.items(), 1):
-        ranked = sorted(map(relevance.judge, pieces), key=lambda scored: (-scored.score, scored.evidence.number))
-        best = sorted(ranked[:MOST_OF_A_SECTION], key=lambda scored: scored.evidence.number)
+        ranked = sorted(pieces, key=lambda piece: (-relevance.coverage(piece), -piece.prior, piece.number))
+        best = sorted(ranked[:MOST_OF_A_SECTION], key=lambda piece: piece.number)
         # The heading's own line is cited by the first sentence under it.
-        first = best[0].evidence
-        lines.append(replace(first, label=str(number), attribute=heading, value=heading or first.text))
+        lines.append(replace(best[0], label=str(number), attribute=heading, value=heading or best[0].text))
         lines += [
-            replace(scored.evidence, label=f"{number}.{place}", attribute=heading, value=scored.evidence.text)
-            for place, scored in enumerate(best, 1)
+            replace(piece, label=f"{number}.{place}", attribute=heading, value=piece.text)
+            for place, piece in enumerate(best, 1)
         ]
     return lines
 

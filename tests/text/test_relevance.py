@@ -3,9 +3,8 @@
 import pytest
 
 from prompts.text.evidence import Evidence
-from prompts.text.gist import Gist, telling
-from prompts.text.question import ask
-from prompts.text.relevance import Relevance
+from prompts.text.question import parse_question
+from prompts.text.relevance import CollectionTopic, Relevance, telling
 
 
 @pytest.mark.parametrize(
@@ -20,21 +19,23 @@ from prompts.text.relevance import Relevance
 )
 def test_a_question_about_everything_is_told_from_one_about_something(question: str, so: bool) -> None:
     known = {"Kestrel Bridge": ()} if "Kestrel" in question else {}
-    gist = Gist(Relevance(ask(question), {}, known))
+    gist = CollectionTopic(Relevance(parse_question(question), {}, known))
     assert gist.of_all is so
     assert (gist.asked == {}) is so
 
 
 def test_that_guests_discuss_something_is_not_what_is_asked() -> None:
-    gist = Gist(Relevance(ask("Which guests frequently discuss the role of failure in innovation?"), {}))
+    gist = CollectionTopic(
+        Relevance(parse_question("Which guests frequently discuss the role of failure in innovation?"), {})
+    )
     assert sorted(gist.words) == ["failur", "innov"]
     assert gist.covered("Innovation needs failure.") == 1.0
     assert gist.covered("Our guests discuss their role today.") == 0.0
 
 
 def test_words_near_to_the_question_help_but_less_than_its_own() -> None:
-    relevance = Relevance(ask("What do they say about privacy?"), {})
-    gist = Gist(relevance, {"data": 0.5, "consent": 0.5})
+    relevance = Relevance(parse_question("What do they say about privacy?"), {})
+    gist = CollectionTopic(relevance, {"data": 0.5, "consent": 0.5})
     said = [
         f"{word} is what we have to think about first, all of us."
         for word in ("Privacy and data", "Privacy", "Data", "Weather")
@@ -47,8 +48,8 @@ def test_words_near_to_the_question_help_but_less_than_its_own() -> None:
 
 
 def test_what_is_named_counts_under_its_other_names_and_in_the_title() -> None:
-    relevance = Relevance(ask("What is said of Kestrel Bridge?"), {}, {"Kestrel Bridge": ("红隼桥",)})
-    gist = Gist(relevance)
+    relevance = Relevance(parse_question("What is said of Kestrel Bridge?"), {}, {"Kestrel Bridge": ("红隼桥",)})
+    gist = CollectionTopic(relevance)
     cables = "The cables were all replaced in the winter of that year."
     assert gist.worth(Evidence(0, "d", "", "红隼桥的钢索在去年冬天已经全部更换完毕。")) > 0.2
     assert gist.worth(Evidence(0, "d", "Kestrel Bridge", cables)) > 0.2
@@ -73,13 +74,15 @@ def test_a_statement_tells_more_than_a_question_or_a_greeting(better: str, worse
 
 
 def test_what_the_collection_has_no_word_of_sets_no_sentence_apart() -> None:
-    relevance = Relevance(ask("What do they say about salt and quicksilver?"), {"salt": 2.0, "quicksilv": 3.0})
-    gist = Gist(relevance, absent=frozenset({"quicksilv"}))
+    relevance = Relevance(
+        parse_question("What do they say about salt and quicksilver?"), {"salt": 2.0, "quicksilv": 3.0}
+    )
+    gist = CollectionTopic(relevance, absent=frozenset({"quicksilv"}))
     assert gist.asked == {"salt": 1.0}
     assert gist.missing == pytest.approx(0.6)
-    assert Gist(relevance, absent=frozenset({"salt", "quicksilv"})).covered("Nothing of the kind.") == 0.0
+    assert CollectionTopic(relevance, absent=frozenset({"salt", "quicksilv"})).covered("Nothing of the kind.") == 0.0
 
 
 def test_a_word_that_is_everywhere_is_not_what_is_asked() -> None:
-    relevance = Relevance(ask("What do tech guests say about salt?"), {"tech": 0.1, "salt": 2.0})
-    assert Gist(relevance, everywhere=frozenset({"tech"})).asked == {"salt": 1.0}
+    relevance = Relevance(parse_question("What do tech guests say about salt?"), {"tech": 0.1, "salt": 2.0})
+    assert CollectionTopic(relevance, everywhere=frozenset({"tech"})).asked == {"salt": 1.0}

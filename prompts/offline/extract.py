@@ -1,0 +1,525 @@
+"""Extraction by rules: the names of a passage, and the relations of those that one sentence or row holds together.
+
+Each name is tied to the one before it by the words between (GraphRAG's cheap index relates names in the same way). The
+sentence is kept as the statement; what says more is left to a model, and so are claims.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from prompts.text.amounts import MONTHS
+from prompts.text.names import NameSpan, kind_of_words, name_spans
+from prompts.text.names_zh import is_generic, kind_of, name_spans_zh
+from prompts.text.relevance import PRONOUN
+from prompts.text.segment import units
+from prompts.text.tokens import usually_lower
+from prompts.text.words import CJK, STOPWORDS, WORD, fold, is_han
+
+# --- what a passage yields -------------------------------------------------------------------------------------------
+
+# What a text says when two names mean the same; entity resolution joins them.
+ALIAS_PREDICATE = "also known as"
+
+Status = Literal["true", "false", "suspected"]
+
+_ANY_WORD = re.compile(r"\w+")
+# How models write that there is nothing to write.
+_NOTHING = frozenset({"none", "null", "n/a", "-", "–", "—"})
+
+
+class EntityFound(BaseModel):
+    """An entity that the passage names."""
+
+    name: str
+    kind: str
+    description: str = ""
+
+
+class RelationFound(BaseModel):
+    """A directed statement between two of the entities."""
+
+    source: str
+    target: str
+    predicate: str
+    description: str = ""
+    strength: float = Field(default=1.0, ge=0)
+    keys: tuple[str, ...] = ()
+
+
+def _lowered(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _or_nothing(value: object) -> object:
+    return "" if _lowered(value) in _NOTHING else value
+
+
+OrNothing = Annotated[str, BeforeValidator(_or_nothing)]
+
+
+class ClaimFound(BaseModel):
+    """What the passage asserts of an entity, with what it says of its truth and time (GraphRAG's covariates)."""
+
+    subject: str = Field(min_length=1)
+    object: OrNothing = ""
+    kind: str = Field(min_length=1)
+    status: Annotated[Status, BeforeValidator(_lowered)]
+    since: OrNothing = ""
+    until: OrNothing = ""
+    description: str = Field(min_length=1)
+    quote: str = ""
+
+
+class Extracted(BaseModel):
+    """All that a passage yields."""
+
+    entities: list[EntityFound] = Field(default_factory=list)
+    relations: list[RelationFound] = Field(default_factory=list)
+    claims: list[ClaimFound] = Field(default_factory=list)
+
+
+Found = EntityFound | RelationFound | ClaimFound
+
+
+def merge(first: Extracted, more: Extracted) -> Extracted:
+    """The first, and of `more` what it lacks: other names, statements and claims, and other things said of its own.
+
+    A further record of the same stays where its description is not part of one that is kept already.
+    """
+    said: dict[tuple[str, ...], list[str]] = {}
+    records: list[Found] = [*first.entities, *first.relations, *first.claims]
+    for one in records:
+        said.setdefault(_about(one), []).append(_words(one.description))
+
+    def is_new(one: Found) -> bool:
+        words, before = _words(one.description), said.setdefault(_about(one), [])
+        if before and (not words.strip() or any(words in other for other in before)):
+            return False
+        before.append(words)
+        return True
+
+    return Extracted(
+        entities=[*first.entities, *filter(is_new, more.entities)],
+        relations=[*first.relations, *filter(is_new, more.relations)],
+        claims=[*first.claims, *filter(is_new, more.claims)],
+    )
+
+
+def known(found: Extracted) -> list[str]:
+    """What a further round is told: each name, each statement and each claim once."""
+    names = [one.name for one in found.entities]
+    stated = [f"{one.source} -[{one.predicate}]-> {one.target}" for one in found.relations]
+    claimed = [f"{one.subject}: {one.description}" for one in found.claims]
+    return list(dict.fromkeys([*names, *stated, *claimed]))
+
+
+def _about(one: Found) -> tuple[str, ...]:
+    """What a record is about, in whatever capitals and spaces."""
+    match one:
+        case EntityFound():
+            parts: tuple[str, ...] = (one.name,)
+        case RelationFound():
+            parts = (one.source, one.target, one.predicate)
+        case ClaimFound():
+            parts = (one.subject, one.object, one.kind, one.status, one.since, one.until)
+    return tuple(" ".join(fold(part).split()) for part in parts)
+
+
+def _words(text: str) -> str:
+    """Folded words, each between blanks: parts are found in wholes, whatever stands between the words."""
+    return f" {' '.join(_ANY_WORD.findall(fold(text)))} "
+
+
+# --- relations of names in a sentence --------------------------------------------------------------------------------
+
+TOGETHER, TOGETHER_ZH = "named with", "同见"
+_LEFT_OUT = re.compile(
+    r"\([^()]*\)|\[[^\]]*\]|（[^（）]*）|\b(?:was|were|is|are|has|have|had|been|be|also|the|a|an|its|his|her|their|later|"
+    r"then|who|which|that|and|or|but)\b|['’]s\b|[的了于是由在]|以及|并且|而且|其中|通过|"
+    rf"\b(?:in\s+)?(?:\d[\d.,/–-]*(?:th|st|nd|rd)?|{'|'.join(MONTHS)})\b",
+    re.I,
+)
+_WORD = re.compile(rf"[^\W\d_{CJK}]+(?:['’-][^\W\d_{CJK}]+)*|[{CJK}]+")
+_PREPOSITIONS = frozenset(
+    "in at on by from to with for near under over into between through across as within outside against after "
+    "before".split()
+)
+_ZH_LISTING = frozenset("和 与 及 或 等 跟 同 我们".split())
+_ZH_CLAUSE = re.compile(rf"[{CJK}*][，,；。]")
+_MOST_WORDS, _MOST_HAN = 8, 12
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRelation:
+    """`source` -[`predicate`]-> `target`, said by the sentence at `start`..`end`."""
+
+    source: str
+    target: str
+    predicate: str
+    start: int
+    end: int
+
+
+def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic: str) -> Iterator[StatedRelation]:
+    """The relations of the names in the sentence `text[start:end]`; where it opens with a pronoun, of the topic too.
+
+    In a list ("designed A, B and C") the words before it hold for all.
+    """
+    pronoun = PRONOUN.match(text, start, names[0].start if names else start)
+    previous, position = (topic, pronoun.end()) if topic and pronoun else ("", start)
+    source = predicate = ""
+    for name in names:
+        if name.start < position:
+            continue
+        words = _predicate(text[position : name.start])
+        if predicate and words in _PREPOSITIONS:  # "founded in Velin by Ada Korb": by her was founded, not Velin
+            predicate = " ".join([*(word for word in predicate.split() if word not in _PREPOSITIONS), words])
+        elif words or not predicate:
+            source, predicate = previous, words
+        if source and source != name.text:
+            together = TOGETHER_ZH if re.search(f"[{CJK}]", name.text) else TOGETHER
+            yield StatedRelation(source, name.text, predicate or together, start, end)
+        previous, position = name.text, name.end
+
+
+def _predicate(between: str) -> str:
+    """The connecting words without articles, auxiliaries, dates and brackets: "was later designed by the" → "designed
+    by"; empty where there are none, or a Chinese clause lies between."""
+    words = _WORD.findall(_LEFT_OUT.sub(" ", between).lower())
+    if any("\u4e00" <= word[0] <= "\u9fff" for word in words):
+        said = "".join(words)
+        return said if len(said) <= _MOST_HAN and said not in _ZH_LISTING and not _ZH_CLAUSE.search(between) else ""
+    return " ".join(words if len(words) <= _MOST_WORDS else [*words[:4], "…", *words[-3:]])
+
+
+# --- rows of tables --------------------------------------------------------------------------------------------------
+
+_LABELLED = re.compile(r"\s*([^:|]{1,40}?): (\S.*)$", re.S)
+_RULE = re.compile(r"[\s|:\-]*-[\s|:\-]*$")
+_CELL_WORD = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
+_HAN_NAME = re.compile(rf"[{CJK}·]{{2,14}}$")
+_LINKING = frozenset("of the de la du del von van der den and for & y".split())
+_MOST_CELL_WORDS, _LONGEST = 8, 80
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    label: str
+    text: str
+    start: int
+
+
+def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSpan], list[StatedRelation]]:
+    """The names that fill whole cells, and `first cell -[column]-> cell` for each row.
+
+    `rows` are the spans of the rows, in order; those of no recognised table yield nothing.
+    """
+    names: list[NameSpan] = []
+    said: list[StatedRelation] = []
+    for start, end, cells in _read(text, rows):
+        things = [(cell, thing) for cell in cells if (thing := _name(cell)) is not None]
+        names += [thing for _, thing in things]
+        if not things or things[0][0] is not cells[0]:
+            continue
+        subject = things[0][1].text
+        said += [
+            StatedRelation(subject, thing.text, cell.label, start, end)
+            for cell, thing in things[1:]
+            if cell.label and thing.text != subject
+        ]
+    return names, said
+
+
+def _read(text: str, rows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, list[_Cell]]]:
+    """The rows of tables as cells with their labels."""
+    header: list[str] = []
+    above: list[str] = []
+    last = -1
+    for start, end in rows:
+        if text[last:start].strip() or text.count("\n", max(last, 0), start) > 1:
+            header, above = [], []
+        last = end
+        line = text[start:end]
+        cells = _cells(line, start)
+        if _RULE.match(line) and "-" in line:
+            header = above
+            continue
+        above = [cell.text for cell in cells]
+        labelled = [match for cell in cells if (match := _LABELLED.match(cell.text))]
+        if len(labelled) > 1 and len(labelled) == len(cells):
+            yield start, end, [_split(cell) for cell in cells]
+        elif header and len(cells) <= len(header):
+            yield (
+                start,
+                end,
+                [_Cell(_label(name), cell.text, cell.start) for name, cell in zip(header, cells, strict=False)],
+            )
+
+
+def _cells(line: str, start: int) -> list[_Cell]:
+    """The stripped cells of a line; the bars that frame a Markdown row make none."""
+    found, at = [], 0
+    for piece in line.split("|"):
+        text = piece.strip()
+        if text or 0 < at < len(line) - len(piece):
+            found.append(_Cell("", text, start + at + len(piece) - len(piece.lstrip())))
+        at += len(piece) + 1
+    return found
+
+
+def _split(cell: _Cell) -> _Cell:
+    match = _LABELLED.match(cell.text)
+    if match is None:
+        return cell
+    return _Cell(_label(match.group(1)), match.group(2).strip(), cell.start + match.start(2))
+
+
+def _label(name: str) -> str:
+    return " ".join(name.strip("*_ ").replace("_", " ").lower().split())
+
+
+def _name(cell: _Cell) -> NameSpan | None:
+    """The cell as a name, where all of it looks like one."""
+    text = cell.text
+    if not text or len(text) > _LONGEST:
+        return None
+    kind = ""
+    if _HAN_NAME.match(text):
+        kind = "" if is_generic(text) else kind_of(text)
+    elif _looks_like_name(text):
+        kind = kind_of_words([word.lower().rstrip(".") for word in _CELL_WORD.findall(text)]) or "thing"
+    return NameSpan(text, cell.start, cell.start + len(text), kind) if kind else None
+
+
+def _looks_like_name(text: str) -> bool:
+    words = _CELL_WORD.findall(text)
+    if (
+        not text[0].isalnum()
+        or not 0 < len(words) <= _MOST_CELL_WORDS
+        or (any(c in text for c in ".!?;:") and "." not in text)
+    ):
+        return False
+    capital = [word for word in words if word[0].isupper()]
+    if not capital or not words[0][0].isupper() or max(map(len, capital)) < 2:
+        return False
+    if any(word not in _LINKING and not word[0].isupper() and not word[0].isdigit() for word in words):
+        return False
+    return len(words) > 1 or not (words[0].lower() in STOPWORDS or usually_lower(words[0]))
+
+
+# --- passages --------------------------------------------------------------------------------------------------------
+
+
+def topic_of(title: str) -> str:
+    """The thing that a title names: the title without a bracketed qualifier kept apart from its name."""
+    return " ".join(title.split())[:100]
+
+
+def extract_offline(title: str, passage: str) -> Extracted:
+    """Names and relations of a passage; a sentence that opens with a pronoun is about the title's thing.
+
+    Claims are left to a model."""
+    lines = units(passage)
+    cells, facts = table_facts(passage, [(unit.start, unit.end) for unit in lines if unit.kind == "row"])
+    spans = [(unit.start, unit.end) for unit in lines if unit.kind != "code"]
+    names = _without_overlaps(cells, names_in(passage, spans, title))
+    topic = _topic_name(title, names)
+    tabled = {fact.start for fact in facts}
+    said = [*facts]
+    described: dict[str, str] = {}
+    following = 0
+    for start, end in spans:
+        first = following
+        while following < len(names) and names[following].start < end:
+            following += 1
+        inside = names[first:following]
+        for name in inside:
+            described.setdefault(name.text, _one_line(passage[start:end]))
+        if start not in tabled:
+            said += statements(passage, start, end, inside, topic)
+    kinds: dict[str, str] = {}
+    for span in [*names, *actors(passage)]:
+        if kinds.get(span.text, "thing") == "thing":
+            kinds[span.text] = span.kind
+    entities = [EntityFound(name=name, kind=kind, description=described.get(name, "")) for name, kind in kinds.items()]
+    return Extracted(entities=entities, relations=_relations(passage, said, names, topic))
+
+
+def _relations(passage: str, said: list[StatedRelation], names: list[NameSpan], topic: str) -> list[RelationFound]:
+    """Each statement once, quoted by the first sentence that makes it, and the aliases that the passage states."""
+    found: dict[tuple[str, str, str], RelationFound] = {}
+    for one in said:
+        found.setdefault(
+            (one.source, one.target, one.predicate),
+            RelationFound(
+                source=one.source,
+                target=one.target,
+                predicate=one.predicate,
+                description=_one_line(passage[one.start : one.end]),
+            ),
+        )
+    for name, alias, words in stated_aliases(passage, names, topic):
+        found[name, alias, ALIAS_PREDICATE] = RelationFound(
+            source=name, target=alias, predicate=ALIAS_PREDICATE, description=_one_line(words)
+        )
+    return list(found.values())
+
+
+def names_in(passage: str, spans: list[tuple[int, int]], title: str = "") -> list[NameSpan]:
+    """Names by the passage's script, in order; words of `title` are known to be written with a capital on purpose."""
+    return name_spans_zh(passage) if is_han(passage) else name_spans(passage, spans, title)
+
+
+def _without_overlaps(first: list[NameSpan], others: list[NameSpan]) -> list[NameSpan]:
+    """Both lists in order; where two overlap, that of the first list stays."""
+    if not first:
+        return others
+    starts = [span.start for span in first]
+    kept = list(first)
+    for span in others:
+        place = bisect_right(starts, span.start)
+        before_free = place == 0 or first[place - 1].end <= span.start
+        if before_free and (place == len(first) or first[place].start >= span.end):
+            kept.append(span)
+    return sorted(kept, key=lambda span: span.start)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _topic_name(title: str, names: list[NameSpan]) -> str:
+    """The title, in the form in which the passage names it where it does."""
+    topic = topic_of(title)
+    bare = topic.partition(" (")[0].casefold()
+    return next((name.text for name in names if name.text.casefold() == bare), topic)
+
+
+# --- names that mean the same ----------------------------------------------------------------------------------------
+
+_STATED = re.compile(
+    r"^\s*[,(（]?\s*(?:also|better|otherwise|formerly|sometimes|commonly|usually|locally|previously|generally|popularly|"
+    r"simply|often)?\s*(?:known|called|abbreviated|shortened|referred to|nicknamed|styled|romanized|written|spelled)"
+    r"(?:\s+(?:locally|simply|in short|to \w+|in \w+))?\s*(?:as|to|the)?\s*(?:the\s+)?[\"“‘'*_]*$",
+    re.I,
+)
+_SHORT = re.compile(
+    r"^\s*[,(（]\s*(?:or|aka|a\.k\.a\.|alias|née|born|short:?|abbr\.|in short|hereafter|the)?\s*[\"“‘'*_]*$", re.I
+)
+_ZH_STATED = re.compile(
+    r"^[\s，,（(]*(?:又称|简称|又名|也叫|亦称|原名|别名|全称|即|俗称|英文名为?|英文名?[:：]?)[\s“”\"「《]*$"
+)
+_GLOSS = re.compile(r"^\s*[(（]\s*$")
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Whether `short` is made of the initials of the words of `name` ("OBC", "Orla Bridge Company")."""
+    letters = [c for c in short if c.isalnum()]
+    if len(letters) < 2 or not all(c.isupper() or c.isdigit() for c in letters):
+        return False
+    every = [word[0].upper() for word in re.findall(r"[^\W_]+", name)]
+    capitals = [word[0] for word in re.findall(r"[^\W_]+", name) if word[0].isupper()]
+    return letters in (every, capitals)
+
+
+def stated_aliases(text: str, names: list[NameSpan], topic: str) -> Iterator[tuple[str, str, str]]:
+    """(name, alias, the words that say so) of neighbouring names; `topic` stands in for a pronoun as subject."""
+    for first, second in pairwise(names):
+        gap = text[first.end : second.start]
+        if len(gap) > 40 or "\n\n" in gap or first.text == second.text:
+            continue
+        bracketed = _GLOSS.match(gap) is not None and text[second.end : second.end + 3].lstrip()[:1] in (
+            ")",
+            "）",
+            ",",
+            "，",
+        )
+        same = (
+            _STATED.match(gap) is not None
+            or _ZH_STATED.match(gap) is not None
+            or (_SHORT.match(gap) is not None and _abbreviates(second.text, first.text))
+            or (bracketed and (_abbreviates(first.text, second.text) or _is_gloss(first.text, second.text)))
+        )
+        if same:
+            yield first.text, second.text, text[first.start : second.end]
+    if topic and names:
+        opening = text[: names[0].start]
+        if len(opening) < 60 and re.search(
+            r"\b(?:it|he|she|they) (?:is|was|are|were) also (?:known|called)", opening, re.I
+        ):
+            yield topic, names[0].text, text[: names[0].end]
+
+
+def _is_gloss(first: str, second: str) -> bool:
+    """One side Chinese, the other not: a translation in brackets."""
+    return is_han(first) != is_han(second)
+
+
+# --- people and places of a story ------------------------------------------------------------------------------------
+
+_KINDRED = (
+    "nephew|niece|wife|husband|son|daughter|father|mother|brother|sister|uncle|aunt|widow|cousin|grandfather|grandmother|"
+    "family|partner|master|mistress|child|children|guests"
+)
+_PEOPLE = (
+    "clerk|boy|girl|girls|boys|servant|stranger|gentleman|gentlemen|lady|ladies|woman|man|"
+    "singer|soldier|sailor|captain|doctor|priest|teacher|schoolmaster|porter|guest|visitor|neighbour|neighbor|"
+    "merchant|beggar|butler|cook|landlord|officer|policeman|lamplighter|charwoman|undertaker|spirit|ghost|phantom|"
+    "king|queen|prince|princess|witch|giant|crowd"
+)
+_PLACES = (
+    "office|house|counting-house|room|chamber|warehouse|church|school|schoolroom|shop|inn|tavern|city|town|village|street|"
+    "streets|garden|kitchen|tower|castle|palace|forest|mine|ship|harbour|island|prison|hospital|market|bed|bell|clock"
+)
+_ADJECTIVES = "old|young|little|plump|poor|former|elder|eldest|younger|youngest"
+_SPOKEN = re.compile(r"\b(?:said|says|cried|asked|replied|answered|exclaimed|whispered|returned)\b")
+_KIN = re.compile(
+    r"\b(?!(?:There|Here|It|That|This|What|Who|Where|He|She|Let)\b)[A-Z][a-z]+(?:['’]s) "
+    rf"(?:(?:{_ADJECTIVES}) )?(?:{_PEOPLE}|{_KINDRED}|self|office|house|counting-house)\b"
+)
+# "The uncle" is somebody; "his uncle" is another one in every house.
+_DEFINITE = re.compile(
+    rf"\b(?:the (?:very )?((?:(?:{_ADJECTIVES}) )?(?:{_PEOPLE}|{_KINDRED}|{_PLACES}))|"
+    rf"(?:his|her|their|my|our) ((?:(?:{_ADJECTIVES}) )?(?:{_PEOPLE}|{_PLACES})))\b",
+    re.I,
+)
+_PLACE_HEAD = re.compile(rf"(?:{_PLACES})$")
+_OPENING_QUOTE = re.compile(r"(?<!\w)[\"“'‘](?=\w)")
+_QUOTES = 2  # openings of speech that make a story
+
+
+def actors(text: str) -> list[NameSpan]:
+    """The first place of each nameless person and place in a story, in order."""
+    if len(_OPENING_QUOTE.findall(text)) < _QUOTES or not _SPOKEN.search(text):
+        return []
+    found = [(match.group(), match.start()) for match in _KIN.finditer(text)]
+    for match in _DEFINITE.finditer(text):
+        group = match.lastindex or 0
+        found.append((match.group(group), match.start(group)))
+    first: dict[str, NameSpan] = {}
+    for name, at in sorted(found, key=lambda item: item[1]):
+        kind = "place" if _PLACE_HEAD.search(name) else "person"
+        first.setdefault(name.lower(), NameSpan(name, at, at + len(name), kind))
+    return list(first.values())
+
+
+# --- what a reader overlooked ----------------------------------------------------------------------------------------
+
+# Shorter ones, headings and signatures say little; names that stand alone may be a wrong guess of the offline reader.
+LEAST_WORDS, LEAST_SIGNS, LEAST_NAMES = 40, 80, 3
+SHOWN = 5
+
+
+def overlooked(title: str, passage: str) -> list[str]:
+    """Some names of a passage that an answer without any cannot be true of; none where it may be."""
+    long = len(passage) >= LEAST_SIGNS if is_han(passage) else len(WORD.findall(passage)) >= LEAST_WORDS
+    if not long:
+        return []
+    names = [one.name for one in extract_offline(title, passage).entities if one.name != topic_of(title)]
+    return names[:SHOWN] if len(names) >= LEAST_NAMES else []

@@ -1,0 +1,189 @@
+"""Structures of knowledge: the form in which each is written, and the check of each element against its sentence.
+
+Markdown, triples, pseudo-code, numbered lines or text (StructRAG 2.3); published structurizers change figures while
+they copy them (section 5), so every element is compared with the sentence that it names, and what differs is counted.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from prompts.text.evidence import Evidence
+from prompts.text.languages import names_of
+from prompts.text.thesaurus import concept_terms
+from prompts.text.words import fold_name, is_han
+
+StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
+# The share of an element's words that its sentence (with title and heading) must have.
+SAID = 0.6
+_FIGURE = re.compile(r"\d(?:[\d.,:/\u00a0-]*\d)?")
+_NUMBERED = re.compile(r"\d+(?:\.\d+)*")
+
+
+def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
+    """How many elements do not say, in words and figures of their own sentence, what that sentence says.
+
+    A paraphrase, or a name in place of a pronoun, is among them: a flag, no reason to refuse it.
+    """
+    holds = _HOLDS[structure]
+    return sum(not holds(element) for element in elements)
+
+
+def has_figures(said: str, source: str) -> bool:
+    """Whether every figure of a statement stands in its source exactly as written ("1,308,463" is not "1308463")."""
+    known = set(_FIGURE.findall(source))
+    return all(figure in known for figure in _FIGURE.findall(said))
+
+
+def numbered(lines: Sequence[Evidence]) -> list[Evidence]:
+    """Catalogue lines under valid hierarchical numbers (1, 1.1, 1.2, 2): no gap, no number twice, no child alone.
+
+    The depth of each line is kept where it has a line above it, one deeper at most; the order of the lines is theirs.
+    """
+    counters: list[int] = []
+    made = []
+    for line in lines:
+        depth = min(_depth(line.label), len(counters) + 1)
+        counters = [*counters[: depth - 1], (counters[depth - 1] if len(counters) >= depth else 0) + 1]
+        made.append(replace(line, label=".".join(map(str, counters))))
+    return made
+
+
+def _depth(label: str) -> int:
+    found = _NUMBERED.search(label)
+    return found.group().count(".") + 1 if found else 1
+
+
+def _around(element: Evidence) -> str:
+    return f"{element.title}\n{element.heading}\n{element.before}\n{element.text}"
+
+
+def _cell(element: Evidence) -> bool:
+    """The cell stands in the sentence or row, character by character; its row is named near it."""
+    return bool(element.value.strip()) and element.value in element.text
+
+
+def _triple(element: Evidence) -> bool:
+    """Both ends are named in the sentence or in what it hangs on, one of them in the sentence itself."""
+    ends = [fold_name(end) for end in (element.label, element.value)]
+    here, near = f" {fold_name(element.text)} ", f" {fold_name(_around(element))} "
+    return all(end and _named(end, near) for end in ends) and any(_named(end, here) for end in ends)
+
+
+def _named(name: str, text: str) -> bool:
+    return f" {name} " in text or (not name.isascii() and name in text)
+
+
+def _line(element: Evidence) -> bool:
+    """A step or a catalogue line says, in words of its source, nothing that is not there; its figures stand there."""
+    return (
+        bool(element.value.strip())
+        and _covered(element.value, element)
+        and has_figures(element.value, _around(element))
+    )
+
+
+def _covered(said: str, element: Evidence) -> bool:
+    terms = set(concept_terms(said))
+    return not terms or len(terms & set(concept_terms(_around(element)))) >= SAID * len(terms)
+
+
+_HOLDS: dict[StructureName, Callable[[Evidence], bool]] = {
+    "table": _cell,
+    "graph": _triple,
+    "algorithm": _line,
+    "catalogue": _line,
+    "chunk": lambda element: True,
+}
+
+
+_OPENERS = frozenset("if when whenever unless until once before after in only as where".split())
+# From so many cells in a hundred on, a table is written with a column for each attribute.
+_DENSE = 50
+
+
+def rendered(structure: StructureName, elements: Sequence[Evidence]) -> str:
+    """The elements as text; empty where there is none."""
+    return _FORMS[structure](elements) if elements else ""
+
+
+def _table(elements: Sequence[Evidence]) -> str:
+    """Rows by columns where most of the cells are there, else one cell a line."""
+    rows = list(dict.fromkeys(element.label for element in elements))
+    columns = list(dict.fromkeys(element.attribute for element in elements))
+    cells: dict[tuple[str, str], list[str]] = {}
+    for element in elements:
+        cells.setdefault((element.label, element.attribute), []).append(element.value)
+    if 100 * len(cells) >= _DENSE * len(rows) * len(columns):
+        table = [["", *columns], *([row, *("; ".join(cells.get((row, one), ())) for one in columns)] for row in rows)]
+    else:
+        table = [["row", "column", "cell"], *([one.label, one.attribute, one.value] for one in elements)]
+    lines = [_row(line) for line in table]
+    return "\n".join([lines[0], _row(["---"] * len(table[0])), *lines[1:]])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _graph(elements: Sequence[Evidence]) -> str:
+    """Typed triples, one a line: "Ilse Marrand (person) -[founded]-> Marrand & Oke (organisation)"."""
+    kinds = kinds_in(elements)
+    return "\n".join(
+        dict.fromkeys(f"{_typed(one.label, kinds)} -[{one.attribute}]-> {_typed(one.value, kinds)}" for one in elements)
+    )
+
+
+def kinds_in(elements: Sequence[Evidence]) -> dict[str, str]:
+    """The kinds of the names in the sentences (person, place, organisation, …), where the text tells them."""
+    found: dict[str, str] = {}
+    for element in elements:
+        for name in (*names_of(element.text), *names_of(element.title)):
+            if name.kind not in {"", "thing", "name"}:
+                found.setdefault(fold_name(name.text), name.kind)
+    return found
+
+
+def _typed(end: str, kinds: Mapping[str, str]) -> str:
+    kind = kinds.get(fold_name(end))
+    return f"{end} ({kind})" if kind else end
+
+
+def _algorithm(elements: Sequence[Evidence]) -> str:
+    """One step a line, in order; its condition before it, in the words of the source ("IF the alarm sounds: …")."""
+    lines = []
+    for number, step in enumerate(elements, 1):
+        condition = "" if step.attribute in {"", "step"} else f"{_opened(_one_line(step.attribute))}: "
+        lines.append(f"{step.label or number}. {condition}{_one_line(step.value)}")
+    return "\n".join(lines)
+
+
+def _opened(condition: str) -> str:
+    word, _, rest = condition.partition(" ")
+    if is_han(condition):
+        return condition
+    return f"{word.upper()} {rest}" if word.lower() in _OPENERS else f"IF {condition}"
+
+
+def _catalogue(elements: Sequence[Evidence]) -> str:
+    return "\n".join(
+        f"{'  ' * element.label.count('.')}{element.label} {_one_line(element.value)}" for element in elements
+    )
+
+
+def _chunk(elements: Sequence[Evidence]) -> str:
+    return "\n".join(_one_line(element.text) for element in elements)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+_FORMS: dict[StructureName, Callable[[Sequence[Evidence]], str]] = {
+    "table": _table,
+    "graph": _graph,
+    "algorithm": _algorithm,
+    "catalogue": _catalogue,
+    "chunk": _chunk,
+}

@@ -1,0 +1,156 @@
+"""Languages: which one a text is in, and what differs between them, asked of one object each.
+
+English and Chinese have rules; a further language has a stemmer, and its function and question words where
+`data/languages.toml` holds them.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from prompts.text.names import NameSpan, name_spans
+from prompts.text.names_zh import name_spans_zh
+from prompts.text.segment import script_of
+from prompts.text.words import STEMMERS, WORD, content_terms, is_han, known_languages, stopwords, terms
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+SURE = 0.5  # below this probability a text tells no language: names, figures, a heading
+_PLAIN_ENGLISH = frozenset("the of and to is was by from with that are".split())
+_ENGLISH_SHARE = 1 / 12  # of such words: no detector need be asked
+_SAMPLE = 3_000  # characters
+_OTHER_SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko", "none": "und"}
+_CAPITAL_NOUNS = frozenset({"de"})  # where every noun has a capital, capitals tell no name
+_ASKED = ("number", "date", "person", "reason")
+
+
+class Language(Protocol):
+    """What differs between languages."""
+
+    @property
+    def code(self) -> str:
+        """ISO 639-1."""
+
+    @property
+    def label(self) -> str:
+        """What stands above excerpts."""
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text for matching, in order."""
+
+    def content_terms(self, text: str) -> list[str]:
+        """The distinct terms that carry meaning, in order."""
+
+    def names(self, text: str) -> tuple[NameSpan, ...]:
+        """The names in a text by their looks, in order."""
+
+    def __hash__(self) -> int:
+        """Terms of texts are kept by language."""
+
+    def asks_for(self, question: str) -> str:
+        """What its question word asks for: "number", "date", "person", "reason", or "" where its rules stand elsewhere
+        (English, Chinese) or no word tells."""
+
+
+@dataclass(frozen=True)
+class SpacedLanguage:
+    """A language that writes spaces between its words."""
+
+    code: str
+
+    @property
+    def label(self) -> str:
+        return known_languages().get(self.code, {}).get("label", "From the documents:")
+
+    def terms(self, text: str) -> list[str]:
+        return terms(text, self.code)
+
+    def content_terms(self, text: str) -> list[str]:
+        return content_terms(text, self.code)
+
+    def names(self, text: str) -> tuple[NameSpan, ...]:
+        return () if self.code in _CAPITAL_NOUNS else names_of(text)
+
+    def asks_for(self, question: str) -> str:
+        return next((kind for kind, pattern in _question_words(self.code) if pattern.search(question)), "")
+
+
+@dataclass(frozen=True)
+class Chinese:
+    """Chinese: terms are pairs of characters, names are found by a segmenter."""
+
+    code: str = "zh"
+    label: str = "文档摘录："
+
+    def terms(self, text: str) -> list[str]:
+        return terms(text)
+
+    def content_terms(self, text: str) -> list[str]:
+        return content_terms(text)
+
+    def names(self, text: str) -> tuple[NameSpan, ...]:
+        return names_of(text)
+
+    def asks_for(self, question: str) -> str:
+        return ""
+
+
+ENGLISH = SpacedLanguage("en")
+
+
+@lru_cache(maxsize=20_000)
+def names_of(text: str) -> tuple[NameSpan, ...]:
+    """The names in a text by their looks; kept, since telling Chinese words apart takes milliseconds."""
+    return tuple(name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))]))
+
+
+@cache
+def _question_words(code: str) -> list[tuple[str, re.Pattern[str]]]:
+    known = known_languages().get(code, {})
+    return [(kind, re.compile(rf"\b(?:{'|'.join(known[kind].split())})\b", re.I)) for kind in _ASKED if kind in known]
+
+
+# --- detection -------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def language_of(text: str, unsure: str = "en") -> str:
+    """The code of a text's language (zh, ja, ko by their scripts, others by a detector), und where no script tells.
+
+    `unsure` is that of what it is a part of, for a text that tells too little, as names and figures do.
+    """
+    script = script_of(text)
+    if script in _OTHER_SCRIPTS:
+        return _OTHER_SCRIPTS[script]
+    words = WORD.findall(text[:_SAMPLE].lower())
+    if script == "latin" and sum(word in _PLAIN_ENGLISH for word in words) >= max(_ENGLISH_SHARE * len(words), 1):
+        return "en"
+    code, probability = _detector().classify(text[:_SAMPLE])
+    if probability >= SURE:
+        return str(code)
+    return unsure if script == "latin" and unsure in STEMMERS else "und" if script == "other" else "en"
+
+
+@cache
+def _detector() -> "LanguageIdentifier":
+    """The detector, loaded where a text is not plainly English; its model is in its package."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+@lru_cache(maxsize=4096)
+def language_among(question: str, codes: frozenset[str]) -> Language:
+    """The language of a question over texts in these: a short question tells its language among few."""
+    if is_han(question):
+        return Chinese()
+    known = sorted(codes & STEMMERS.keys()) or ["en"]
+    if len(known) == 1:
+        return SpacedLanguage(known[0])
+    words = WORD.findall(question.casefold())
+    hits = {code: sum(word in stopwords(code) for word in words) for code in known}
+    best = [code for code in known if hits[code] == max(hits.values())]
+    detected = language_of(question) if len(best) > 1 else best[0]
+    return SpacedLanguage(detected if detected in best else best[0])
