@@ -213,7 +213,7 @@ def _add_commands(add: Callable[..., None]) -> None:
     )  # fmt: skip
     add(
         "clean", "workspace:clean", "free the room of what is no longer needed",
-        "trellis clean                old generations, leftovers, holes in the side store\n"
+        "trellis clean                old generations, leftovers, holes in the database\n"
         "trellis clean --keep 1       of the generations only the current one\n"
         "trellis clean --caches       what models and the embedder would have to do again\n"
         "trellis clean --vectors      where a warning says that the vector index is damaged",

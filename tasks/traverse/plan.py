@@ -284,7 +284,10 @@ def _tied(step: CheckedStep, sources: Sequence[str], done: Sequence[Outcome], gr
         relations = frozenset(hop.relation for hop in step.hops) or None
         # Of several things to reach the best way to each comes before the second best to any.
         ways = [shortest_paths(facts, sources, goal, relations=relations) for goal in goals]
-        chains = [way for rank in zip_longest(*ways) for way in rank if way][: max(K, len(ways))]
+        targets = next((goal for goal, way in zip(goals, ways, strict=True) if not way), targets)
+        # What nothing leads to is told: a path between the others would not answer.
+        paths = [way for rank in zip_longest(*ways) for way in rank if way]
+        chains = paths[: max(K, len(ways))] if all(ways) else []
     if chains:
         ends = {end for chain in chains for end in (chain[-1].source, chain[-1].target)}
         return StepResult(entities=tuple(end for end in targets if end in ends), chains=tuple(chains))

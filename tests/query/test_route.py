@@ -130,11 +130,6 @@ def test_confidences_share_one_and_margins_are_the_leads(question: str) -> None:
     assert found[0].reason
 
 
-def test_the_reason_names_the_wording() -> None:
-    assert "how" in routed("How do I bleed the radiators of an old house?")[0].reason
-    assert "怎么" in routed("老房子的暖气片怎么排气？")[0].reason
-
-
 @pytest.mark.parametrize("question", ["", "?", "Zwxq", "？", "12"])
 def test_a_question_without_known_words_is_routed_all_the_same(question: str) -> None:
     found = routed(question)
