@@ -49,6 +49,7 @@ from tasks.trigger import Recall
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60
 EXCERPT_PASSAGES = 12
+WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
 CITED = 10.0  # what a cited chunk counts beside the best passage, where a name is read by what was found
 NOT_RECALLED = Recall(decisions=(), chunks=())
 
@@ -219,11 +220,21 @@ class QuestionContext:
         return joined(passages, best_parts(chunks, queries))
 
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
-        """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's)."""
+        """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's). With
+        effort `high` the best come with those before and after them in their documents."""
         limit = self.models.policy.limits.answer if most is None else most
-        chunks = dict.fromkeys(self.chunk(passage.chunk) for passage in passages)
+        chunks = [self.chunk(passage.chunk) for passage in passages]
+        if self.models.policy.effort == "high":
+            best = [near for chunk in chunks[:WIDENED] for near in self._with_neighbours(chunk)]
+            chunks = [*best, *chunks[WIDENED:]]
         # Packed before they are joined: what joins into one long stretch would take the room of all others.
-        return merged(packed(map(source_of, chunks), limit))
+        return merged(packed(map(source_of, dict.fromkeys(chunks)), limit))
+
+    def _with_neighbours(self, chunk: Chunk) -> list[Chunk]:
+        """A passage, then those before and after it in its document; a page's has none."""
+        own = list(self.session.chunks_of([chunk.document]).get(chunk.document, ()))
+        place = own.index(chunk) if chunk in own else len(own)
+        return [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]] if place < len(own) else [chunk]
 
     def passage_of(self, chunk: Chunk, score: float = 0.0) -> Passage:
         """A chunk as a passage."""

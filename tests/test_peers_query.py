@@ -19,7 +19,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.engine.errors import AnswerMalformed
-from storage.answer_records import Answer
+from storage.answer_records import Answer, Effort
 from tests.server.client import Server, serving
 
 COST = "$1,308,463.50"
@@ -147,6 +147,28 @@ async def test_a_third_thing_that_nothing_ties_to_the_others_is_told(offline: Se
     answer = await asked(offline, "How are edda, gus and hermit connected?", mode="traverse")
     assert answer.fallback == "abstained"
     assert answer.answer == "No path: no chain of relations leads from edda to hermit."
+
+
+# --- The answer reads around its best passages --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("effort", "read"), [("medium", False), ("high", True)])
+async def test_with_high_effort_the_neighbours_of_the_best_passages_are_read(
+    effort: Effort, read: bool, process: Server, tmp_path: Path
+) -> None:
+    process.reset()
+    months = [f"In month {number} the ferry of Ostrel carried {number * 7} carts. " * 3 for number in range(1, 40)]
+    months[20] = "The ferryman Toma Brisk drowned in the spring flood. " * 3
+    (tmp_path / "ledger.txt").write_text("\n\n".join(months), encoding="utf-8")
+    settings = {"lm_base_url": process.base_url, "lm_api_key": "k", "chunk_tokens": 40, "chunk_overlap": 0}
+    await build_index([tmp_path / "ledger.txt"], IndexOptions(), opened(tmp_path / "ws", **settings))
+    runtime = opened(tmp_path / "ws", **settings, lm="openai/m")
+    with open_session(runtime) as session:
+        await asked(session, "Who was Toma Brisk, the ferryman?", effort=effort, k=1, mode="naive")
+    await runtime.models.aclose()
+    (prompt,) = [str(request["body"]) for request in process.requests() if request["step"] == "answer"]
+    assert "Toma Brisk drowned" in prompt
+    assert ("month 20 the ferry" in prompt) is read
 
 
 # --- ERM4 -------------------------------------------------------------------------------------------------------------

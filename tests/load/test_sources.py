@@ -168,7 +168,7 @@ WESTERN = "Die Brücke über den Fluß wurde für 3 Millionen gebaut. Schön, da
 @pytest.mark.parametrize(
     ("text", "encoding", "language"),
     [(CHINESE, name, "zh") for name in ("utf-8-sig", "utf-16", "gb18030", "big5")]
-    + [(JAPANESE, "shift_jis", "ja"), (WESTERN, "cp1252", "en")],
+    + [(JAPANESE, "shift_jis", "ja"), (WESTERN, "cp1252", "de")],
 )
 def test_other_encodings(text: str, encoding: str, language: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))

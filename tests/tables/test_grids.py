@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts.text.amounts import amount_of, amounts_in, scale_stated
-from tasks.tables.relations import grids_in, relations_of
+from tasks.tables.relations import NIL, grids_in, relations_of
 from tests.tables.documents import PORTS, STATEMENT, branches, chinese, document, ports, samples, statements
 
-WORDS = st.text(string.ascii_letters + "北湖桥 ", min_size=1, max_size=8).map(str.strip).filter(bool)
+WORDS = st.text(string.ascii_letters + "北湖桥 ", min_size=1, max_size=8).map(str.strip)
+WORDS = WORDS.filter(lambda word: word.lower() not in NIL)  # such a cell is empty
 CELLS = st.one_of(WORDS, st.integers(-9_999, 9_999_999).map(lambda number: f"{number:,}"))
 
 
