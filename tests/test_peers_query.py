@@ -149,7 +149,7 @@ async def test_a_third_thing_that_nothing_ties_to_the_others_is_told(offline: Se
     assert answer.answer == "No path: no chain of relations leads from edda to hermit."
 
 
-# --- The answer reads around its best passages --------------------------------------------------------------------------
+# --- The answer reads around its best passages ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("effort", "read"), [("medium", False), ("high", True)])

@@ -10,6 +10,7 @@ import pytest
 
 from flows.__main__ import main
 from tests.copying import copy_of
+from tests.patience import PATIENCE
 from tests.server.client import Server, serving
 
 KEY = "made-up-key-4711"
@@ -118,7 +119,7 @@ def prefect_server(network_attempts: list[str]) -> Iterator[list[str]]:
     """A Prefect server of the session's own, on this machine, with a database in a temporary folder."""
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=240):
+    with prefect_test_harness(server_startup_timeout=int(PATIENCE)):
         yield network_attempts
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 SHOW = (
     "import flows.orchestration.recording; from prefect.settings import get_current_settings;"
     "print(get_current_settings().api.ssl_cert_file)"
@@ -34,7 +36,7 @@ def test_certificates_are_spared_over_plain_http_alone(
     given = {name: ours if value == "SPARED" else value for name, value in environment.items()}
     shown = subprocess.run(
         [sys.executable, "-c", SHOW], env=clean | given | {"PREFECT_HOME": str(tmp_path)}, capture_output=True,
-        text=True, check=True, timeout=180,
+        text=True, check=True, timeout=PATIENCE,
     ).stdout.strip()  # fmt: skip
     assert (shown == ours) is spared
     if environment.get("PREFECT_API_SSL_CERT_FILE") == "ours.pem":

@@ -17,6 +17,7 @@ from storage.answer_records import Answer, Retrieval, StructureType
 from storage.run_records import IndexReport
 from storage.workspace import Workspace
 from tests.flows.conftest import BRIDGE, ROWS, Command, write_rows
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = "import sys; from flows.__main__ import main; main({0!r}); print(*sorted(sys.modules), file=sys.stderr)"
@@ -29,7 +30,7 @@ COMMANDS = (
 
 def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *(arguments if arguments[0] == "-c" else ("-m", "flows", *arguments))]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=stdin, timeout=120, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=stdin, timeout=PATIENCE, check=False)
 
 
 # --- help and typing errors ------------------------------------------------------------------------------------------

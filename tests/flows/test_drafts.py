@@ -19,6 +19,7 @@ from flows.settings import load_settings
 from prompts.engine.streaming import Withdrawn
 from storage.answer_records import Answer
 from tests.flows.conftest import Command
+from tests.patience import PATIENCE
 from tests.server.client import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,5 +121,5 @@ def on_a_terminal(*arguments: str) -> str:
         pass  # Linux' way to say that the other side has closed
     finally:
         os.close(ours)
-    assert process.wait(timeout=180) == 0, said.decode(errors="replace")
+    assert process.wait(timeout=PATIENCE) == 0, said.decode(errors="replace")
     return said.decode()

@@ -11,6 +11,7 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from storage.run_records import IndexReport
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 READER = """
@@ -72,7 +73,7 @@ async def test_two_processes_ask_while_runs_publish(tmp_path: Path) -> None:
         metres[(await publish(workspace, source)).generation] = 1000 + step
     stop.touch()
     for reader, line in zip(readers, first, strict=True):
-        said, _ = reader.communicate(timeout=180)
+        said, _ = reader.communicate(timeout=PATIENCE)
         answers = [json.loads(line) for line in (line + said).splitlines()]
         assert reader.returncode == 0
         assert len({generation for generation, _, _ in answers}) >= 2, "the reader never moved to a newer generation"
@@ -90,9 +91,9 @@ async def test_a_killed_run_leaves_the_last_generation_and_the_next_run_complete
     assert writer.stdout is not None
     assert writer.stdout.readline().startswith("extract"), "the run should be in the middle of extraction"
     writer.send_signal(signal.SIGKILL)
-    writer.wait(timeout=60)
+    writer.wait(timeout=PATIENCE)
     reader = start(READER, workspace, workspace)
-    said, _ = reader.communicate(timeout=180)
+    said, _ = reader.communicate(timeout=PATIENCE)
     answers = [json.loads(line) for line in said.splitlines()]
     assert answers
     assert all(answer[0] == first.generation and "Orla Bridge is 1000 metres long." in answer[2] for answer in answers)

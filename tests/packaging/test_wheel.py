@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 IMPORTED_FROM = "import {0}; print({0}.__file__)"
@@ -38,7 +40,7 @@ class Installed:
             env=kept | ({"PYTHONPATH": pythonpath} if pythonpath else {}),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
             check=False,
         )
 

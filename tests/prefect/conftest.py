@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from flows.orchestration.local_server import own_server
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -29,7 +30,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def wait_for(holds: Callable[[], Any], what: str, seconds: float = 180) -> Any:
+def wait_for(holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
     """The first true value of `holds`."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -56,14 +57,14 @@ class Api:
     def post(self, path: str, body: object) -> httpx.Response:
         """As Prefect's own clients do, again where the server is busy (503: its database is locked)."""
         for pause in (0.5, 1, 2, 4):
-            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=30, trust_env=False)
+            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=PATIENCE, trust_env=False)
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                 return answer
             time.sleep(pause)
         return answer
 
     def get(self, path: str) -> Any:
-        return httpx.get(f"{self.url}/{path}", timeout=30, trust_env=False).raise_for_status().json()
+        return httpx.get(f"{self.url}/{path}", timeout=PATIENCE, trust_env=False).raise_for_status().json()
 
     def answers(self) -> bool:
         """Whether the server is there."""
@@ -80,14 +81,14 @@ class Api:
         path = f"deployments/{self.deployment(deployment)['id']}/create_flow_run"
         return self.post(path, {"parameters": parameters})
 
-    def finished(self, run: str, seconds: float = 180) -> Any:
+    def finished(self, run: str) -> Any:
         """The run, as soon as it is over."""
 
         def over() -> Any:
             found = self.get(f"flow_runs/{run}")
             return found if found["state"]["type"] in FINAL else None
 
-        return wait_for(over, f"the end of run {run}", seconds)
+        return wait_for(over, f"the end of run {run}")
 
     def runs(self, deployment: str) -> list[Any]:
         """The runs of a deployment that have begun, the oldest first."""
@@ -132,7 +133,7 @@ def deployed(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Api:
     for command in (["work-pool", "create", "--type", "process", POOL], ["--no-prompt", "deploy", "--all"]):
         done = subprocess.run(
             [str(BIN / "prefect"), *command], env=api.environment(), cwd=ROOT, capture_output=True, text=True,
-            check=False, timeout=120,
+            check=False, timeout=PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
     return api

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.prefect.conftest import BIN, ROOT, Api, wait_for
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
@@ -40,7 +41,7 @@ def test_the_example_automation_asks_after_a_publication(worker: Api, source: Pa
     mine.write_text(example.replace(str(UUID(int=0)), worker.deployment("query/on-demand")["id"]))
     subprocess.run(
         [str(BIN / "prefect"), "automation", "create", "--from-file", str(mine)], env=worker.environment(), check=True,
-        timeout=180,
+        timeout=PATIENCE,
     )  # fmt: skip
     asked = worker.start("index/on-demand", source=[str(source)], workspace=str(tmp_path / "ws")).raise_for_status()
     assert worker.finished(asked.json()["id"])["state"]["type"] == "COMPLETED"

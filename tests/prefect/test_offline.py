@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.prefect.conftest import ROOT
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
@@ -38,7 +39,7 @@ def test_a_recorded_run_and_question_need_no_network_and_try_none(source: Path, 
     done = subprocess.run(
         [*CUT_OFF, "strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", "trace=connect,sendto,sendmsg,sendmmsg",
          sys.executable, "-c", RECORDED, str(source), str(tmp_path / "ws")],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=180,
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Tomas Reyd" in done.stdout

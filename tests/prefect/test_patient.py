@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from flows.orchestration.local_server import own_server
+from tests.patience import PATIENCE
 from tests.prefect.conftest import BIN, POOL, ROOT, Api, free_port, process, wait_for
 from tests.server.client import serving
 
 pytestmark = [pytest.mark.prefect, pytest.mark.patient]
-CRASHED_WITHIN = 120  # seconds
 PASSAGES, AT_ONCE = 120, 16
 
 
@@ -27,14 +27,14 @@ def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed
     words = (str(BIN / "trellis"), "serve", str(source), "--cron", "* * * * *", "--port", port)
     api = Api(f"http://127.0.0.1:{port}/api")
     with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path) as served:
-        wait_for(lambda: "Serving on" in (tmp_path / "log").read_text(), "the start", 120)
-        first = api.finished(wait_for(lambda: api.runs("index/scheduled"), "the first run", 90)[0]["id"])
+        wait_for(lambda: "Serving on" in (tmp_path / "log").read_text(), "the start")
+        first = api.finished(wait_for(lambda: api.runs("index/scheduled"), "the first run")[0]["id"])
         assert first["state"]["message"].startswith("Published generation 1 (1 added;")
         (source / "bridge.md").write_text("Orla Bridge was designed by Tomas Reyd in 1931.")
         (source / "quay.md").write_text("The quay of Velin was built by Ana Korb.")
-        second = api.finished(wait_for(lambda: api.runs("index/scheduled")[1:], "the second run", 90)[0]["id"])
+        second = api.finished(wait_for(lambda: api.runs("index/scheduled")[1:], "the second run")[0]["id"])
         served.send_signal(signal.SIGKILL)
-        wait_for(lambda: not api.answers(), "the end of a server whose owner was killed", 20)
+        wait_for(lambda: not api.answers(), "the end of a server whose owner was killed")
     assert second["state"]["message"].startswith("Published generation 2 (1 added, 1 changed")
     assert first["expected_start_time"] < second["expected_start_time"]
 
@@ -63,24 +63,23 @@ def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
             ["prefect", "work-pool", "create", "--type", "process", POOL],
             ["trellis", "serve", "--pool", POOL],
         ):
-            subprocess.run([str(BIN / words[0]), *words[1:]], env=environment, check=True, timeout=120)
+            subprocess.run([str(BIN / words[0]), *words[1:]], env=environment, check=True, timeout=PATIENCE)
         asked = {"source": [str(source)], "workspace": str(tmp_path / "ws")}
         model.settle(latency_ms=1000)
         with worker(api, environment, tmp_path / "first") as first:
             run = api.start("index/on-demand", **asked).raise_for_status().json()["id"]
-            wait_for(lambda: model.stats()["calls"] >= PASSAGES / 2, "the middle of the extraction", 120)
+            wait_for(lambda: model.stats()["calls"] >= PASSAGES / 2, "the middle of the extraction")
             number = int(api.get(f"flow_runs/{run}")["infrastructure_pid"].rpartition(":")[2])
             for one in (first.pid, number):
                 os.kill(one, signal.SIGKILL)
             killed = time.monotonic()
-        wait_for(lambda: model.stats()["in_flight"] == 0, "the end of the calls", 20)
+        wait_for(lambda: model.stats()["in_flight"] == 0, "the end of the calls")
         before = model.stats()
-        over = api.finished(run, CRASHED_WITHIN + 30)
+        over = api.finished(run)
         after = time.monotonic() - killed
         record_property("seconds until it was marked as crashed", round(after))
         assert over["state"]["type"] == "CRASHED"
         assert "killed" in over["state"]["message"]
-        assert after <= CRASHED_WITHIN
         model.settle(latency_ms=0)
         with worker(api, environment, tmp_path / "second"):
             again = api.finished(api.start("index/on-demand", **asked).raise_for_status().json()["id"])

@@ -16,6 +16,7 @@ import pytest
 
 from flows.__main__ import main
 from flows.orchestration.zombie_automation import NAME, automation, end_silent_runs
+from tests.patience import PATIENCE
 from tests.prefect.conftest import BIN, ROOT, Api, free_port, process, wait_for
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
@@ -71,7 +72,7 @@ def test_servers_and_pools_that_are_not_there_are_named(api: Api, tmp_path: Path
         (api.url, ("--pool", "nowhere"), 2, ("prefect work-pool create --type process nowhere",)),
     ):
         done = subprocess.run(
-            [str(BIN / "trellis"), "serve", *arguments], capture_output=True, text=True, check=False, timeout=240,
+            [str(BIN / "trellis"), "serve", *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_API_URL": url},
         )  # fmt: skip
         assert done.returncode == code
@@ -96,7 +97,7 @@ def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None
         return json.loads(first) if end else None
 
     with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path) as one:
-        told = wait_for(served, "the start", 120)
+        told = wait_for(served, "the start")
         assert (told["server"], told["own"]) == (api.url, True)
         assert told["deployments"] == ["index/scheduled", "index/on-demand", "query/on-demand"]
         scheduled = api.deployment("index/scheduled")
@@ -105,7 +106,7 @@ def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None
         assert KEY not in api.post("deployments/filter", {}).text
         assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
         one.send_signal(signal.SIGTERM)
-        assert one.wait(timeout=120) == 0
+        assert one.wait(timeout=PATIENCE) == 0
     assert not api.answers()
     assert "All deployments have been paused" in (tmp_path / "log").read_text()
 
@@ -135,7 +136,7 @@ def test_a_run_ends_with_the_process_that_served_it() -> None:
         assert serving.stdout is not None
         assert serving.stdout.readline() == b"on\n"
         serving.kill()
-        serving.wait(timeout=60)
+        serving.wait(timeout=PATIENCE)
         # The run holds the other end: it reads as closed when that one is gone too.
         assert select.select([serving.stdout], [], [], 60)[0], "the run outlived the process that served it"
         assert serving.stdout.read() == b""

@@ -11,6 +11,8 @@ from typing import Any
 
 import httpx
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -50,7 +52,7 @@ class Server:
         return found
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
-        response = self.client.request(method, path, json=body, timeout=60)
+        response = self.client.request(method, path, json=body, timeout=PATIENCE)
         if not response.is_success:
             raise ValueError(f"{method} {path}: {response.text}")
         return response.json()

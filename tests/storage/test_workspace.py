@@ -10,6 +10,7 @@ from storage.errors import NoGeneration, StorageError, UnknownGeneration, Worksp
 from storage.layout import size_of
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace, measure_sizes, rehearsal
+from tests.patience import PATIENCE
 from tests.storage.conftest import Start
 from tests.storage.samples import MODEL, publish, put, vector
 
@@ -149,7 +150,7 @@ def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: S
         )
     (root / "stop").touch()
     for reader in readers:
-        outcome, _ = reader.communicate(timeout=180)
+        outcome, _ = reader.communicate(timeout=PATIENCE)
         word, reads, generations = outcome.split(maxsplit=2)
         assert word == "done", outcome
         assert int(reads) >= int(generations) >= 2

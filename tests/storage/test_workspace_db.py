@@ -12,6 +12,7 @@ from storage.errors import StorageError, WorkspaceFormatError
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from storage.workspace_db import DatabaseLimits, RunRow, WorkspaceDatabase
+from tests.patience import PATIENCE
 from tests.storage.conftest import Start
 from tests.storage.samples import vector
 
@@ -168,7 +169,7 @@ def test_run_history_is_newest_first_and_bounded(tmp_path: Path) -> None:
 
 def test_four_processes_write_at_once(tmp_path: Path, start: Start) -> None:
     writers = [start("write_database", tmp_path, f"w{i}") for i in range(4)]
-    assert [w.wait(timeout=60) for w in writers] == [0, 0, 0, 0]
+    assert [w.wait(timeout=PATIENCE) for w in writers] == [0, 0, 0, 0]
     db = WorkspaceDatabase(tmp_path / FILE)
     names = [f"w{p}-{i}" for p in range(4) for i in range(50)]
     assert all(db.model_answers.get(name) for name in names)
