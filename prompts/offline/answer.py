@@ -195,7 +195,7 @@ MOST, ROOM = 3, 405  # excerpts, and the characters that they have together befo
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
 SUPPORTED = 0.65  # the share of the question's weight that a supported answer holds in one piece
 OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
-SPOKEN, SPOKEN_AROUND = (0.4, 0.48), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
+SPOKEN, SPOKEN_AROUND = (0.4, 0.54), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
 POOL = 60  # the pieces that are compared for the second and third excerpt
 
