@@ -45,7 +45,7 @@ ResolveField = Callable[[str, int], str]  # the name and place of a field -> a J
 
 
 @dataclass(frozen=True)
-class _Token:
+class _FilterToken:
     kind: str
     text: str
     at: int
@@ -61,7 +61,7 @@ def check_filter(expression: str) -> None:
     _Parser(expression, lambda name, at: "/").whole()
 
 
-def _tokens(expression: str) -> list[_Token]:
+def _tokens(expression: str) -> list[_FilterToken]:
     if len(expression) > LONGEST:
         problem = f"it has {len(expression)} characters, more than {LONGEST}"
         raise FilterError(expression[:40] + "…", LONGEST, problem, "Write a shorter one.")
@@ -74,9 +74,9 @@ def _tokens(expression: str) -> list[_Token]:
             odd = expression[at]
             remedy = "Close the quote." if odd in "'\"`" else "Write text in quotes and names in backquotes."
             raise FilterError(expression, at, f"{odd!r} begins nothing that is known", remedy)
-        tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+        tokens.append(_FilterToken(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         place = match.end()
-    return [*tokens, _Token("end", "", end)]
+    return [*tokens, _FilterToken("end", "", end)]
 
 
 class _Parser:
@@ -188,7 +188,7 @@ class _Parser:
         return f"coalesce({{}} {order} ?, false)", text
 
     @property
-    def _next(self) -> _Token:
+    def _next(self) -> _FilterToken:
         return self._tokens[self._place]
 
     def _took(self, word: str) -> bool:

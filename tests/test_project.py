@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -92,6 +93,16 @@ def test_every_folder_with_modules_is_a_package_with_an_empty_init_file(package:
         init = path.parent / "__init__.py"
         assert init.is_file(), f"{name_of(path.parent)} lacks an empty __init__.py"
         assert not init.read_text().strip(), name_of(init)
+
+
+def test_no_two_classes_have_one_name() -> None:
+    classes = Counter(
+        node.name
+        for path in modules()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 def test_a_prompt_and_its_task_have_the_same_stem() -> None:

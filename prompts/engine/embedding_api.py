@@ -30,7 +30,7 @@ class _Row(BaseModel):
     embedding: list[float]
 
 
-class _Answer(BaseModel):
+class _EmbeddingResponse(BaseModel):
     data: list[_Row]
     usage: object = None
 
@@ -122,9 +122,9 @@ class ApiEmbedder(CachingEmbedder):
             )
         return np.array([row.embedding for row in rows], np.float32)
 
-    def _read(self, response: httpx.Response) -> _Answer:
+    def _read(self, response: httpx.Response) -> _EmbeddingResponse:
         try:
-            return _Answer.model_validate_json(response.content)
+            return _EmbeddingResponse.model_validate_json(response.content)
         except ValidationError as error:
             raise ModelRefused(
                 f"{without_user(self._url)} did not answer in the form of /v1/embeddings: "

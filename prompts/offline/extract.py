@@ -156,7 +156,7 @@ _MOST_WORDS, _MOST_HAN = 8, 12
 
 
 @dataclass(frozen=True, slots=True)
-class StatedRelation:
+class RelationInText:
     """`source` -[`predicate`]-> `target`, said by the sentence at `start`..`end`."""
 
     source: str
@@ -166,7 +166,7 @@ class StatedRelation:
     end: int
 
 
-def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic: str) -> Iterator[StatedRelation]:
+def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic: str) -> Iterator[RelationInText]:
     """The relations of the names in the sentence `text[start:end]`; where it opens with a pronoun, of the topic too.
 
     In a list ("designed A, B and C") the words before it hold for all.
@@ -184,7 +184,7 @@ def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic
             source, predicate = previous, words
         if source and source != name.text:
             together = TOGETHER_ZH if re.search(f"[{CJK}]", name.text) else TOGETHER
-            yield StatedRelation(source, name.text, predicate or together, start, end)
+            yield RelationInText(source, name.text, predicate or together, start, end)
         previous, position = name.text, name.end
 
 
@@ -215,13 +215,13 @@ class _Cell:
     start: int
 
 
-def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSpan], list[StatedRelation]]:
+def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSpan], list[RelationInText]]:
     """The names that fill whole cells, and `first cell -[column]-> cell` for each row.
 
     `rows` are the spans of the rows, in order; those of no recognised table yield nothing.
     """
     names: list[NameSpan] = []
-    said: list[StatedRelation] = []
+    said: list[RelationInText] = []
     for start, end, cells in _read(text, rows):
         things = [(cell, thing) for cell in cells if (thing := _name(cell)) is not None]
         names += [thing for _, thing in things]
@@ -229,7 +229,7 @@ def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSp
             continue
         subject = things[0][1].text
         said += [
-            StatedRelation(subject, thing.text, cell.label, start, end)
+            RelationInText(subject, thing.text, cell.label, start, end)
             for cell, thing in things[1:]
             if cell.label and thing.text != subject
         ]
@@ -351,7 +351,7 @@ def extract_offline(title: str, passage: str) -> Extracted:
     return Extracted(entities=entities, relations=_relations(passage, said, names, topic))
 
 
-def _relations(passage: str, said: list[StatedRelation], names: list[NameSpan], topic: str) -> list[RelationFound]:
+def _relations(passage: str, said: list[RelationInText], names: list[NameSpan], topic: str) -> list[RelationFound]:
     """Each statement once, quoted by the first sentence that makes it, and the aliases that the passage states."""
     found: dict[tuple[str, str, str], RelationFound] = {}
     for one in said:

@@ -39,7 +39,7 @@ _RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
 
 def plan_offline(question: str, tables: Sequence[TableView]) -> TablePlan | None:
     """The plan of the table whose own names tell most of the question; None where no table tells all of it."""
-    readings = [_Reading(question, table) for table in tables]
+    readings = [_PlanReading(question, table) for table in tables]
     plans = [(plan, number, len(one.used)) for number, one in enumerate(readings, 1) if (plan := one.plan())]
     plan, number, _ = max(plans, key=lambda one: one[2], default=(None, 0, 0))
     return plan.model_copy(update={"table": number}) if plan else None
@@ -61,7 +61,7 @@ def _size(word: str) -> str:
     return next((form for form in (word, bare, f"{bare}e", bare[:-1], f"{bare[:-1]}y") if form in _SIZES), "")
 
 
-class _Reading:
+class _PlanReading:
     """A question held against one table; `used` are the places of its words that are accounted for."""
 
     def __init__(self, question: str, table: TableView) -> None:
