@@ -22,7 +22,7 @@ DATA ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: help setup demo check test bench docs clean data moved
+.PHONY: help setup demo check test patient bench docs clean data moved
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -66,6 +66,9 @@ test: $(READY) ## check, then every test
 		&& echo "checks took $$(($$(date +%s) - started)) s" \
 		&& $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 \
 		&& echo "make test took $$(($$(date +%s) - started)) s of $(TEST_BUDGET) s"
+
+patient: $(READY) ## the tests that take minutes, which make test leaves out
+	@$(BIN)/python -m pytest -m patient -n $(TEST_PROCESSES) tests/prefect/test_patient.py tests/flows/test_incremental.py
 
 bench: data $(READY) ## measure retrieval on published sets: make bench DATA=path/to/data
 	@$(BIN)/python -m benchmarks retrieval --data "$(DATA)"
