@@ -71,6 +71,10 @@ _KINDS["yes or no"] = (
     r"",
 )
 _PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
+# What asks in a Chinese question is no word of its content.
+_ASKING_HAN = re.compile(
+    r"什么|怎么样?|怎样|如何|为[何啥]|哪[些个位里]|多少|要不要|能不能|是不是|会不会|有没有|是否|干[嘛吗]|[出起下]来的?"
+)
 _NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
 # Words of colloquial English that say nothing, however rare they are.
 _COLLOQUIAL = frozenset(
@@ -120,11 +124,13 @@ class AskedTerms:
 def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset[str]) -> AskedTerms:
     """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
     unknown = rarity("\0")
-    within = _within_words(question)
+    content = _ASKING_HAN.sub(" ", question)
+    within = _within_words(content)
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
-    for term in language.content_terms(question):
-        if term in _COLLOQUIAL or (HAN_RUN.match(term) and term not in within and term not in known):
+    for term in language.content_terms(content):
+        across = HAN_RUN.match(term) and (len(term) == 1 or (term not in within and term not in known))
+        if term in _COLLOQUIAL or across:
             continue
         unheard = term not in known and rarity(term) >= unknown and not HAN_RUN.match(term)
         spelled[term] = alike(term, known) if unheard else term
@@ -165,7 +171,8 @@ def alike(term: str, known: frozenset[str]) -> str:
     begun = [other for other in known if len(other) > 4 and (term.startswith(other) or other.startswith(term))]
     if begun:
         return max(sorted(begun), key=len)
-    others = sorted(other for other in known if len(other) > 3)
+    # Who mistypes a word seldom mistypes its first letter.
+    others = sorted((other for other in known if len(other) > 3), key=lambda other: (other[0] != term[0], other))
     slips = 1 if len(term) < 8 else 2
     best = process.extractOne(term, others, scorer=OSA.distance, score_cutoff=slips)
     return best[0] if best else term
@@ -290,7 +297,8 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
             text = passage.text[unit.start : unit.end]
             before = held[place - 1] if place else frozenset()
             after = held[place + 1] if place + 1 < len(units) else frozenset()
-            above = top | wanted & _terms_of(unit.heading, asked.language)
+            columns = passage.text[slice(*unit.header)] if unit.header else ""
+            above = top | wanted & _terms_of(f"{unit.heading}\n{columns}", asked.language)
             if place and _REFERS.match(text):
                 above |= before
             if not (held[place] or above or before or after) or text[-1] in "?？":

@@ -40,6 +40,13 @@ RUNNING = (
 ROWS = (
     "name: Sluice Bridge | opened: 1989 | designer: Jonas Oke\nname: Mill Bridge | opened: 1931 | designer: Ada Brandt"
 )
+COLUMNS = """The south master told the length and the price last May.
+
+| berth | length | price |
+| --- | --- | --- |
+| north pier | 12 m | 14 |
+| south pier | 20 m | 31 |
+"""
 
 
 def ask(question: str, *texts: str, title: str = "Guide", known: float = 2.0) -> ExcerptAnswer:
@@ -58,10 +65,20 @@ def ask(question: str, *texts: str, title: str = "Guide", known: float = 2.0) ->
         ("What is allowed in the inner basin?", HARBOUR, "Allowed in", "the pilot cutter", "Who may enter"),
         ("Which price has the south pier?", HARBOUR, "| south pier", "| 31 |", "Who may enter"),
         ("Who was the designer of Mill Bridge?", ROWS, "name: Mill", "Ada Brandt", ""),
+        ("length and price of the south pier", COLUMNS, "| south pier", "| 31 |", ""),
         ("港口是谁设计的?", CHINESE, "港口由陈明", "三百万元。", ""),
         ("How old was the oldest ringed heron?", RUNNING, "The oldest ringed", "in Denmark.", ""),
     ],
-    ids=["sentence", "steps", "list under a colon", "table row", "row of fields", "Chinese", "running text"],
+    ids=[
+        "sentence",
+        "steps",
+        "list under a colon",
+        "table row",
+        "row of fields",
+        "names of columns",
+        "Chinese",
+        "running text",
+    ],
 )
 def test_an_excerpt_is_a_whole_unit_under_its_heading(
     question: str, text: str, start: str, end: str, heading: str
@@ -116,7 +133,14 @@ def test_of_a_long_sentence_the_best_stretch_is_marked() -> None:
         ("灯塔的高度是多少?", "灯塔的高度是四十米。", "none"),
         ("火山在哪一年爆发?", "渔船停靠在北码头。", "abstained"),
     ],
-    ids=["name, terms and kind", "no date", "another name", "of something else", "Chinese", "Chinese, something else"],
+    ids=[
+        "name, terms and kind",
+        "no date",
+        "another name",
+        "of something else",
+        "Chinese",
+        "Chinese, something else",
+    ],
 )
 def test_support_says_how_much_of_the_question_stands_there(question: str, text: str, support: str) -> None:
     answer = ask(question, text)
@@ -125,10 +149,17 @@ def test_support_says_how_much_of_the_question_stands_there(question: str, text:
     assert bool(answer.excerpts) == (support != "abstained")
 
 
-def test_a_misspelt_word_finds_its_sentence() -> None:
-    assert ask("what about the ligthouse", "The lighthouse has a red lamp. Boats are blue.").excerpts[0].text == (
-        "The lighthouse has a red lamp."
-    )
+@pytest.mark.parametrize(
+    ("question", "best"),
+    [
+        ("what about the ligthouse", "The lighthouse has a red lamp."),
+        ("whats kiled", "What was killed is buried."),  # as near to "filed", which begins otherwise
+    ],
+)
+def test_a_misspelt_word_finds_its_sentence(question: str, best: str) -> None:
+    text = "The lighthouse has a red lamp. Letters are filed. What was killed is buried."
+
+    assert ask(question, text).excerpts[0].text == best
 
 
 def test_a_question_is_never_an_excerpt() -> None:
