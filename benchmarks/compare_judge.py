@@ -142,9 +142,7 @@ def quality_of(given: Sequence[Given], known: CompareSet, session: Session) -> M
     judge = JUDGES[known.judged]
     nothing = tuple(0.0 for _ in known.figures)
     judged = [judge(one.question, one.answer, session) if one.answer else nothing for one in given]
-    return {
-        figure.name: round(mean(values[place] for values in judged), 4) for place, figure in enumerate(known.figures)
-    }
+    return {name: round(mean(values[place] for values in judged), 4) for place, name in enumerate(known.figures)}
 
 
 def by_answer(question: JudgedQuestion, answer: Answer, session: Session) -> tuple[float, ...]:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.contexts import CONTEXT_TOKENS, CONTEXTS, context, stands
-from benchmarks.linking import misspelt
-from benchmarks.retrieval import by_kind, quality
+from benchmarks.retrieval import by_kind, misspelt, quality
 from benchmarks.runner import main
 from benchmarks.sets import QuestionSet, index, settings_in
 from flows.session import open_session
