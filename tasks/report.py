@@ -22,7 +22,7 @@ from prompts.report import ReportWritten, StatementGiven, WriteReports, report_o
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Chunk, DeadLetter, Record, content_id
-from tasks.communities import Followed
+from tasks.communities import Hierarchy
 from tasks.step import PATIENT, gather_or_cancel, step
 
 # As inputs of a report that a model should have written: no later run takes it over.
@@ -403,25 +403,26 @@ def _finish(community: Community, written: ReportWritten, context: ReportContext
 
 
 def still_valid_reports(
-    communities: Sequence[Community],
-    reports: Mapping[str, Report],
-    followed: Followed,
+    hierarchy: Hierarchy,
+    earlier: Sequence[Community],
+    reports: Sequence[Report],
     lost: Collection[str],
-    gained: Collection[str],
+    touched: Collection[str],
     limit: float,
 ) -> list[Report]:
-    """The reports that stand, as reports of the communities that these have become.
+    """The reports on the `earlier` communities that stand, as reports of the communities that these have become.
 
-    `reports`: the earlier ones, by the community that each had; `followed` tells which one a new community was. `lost`
-    are entities of which something has gone or changed, `gained` those that something was added to; `limit` is the
-    share of a community's members that may have gained something before its report is written anew.
+    `lost` are entities of which something has gone or changed, `touched` these and those that something was added to;
+    `limit` is the share of a community's members that may be touched before its report is written anew.
     """
+    members = {community.id: community.members for community in earlier}
+    written = {report.community: report for report in reports if report.inputs}
     valid = []
-    for one in of_their_own(communities):
-        earlier = reports.get(followed.was.get(one.id, one.id))
-        if earlier is None or not earlier.inputs or one.id in followed.left or not set(one.members).isdisjoint(lost):
+    for one in of_their_own(hierarchy.communities):
+        was = hierarchy.was.get(one.id, one.id)
+        if was not in written or not set(members[was]).isdisjoint(lost) or not set(members[was]) <= set(one.members):
             continue
-        stale = earlier.stale + sum(member in gained for member in one.members) / len(one.members)
+        stale = written[was].stale + sum(member in touched for member in one.members) / len(one.members)
         if stale <= limit:
-            valid.append(earlier.model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
+            valid.append(written[was].model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
     return valid

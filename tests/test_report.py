@@ -11,7 +11,7 @@ from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
 from storage.graph_records import Community, Entity, Finding, Occurrence, Relation, Report
 from storage.records import Chunk
-from tasks.communities import Followed
+from tasks.communities import Hierarchy
 from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -309,36 +309,32 @@ REPORT = Report(
 
 
 def still_valid(
-    report: Report = REPORT,
-    lost: set[str] | None = None,
-    gained: set[str] | None = None,
-    left: tuple[str, ...] = (),
-    limit: float = 0.1,
-) -> list[Report]:
-    followed = Followed(communities=(AFTER,), outdated=("was",), was={"is": "was"}, left=left, parents={"was": "is"})
-    return still_valid_reports([AFTER], {"was": report}, followed, lost or set(), gained or {"new"}, limit)
+    report: Report = REPORT, lost: set[str] | None = None, touched: set[str] | None = None,
+    after: Community = AFTER, limit: float = 0.1,
+) -> list[Report]:  # fmt: skip
+    hierarchy = Hierarchy(communities=(after,), was={"is": "was"})
+    return still_valid_reports(hierarchy, [BEFORE], [report], lost or set(), touched or {"new"}, limit)
 
 
-def test_a_report_stands_where_little_was_added_and_says_how_much() -> None:
+def test_a_report_stands_where_little_was_added_and_says_how_much_until_it_adds_up() -> None:
     (report,) = still_valid()
-    assert report.community == "is"
-    assert report.stale == pytest.approx(1 / 21)
-
-
-def test_what_is_added_again_and_again_adds_up() -> None:
-    (report,) = still_valid(still_valid()[0].model_copy(update={"community": "was"}))
-    assert report.stale == pytest.approx(2 / 21)
-    assert still_valid(report, limit=0.1) == []
+    assert (report.community, report.stale) == ("is", pytest.approx(1 / 21))
+    (again,) = still_valid(report.model_copy(update={"community": "was"}))
+    assert again.stale == pytest.approx(2 / 21)
+    assert still_valid(again.model_copy(update={"community": "was"})) == []
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"lost": {"e03"}}, {"left": ("is",)}, {"gained": {"new", "e01", "e02"}}, {"limit": 0.0}],
-    ids=["something of a member has gone", "a member has left", "much was added", "nothing may be added"],
-)
+    [
+        {"lost": {"e03"}},
+        {"after": AFTER.model_copy(update={"members": AFTER.members[1:]})},
+        {"touched": {"new", "e01", "e02"}},
+        {"limit": 0.0},
+        {"report": REPORT.model_copy(update={"inputs": ""})},
+    ],
+    ids=["something of a member has gone", "a member has left", "much was added", "nothing may be added",
+         "no model could write it"],
+)  # fmt: skip
 def test_else_it_is_written_anew(changed: dict[str, object]) -> None:
     assert still_valid(**changed) == []  # type: ignore[arg-type]
-
-
-def test_what_a_model_could_not_write_is_tried_again() -> None:
-    assert still_valid(REPORT.model_copy(update={"inputs": ""})) == []
