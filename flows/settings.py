@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
+from prompts.engine.effort import Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.models import OFFLINE, ROLES, CallSettings, ModelChoice, Role
 from prompts.tailoring import (
@@ -32,10 +32,6 @@ _HIDDEN = "(hidden)"
 TAILORING_FILE = "tailoring.toml"
 # Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
 _TAILORING_VARIABLES = {f"{PREFIX}TAILORING_{name.upper()}": name for name in ("persona", "language", "entity_types")}
-
-
-# Tokens of a context that is not set, by effort.
-_CONTEXTS = {"low": 3000, "medium": 3000, "high": 12_000}
 
 
 class RoleSettings(BaseModel):
@@ -147,26 +143,11 @@ class Settings(BaseModel):
         description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
     )
     answer_tokens: int | None = Field(default=None, ge=200, description="Evidence of an answer.")
-    part_tokens: int | None = Field(default=None, ge=200, description="Evidence of a sub-question's answer.")
-    filter_tokens: int | None = Field(default=None, ge=200, description="Passages in a call that judges them.")
-    structure_tokens: int | None = Field(default=None, ge=200, description="Text in a call that structures it.")
-    structures_tokens: int | None = Field(default=None, ge=200, description="Text of all such calls.")
-    map_tokens: int | None = Field(default=None, ge=200, description="Reports in a call of the map step.")
-    points_tokens: int | None = Field(default=None, ge=200, description="Points that the last step of it reads.")
-    rate_tokens: int | None = Field(default=None, ge=200, description="Openings of reports in a call that rates them.")
     context_window: int | None = Field(
         default=None, ge=2000,
         description="Tokens that the models can read at once, where that is known: the limits grow and shrink with it.",
     )  # fmt: skip
     community_size: int = Field(default=12, ge=2, description="The most entities of a community of the last level.")
-    report_tokens: int | None = Field(
-        default=None, ge=200, description="The most that one report is written from (by effort: 3000, `high` 12000)."
-    )
-    summary_tokens: int | None = Field(
-        default=None,
-        ge=200,
-        description="The most that one description is written from (by effort: 3000, `high` 12000).",
-    )
     community_drift: float = Field(
         default=0.1, ge=0, le=1, description="The share of the graph that may change before communities are made anew."
     )
@@ -201,14 +182,9 @@ class Settings(BaseModel):
     )
 
     @property
-    def report_context(self) -> int:
-        """Tokens that one report is written from."""
-        return self.report_tokens or _CONTEXTS[self.effort]
-
-    @property
-    def summary_context(self) -> int:
-        """Tokens of statements that one description is written from."""
-        return self.summary_tokens or _CONTEXTS[self.effort]
+    def statement_tokens(self) -> int:
+        """Tokens that one report, or one description, is written from."""
+        return 12_000 if self.effort == "high" else 3_000
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:
         """The model of each role; None is offline."""
@@ -227,8 +203,7 @@ class Settings(BaseModel):
 
     def policy(self, effort: Effort | None = None) -> Policy:
         """The effort of a question (None: the one that is set) and the token limits of its prompts."""
-        given = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
-        return Policy.of(effort or self.effort, self.context_window, given)
+        return Policy.of(effort or self.effort, self.context_window, {"answer": self.answer_tokens})
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the common models' key only where both are one server."""

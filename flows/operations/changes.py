@@ -21,8 +21,6 @@ from flows.indexing.concurrency import relaxed_gc
 from flows.operations.history import remembered
 from flows.runners import open_runner
 from flows.runtime import Runtime, open_caches, usage_of
-from prompts.engine.embedders import text_hash
-from prompts.text.segment import sentences
 from prompts.text.words import fold_name
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.graph import Edit, Subject
@@ -31,10 +29,8 @@ from storage.records import Chunk, DeadLetter, Record
 from storage.run_records import Usage
 from storage.staging import Staging
 from storage.workspace import Generation, OpenGeneration
-from tasks.embed import embedded_text
 from tasks.extract import extraction_inputs
 from tasks.resolve.keys import name_key
-from tasks.sync import Traces
 
 NEAREST = 5
 
@@ -263,9 +259,10 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
 
 
 class ForgetReport(Record):
-    """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
+    """What went: generations that held the documents (`held` ones go with their last reader) and rows of memory.
 
-    Generations that cannot be read, and those that were set aside, go too: nobody can say what they hold.
+    Generations that cannot be read, those that were set aside, and the caches of models' answers and vectors go too:
+    nobody can say what they hold.
     `same_text` are documents that stay though they say the same.
     """
 
@@ -275,8 +272,6 @@ class ForgetReport(Record):
     retired: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
     memory: int = 0
-    model_answers: int = 0
-    embeddings: int = 0
     same_text: tuple[str, ...] = ()
     usage: Usage = Usage()
 
@@ -288,7 +283,6 @@ class _Holdings:
     generations: list[int] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
-    hashes: set[str] = field(default_factory=set)
 
     def add(self, generation: Generation, documents: Collection[str]) -> None:
         there = generation.documents.documents({*generation.documents.ids()} & {*documents})
@@ -296,20 +290,16 @@ class _Holdings:
             return
         self.generations.append(generation.number)
         self.ids |= {document.id for document in there}
-        self.texts |= {part.text for document in there for part in document.parts}
-        self.texts |= {document.title for document in there}
-        chunks = generation.documents.chunks(documents=[document.id for document in there])
-        self.hashes |= {window.text_hash for window in generation.vectors.windows([chunk.id for chunk in chunks])}
-        self.hashes |= {text_hash(text) for chunk in chunks for text in _embeddable(chunk)}
+        self.texts |= {document.text for document in there}
 
 
 async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool = False) -> ForgetReport:
     """Remove documents and all that was made from them; they stay out until they are indexed by name.
 
     They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
-    generations and caches that hold their text go; files that were indexed are never touched. `keep_history` leaves
-    older generations as they are. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
-    follows from the rest fails. The history of runs tells how much went, and not what.
+    generations that hold their text go with all of the caches; files that were indexed are never touched.
+    `keep_history` leaves older generations as they are. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and
+    FailureGate where what follows from the rest fails. The history of runs tells how much went, and not what.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime, keep_history)
@@ -327,9 +317,8 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
         staying = [document for document in staging.documents.documents() if document.id not in documents]
         _remove(documents, chunks, staging)
         memories = sum(map(memory.remove_document, documents))
-        traces = Traces(held.texts, (text for document in staying for text in (document.title, document.text)))
         caches = open_caches(runtime.settings, runtime.workspace)
-        answers, vectors = caches.model_answers.remove_where(traces.found_in), caches.embeddings.remove(held.hashes)
+        caches.forget_caches()
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
@@ -339,7 +328,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
         memory.remove_document(document)  # what a question that ran meanwhile has put there
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, memory=memories,
-        model_answers=answers, embeddings=vectors, held=tuple(runtime.workspace.retired()),
+        held=tuple(runtime.workspace.retired()),
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
@@ -387,9 +376,3 @@ def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging)
             staging.documents.forget(name, hashes.get(name, ()))
         staging.extractions.remove_dead_letters([chunk.id for chunk in chunks])
         staging.vectors.drop_unused()
-
-
-def _embeddable(chunk: Chunk) -> list[str]:
-    """The texts of a passage that a question may have had embedded."""
-    whole = embedded_text(chunk, 0, len(chunk.text))
-    return [chunk.title, chunk.text, whole, *(chunk.text[start:end] for start, end in sentences(chunk.text))]
