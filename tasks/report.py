@@ -57,15 +57,12 @@ class PlacedStatement(Record):
 class ReportContext(Record):
     """What one report is written from, and the hash of it.
 
-    `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities
-    (`replaced`, by id). `tokens` is the size of what is given, where not everything fits.
+    `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities.
     """
 
     members: tuple[tuple[str, str], ...]
     sources: tuple[PlacedStatement, ...]
     inputs: str
-    replaced: tuple[str, ...] = ()
-    tokens: int = 0
 
     @property
     def given(self) -> list[StatementGiven]:
@@ -117,27 +114,19 @@ class ReportContextBuilder:
         for community in communities:
             self._below[community.parent or ""].append(community)
 
-    def whole(self, community: Community, model: str) -> ReportContext | None:
-        """All element summaries as the context of what `model` writes; None where they do not fit."""
-        elements = self._elements(community.members)
-        # No text has more tokens than bytes, and counting takes longer than all else here.
-        at_most = sum(len(text.encode()) + _BETWEEN for text in self._texts(elements))
-        fits = at_most <= self.limit or self._size(elements) <= self.limit
-        return self._context(elements, model) if fits else None
-
-    def shortened(self, community: Community, model: str) -> ReportContext:
-        """The context where not everything fits. The reports of the sub-communities must be there already."""
+    def context(self, community: Community, model: str) -> ReportContext:
+        """All element summaries as the context of what `model` writes, shortened where they do not fit. The reports of
+        the sub-communities must be there already."""
         elements = everything = self._elements(community.members)
-        replaced: list[Community] = []
-        for part in self._longest_first(community):
-            replaced.append(part)
-            elements = self._without(everything, replaced)
-            if self._size(elements) <= self.limit:
-                break
-        if self._size(elements) > self.limit:
-            elements = self._cut(elements)
-        update = {"replaced": tuple(part.id for part in replaced), "tokens": self._size(elements)}
-        return self._context(elements, model).model_copy(update=update)
+        # No text has more tokens than bytes, and counting takes longer than all else here.
+        if sum(len(text.encode()) + _BETWEEN for text in self._texts(elements)) > self.limit:
+            left, replaced = self._longest_first(community), list[Community]()
+            while left and self._size(elements) > self.limit:
+                replaced.append(left.pop(0))
+                elements = self._without(everything, replaced)
+            if self._size(elements) > self.limit:
+                elements = self._cut(elements)
+        return self._context(elements, model)
 
     # --- elements ----------------------------------------------------------------------------------------------------
 
@@ -307,32 +296,19 @@ async def report(
     """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
     Reports that the evidence holds are not written again.
 
-    What is written from fits into `limit` tokens. All that fit as they are go out at once; the others wait for the
-    reports of the level below; `told` hears after each round how many of how many are there. Where a model gives no
-    usable answer the statements are quoted instead, until the next run asks again.
+    What is written from fits into `limit` tokens. Each level goes out at once, from the last one up; `told` hears after
+    each how many of how many are there. Where a model gives no usable answer the statements are quoted instead, until
+    the next run asks again.
     """
     writing = _Writing(ReportContextBuilder(evidence, communities, limit), writer, known)
-    builder = writing.builder
-    builder.reports.update({one.community: one for one in evidence.reports})
-    large: dict[int, list[Community]] = defaultdict(list)
-    small: list[tuple[Community, ReportContext]] = []
-    for community in of_their_own(communities):
-        if community.id in builder.reports:
-            continue
-        context = builder.whole(community, writer.author)
-        if context is None:
-            large[community.level].append(community)
-        else:
-            small.append((community, context))
-    await writing.write(small)
-    done, total = len(small), len(small) + sum(map(len, large.values()))
-    told(done, total)
-    for level in sorted(large, reverse=True):
-        await writing.write([(community, builder.shortened(community, writer.author)) for community in large[level]])
-        done += len(large[level])
-        told(done, total)
+    reports = writing.builder.reports
+    reports.update({one.community: one for one in evidence.reports})
+    todo = [one for one in of_their_own(communities) if one.id not in reports]
+    for level in sorted({one.level for one in todo}, reverse=True):
+        await writing.write([one for one in todo if one.level == level])
+        told(sum(one.level >= level for one in todo), len(todo))
     return Reported(
-        reports=tuple(builder.reports[one.id] for one in communities if one.id in builder.reports),
+        reports=tuple(reports[one.id] for one in communities if one.id in reports),
         dead_letters=tuple(sorted(writing.dead_letters, key=lambda letter: letter.item)),
     )
 
@@ -352,11 +328,12 @@ class _Writing:
     known: Mapping[str, Report]
     dead_letters: list[DeadLetter] = field(default_factory=list)
 
-    async def write(self, contexts: Sequence[tuple[Community, ReportContext]]) -> None:
+    async def write(self, communities: Sequence[Community]) -> None:
         """Add the reports of these communities to those of the builder."""
         reports = self.builder.reports
         asked: list[tuple[Community, ReportContext]] = []
-        for community, context in contexts:
+        for community in communities:
+            context = self.builder.context(community, self.writer.author)
             if not context.sources:
                 continue
             if context.inputs in self.known:

@@ -239,7 +239,7 @@ def context(limit: int = 1000, members: str = "abc") -> ReportContext:
     )  # fmt: skip
     community = Community(id="com", level=0, parent=None, members=tuple(members))
     desk = ReportContextBuilder(evidence, [community], limit)
-    return desk.whole(community, "m") or desk.shortened(community, "m")
+    return desk.context(community, "m")
 
 
 def test_claims_stand_before_the_first_edge_of_their_subject() -> None:

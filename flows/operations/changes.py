@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 
@@ -28,7 +27,7 @@ from storage.graph_records import Alias, Entity
 from storage.records import Chunk, DeadLetter, Record
 from storage.run_records import Usage
 from storage.staging import Staging
-from storage.workspace import Generation, OpenGeneration
+from storage.workspace import OpenGeneration
 from tasks.extract import extraction_inputs
 from tasks.resolve.keys import name_key
 
@@ -276,23 +275,6 @@ class ForgetReport(Record):
     usage: Usage = Usage()
 
 
-@dataclass
-class _Holdings:
-    """What the kept generations hold of some documents."""
-
-    generations: list[int] = field(default_factory=list)
-    ids: set[str] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
-
-    def add(self, generation: Generation, documents: Collection[str]) -> None:
-        there = generation.documents.documents({*generation.documents.ids()} & {*documents})
-        if not there:
-            return
-        self.generations.append(generation.number)
-        self.ids |= {document.id for document in there}
-        self.texts |= {document.text for document in there}
-
-
 async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool = False) -> ForgetReport:
     """Remove documents and all that was made from them; they stay out until they are indexed by name.
 
@@ -312,7 +294,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
     started = time.monotonic()
     memory = runtime.workspace.database.memory
     with _next_generation(runtime) as staging:
-        held = _holdings(documents, runtime)
+        generations, texts = _holdings(documents, runtime)
         chunks = staging.documents.chunks(documents=documents)
         staying = [document for document in staging.documents.documents() if document.id not in documents]
         _remove(documents, chunks, staging)
@@ -322,14 +304,14 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
-        retire = () if keep_history else tuple(held.generations)
+        retire = () if keep_history else tuple(generations)
         number = staging.publish(retire=retire, afresh=True)
     for document in documents:
         memory.remove_document(document)  # what a question that ran meanwhile has put there
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, memory=memories,
         held=tuple(runtime.workspace.retired()),
-        same_text=tuple(document.id for document in staying if document.text in held.texts),
+        same_text=tuple(document.id for document in staying if document.text in texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
 
@@ -348,21 +330,25 @@ def let_in(documents: Sequence[str], runtime: Runtime) -> int:
         return staging.publish()
 
 
-def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
-    """What all kept generations hold of the documents; UnknownDocument where none has one."""
-    held = _Holdings()
+def _holdings(documents: Sequence[str], runtime: Runtime) -> tuple[list[int], set[str]]:
+    """The kept generations that hold one of the documents, and their texts; UnknownDocument where none has one."""
+    generations, texts, held = list[int](), set[str](), set[str]()
     for info in runtime.workspace.generations():
         try:
             with runtime.workspace.read(info.number) as generation:
-                held.add(generation, documents)
+                there = generation.documents.documents({*generation.documents.ids()} & {*documents})
         except StorageError:
-            held.generations.append(info.number)
+            generations.append(info.number)
+            continue
+        generations += [info.number] * bool(there)
+        held |= {document.id for document in there}
+        texts |= {document.text for document in there}
     with runtime.workspace.read() as generation:
-        out, known = generation.documents.forgotten(), generation.documents.ids()
-    for document in documents:
-        if document not in held.ids and document not in out:
-            raise UnknownDocument(document, get_close_matches(document, known, n=3))
-    return held
+        held |= {*generation.documents.forgotten()}
+        unknown = [document for document in documents if document not in held]
+        if unknown:
+            raise UnknownDocument(unknown[0], get_close_matches(unknown[0], generation.documents.ids(), n=3))
+    return generations, texts
 
 
 def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging) -> None:

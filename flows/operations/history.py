@@ -7,10 +7,9 @@ was written for this workspace before, else by a stated rule.
 """
 
 import json
-import logging
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -35,8 +34,6 @@ from tasks.chunk import chunk
 from tasks.embed import plan_windows
 from tasks.extract import extraction_inputs
 from tasks.load.sources import load
-
-logger = logging.getLogger(__name__)
 
 SAMPLE = 500  # passages
 # Passages of 370 tokens, with the default embedding and no other model: measured on two busy cores.
@@ -78,35 +75,26 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
         yield summary
     except UsageError:
         raise
-    except (TrellisError, EngineError) as error:
-        _remember_failure(runtime, kind, started, "failed", {"error": mask_keys(error.message)})
-        raise
-    except BaseException:  # cancelled, interrupted, or a fault of ours
-        _remember_failure(runtime, kind, started, "stopped", {})
+    except BaseException as error:  # others than ours: cancelled, interrupted, or a fault of ours
+        told = {"error": mask_keys(error.message)} if isinstance(error, TrellisError | EngineError) else {}
+        with suppress(StorageError):  # where not even that can be written, the failure itself is what is to be told
+            _remember(runtime, kind, started, "failed" if told else "stopped", told)
         raise
     if summary:
         _remember(runtime, kind, started, "completed", summary)
 
 
-def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
+def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]) -> None:
     """With the calls that were paid for, however the run ended: forecasts learn from them."""
     paid = [
         row.model_dump(include={"step", "model", "calls", "output_tokens"}) | {"seconds": round(row.seconds, 3)}
         for row in usage_rows(runtime.models.meter)
         if row.calls
     ]
-    text = json.dumps(summary | {"usage": paid} if paid else summary, ensure_ascii=False)
+    text = json.dumps({**summary, **({"usage": paid} if paid else {})}, ensure_ascii=False)
     runtime.workspace.database.runs.append(
         RunRow(kind=kind, started=started, finished=_now(), state=state, summary=text)
     )
-
-
-def _remember_failure(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
-    """Where not even that can be written, the failure itself is what is to be told."""
-    try:
-        _remember(runtime, kind, started, state, summary)
-    except StorageError as error:
-        logger.debug("This run is not in the history: %s", error)
 
 
 def _now() -> str:

@@ -89,21 +89,15 @@ def split_front_matter(text: str) -> tuple[str, dict[str, Scalar]]:
 
 
 def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
-    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`; what is deeper is left
+    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`; lists of lists are left
     out."""
     flat: dict[str, Scalar] = {}
     for key, value in values.items():
-        named = (
-            {f"{key}.{inner}": item for inner, item in value.items()} if isinstance(value, Mapping) else {key: value}
-        )
-        flat.update({str(name): _scalar(item) for name, item in named.items() if not _is_deep(item)})
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{inner}": item for inner, item in scalars(value).items()}
+        elif not isinstance(value, list) or not any(isinstance(item, list | Mapping) for item in value):
+            flat[str(key)] = _scalar(value)
     return flat
-
-
-def _is_deep(value: object) -> bool:
-    return isinstance(value, Mapping) or (
-        isinstance(value, list) and any(isinstance(item, list | Mapping) for item in value)
-    )
 
 
 def _scalar(value: object) -> Scalar:
