@@ -13,9 +13,8 @@ from statistics import mean, median
 from pydantic import SecretStr
 
 from benchmarks.answers import row_of
-from benchmarks.clients import cpu_seconds
 from benchmarks.compare_sets import CLAIMS, CompareSet, JudgedQuestion, Judgement
-from benchmarks.runner import Cell
+from benchmarks.runner import Cell, cpu_seconds
 from benchmarks.sets import Question
 from flows.query import answer_question
 from flows.question import AskOptions

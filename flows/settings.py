@@ -1,6 +1,7 @@
 """The settings: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else."""
 
 import difflib
+import itertools
 import os
 import tomllib
 from collections.abc import Mapping
@@ -31,7 +32,8 @@ _HIDDEN = "(hidden)"
 # In the workspace: what was found out about its documents. Every other place overrides it, value by value.
 TAILORING_FILE = "tailoring.toml"
 # Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
-_TAILORING_VARIABLES = {f"{PREFIX}TAILORING_{name.upper()}": name for name in ("persona", "language", "entity_types")}
+_TAILORING_VARIABLES = ("persona", "language", "entity_types")
+_ROLE_SUFFIXES = {"model": "", "base_url": "_BASE_URL", "api_key": "_API_KEY"}
 
 
 class RoleSettings(BaseModel):
@@ -281,15 +283,9 @@ def _check_steps(instructions: Mapping[str, str]) -> None:
 
 
 def _merge(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
-    """High over low; the roles' settings and a tailoring's values one by one."""
-    roles = {name: dict(values) for name, values in dict(low.get("roles", {})).items()}
-    for name, values in dict(high.get("roles", {})).items():
-        roles[name] = roles.get(name, {}) | dict(values)
-    merged = {**low, **high}
-    tailorings = low.get("tailoring"), high.get("tailoring")
-    if isinstance(tailorings[0], Mapping) and isinstance(tailorings[1], Mapping):
-        merged["tailoring"] = {**tailorings[0], **tailorings[1]}
-    return {**merged, "roles": roles} if roles else merged
+    """High over low; tables value by value."""
+    both = {name for name in high if isinstance(high[name], Mapping) and isinstance(low.get(name), Mapping)}
+    return {**low, **high, **{name: _merge(low[name], high[name]) for name in both}}
 
 
 def _plain(value: object) -> object:
@@ -324,38 +320,26 @@ def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    roles: dict[str, dict[str, str]] = {}
-    tailoring: dict[str, str | list[str]] = {}
-    known = {
-        f"{PREFIX}{name.upper()}": name for name in Settings.model_fields if name not in {*_TABLES, "instructions"}
+    known: dict[str, tuple[str, ...]] = {
+        f"{PREFIX}{name.upper()}": (name,) for name in Settings.model_fields if name not in {*_TABLES, "instructions"}
     }
-    by_role = {f"{PREFIX}LM_{role.upper()}": role for role in ROLES}
+    for role, (field, suffix) in itertools.product(ROLES, _ROLE_SUFFIXES.items()):
+        known[f"{PREFIX}LM_{role.upper()}{suffix}"] = ("roles", role, field)
+    known |= {f"{PREFIX}TAILORING_{name.upper()}": ("tailoring", name) for name in _TAILORING_VARIABLES}
+    values: dict[str, Any] = {}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable == f"{PREFIX}CONFIG" or value == "":
             continue
-        base = variable
-        field = "model"
-        for suffix, name in (("_BASE_URL", "base_url"), ("_API_KEY", "api_key")):
-            if variable.endswith(suffix):
-                base, field = variable.removesuffix(suffix), name
-        if variable in _TAILORING_VARIABLES:
-            name = _TAILORING_VARIABLES[variable]
-            tailoring[name] = value.split(";") if name == "entity_types" else value
-        elif variable in known:
-            values[known[variable]] = value
-        elif base in by_role:
-            roles.setdefault(by_role[base], {})[field] = value
-        else:
-            near = difflib.get_close_matches(
-                variable, [*known, *by_role, *_TAILORING_VARIABLES, f"{PREFIX}CONFIG"], n=3
-            )
+        if variable not in known:
+            near = difflib.get_close_matches(variable, [*known, f"{PREFIX}CONFIG"], n=3)
             shown = _HIDDEN if "KEY" in variable else value
-            raise SettingsError(
-                variable, shown, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}"
-            )
-    tables = {"roles": roles, "tailoring": tailoring}
-    return values | {name: table for name, table in tables.items() if table}
+            raise SettingsError(variable, shown, f"a setting that exists: {', '.join(near or sorted(known))}")
+        *tables, name = known[variable]
+        table = values
+        for outer in tables:
+            table = table.setdefault(outer, {})
+        table[name] = value.split(";") if name == "entity_types" else value
+    return values
 
 
 # The tables of a settings file, by the key under which each stands.
