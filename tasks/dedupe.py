@@ -81,11 +81,11 @@ def build_graph(
     return _graph(found, _prepared(found, chunks), decided or {}, edits, before)
 
 
-def _prepared(found: Sequence[Found], chunks: Mapping[str, Chunk], near: Sequence[tuple[str, str]] = ()) -> Prepared:
+def _prepared(found: Sequence[Found], chunks: Mapping[str, Chunk]) -> Prepared:
     documents = {chunk.id: chunk.document for chunk in chunks.values()}
     written = {chunk.document for chunk in chunks.values() if chunk.kind != "triples"}
     titles = {chunk.document: chunk.title for chunk in chunks.values()}
-    return prepare(found, documents, titles, near, titles.keys() - written)
+    return prepare(found, documents, titles, exact=titles.keys() - written)
 
 
 def _graph(
@@ -145,13 +145,12 @@ async def dedupe(
     resolver: Resolve,
     edits: Sequence[Edit] = (),
     before: Before | None = None,
-    near: Sequence[tuple[str, str]] = (),
 ) -> ResolvedGraph:
     """Resolve all mentions of a generation into its graph; `resolver` decides on similar names.
 
-    What a model decided `before` is not asked again. `near`: pairs of names with vectors that are alike.
+    What a model decided `before` is not asked again.
     """
-    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks}, near)
+    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks})
     known = before.decisions if before else {}
     pairs = {one.pair: _hash(one.pair, resolver) for one in prepared.open}
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}

@@ -10,8 +10,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
-
 from flows.indexing.changes import SourceChanges, rebind
 from flows.indexing.concurrency import in_thread, side_by_side
 from flows.runners import Runner
@@ -22,7 +20,6 @@ from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
 from tasks.embed import embed, plan_windows
 from tasks.extract import Extracts, extraction_inputs
-from tasks.resolve.candidates import near_pairs
 from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
 
@@ -127,23 +124,6 @@ def replace_letters(
 # --- vectors ----------------------------------------------------------------------------------------------------------
 
 EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 256, 256, 512
-# Names of one thing in other words lie there (0.8 to 0.9), as do many names of two: somebody has to decide.
-LEAST_COSINE = 0.8
-
-
-async def near_names(staging: Staging, runtime: Runtime) -> list[tuple[str, str]]:
-    """The pairs of names whose vectors are alike; none without the setting `entity_vectors`.
-
-    Stores the vector of each name, once per model and name.
-    """
-    if not runtime.settings.entity_vectors:
-        return []
-    names = _readable(staging.extractions.names(), runtime.embedder)
-    await _embed(names, staging, runtime)
-    vectors = staging.vectors.get(runtime.embedder.name, list(names))
-    if not vectors:
-        return []
-    return await in_thread(near_pairs, list(names.values()), np.stack([vectors[key] for key in names]), LEAST_COSINE)
 
 
 async def embed_graph(staging: Staging, runtime: Runtime) -> None:

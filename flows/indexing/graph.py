@@ -8,7 +8,7 @@ detected anew.
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from flows.indexing.batches import near_names, replace_letters
+from flows.indexing.batches import replace_letters
 from flows.indexing.concurrency import in_thread
 from flows.runtime import Runtime
 from prompts.resolve import Resolve
@@ -50,9 +50,8 @@ def store_resolution(staging: Staging, graph: ResolvedGraph, before: Before) -> 
 
 async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> ResolvedGraph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
-    near = await near_names(staging, runtime)
     edits = staging.edits.edits()
-    graph = await dedupe(staging.extractions.rows(), chunks, Resolve(runtime.models), edits, before, near)
+    graph = await dedupe(staging.extractions.rows(), chunks, Resolve(runtime.models), edits, before)
     replace_letters(staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit)
     return graph
 
