@@ -67,16 +67,6 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
     return Rows(parts=tuple(parts), dead_letters=tuple(dead))
 
 
-def is_row(value: object) -> bool:
-    """Whether a parsed value is a document or a triple."""
-    if not isinstance(value, dict):
-        return False
-    try:
-        return bool(_text(value)) or bool(_triple(value))
-    except BadRow:
-        return False
-
-
 def _parsed(line: str) -> object:
     try:
         # Control characters inside strings are no reason to lose a row: they are cleaned away below.

@@ -19,7 +19,6 @@ from tasks.load.discover import SourceFile, printable, resolve, walk
 from tasks.load.rows import (
     Rows,
     collect,
-    is_row,
     read_jsonl,
     read_table,
     read_triples,
@@ -155,9 +154,9 @@ def _json(data: bytes, file: SourceFile) -> Rows:
     text = not_empty(decode(data))
     try:
         value = json.loads(text, strict=False)
-        items = value if isinstance(value, list) else [value]
-        if any(map(is_row, items)):
-            return collect(enumerate(items, 1), file)
+        rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
+        if rows.parts:
+            return rows
         # Figures stay as they are written.
         written = json.loads(text, strict=False, parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
