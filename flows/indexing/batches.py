@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
-from flows.indexing.changes import SourceChanges, rebind
+from flows.indexing.changes import SourceChanges
 from flows.indexing.concurrency import in_thread, side_by_side
 from flows.runners import Runner
 from flows.runtime import Runtime
@@ -53,8 +53,6 @@ async def extract_chunks(
         if stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew)
     ]
     documents = {part.document for part in todo}
-    reused, todo = rebind(todo, inputs, changes)
-    staging.extractions.save_extractions(reused, {extraction.chunk: inputs[extraction.chunk] for extraction in reused})
     earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
     failed = await extract_all(Work(todo, inputs, changes.weights, earlier), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")

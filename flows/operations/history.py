@@ -168,13 +168,13 @@ async def _plan_offline(sources: Sequence[str | Path], options: IndexOptions, ru
     changes = sync(await load(sources), options.full, options.allow_removals, runtime)
     new = await chunk(changes.plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
     anew = {document.id for document in changes.plan.put} | set(changes.plan.removed)
-    try:
+    stored, staying = dict[str, str](), 0
+    if changes.generation is not None:
         with runtime.workspace.read() as generation:
             staying = sum(passage.document not in anew for passage in generation.documents.chunks())
-    except NoGeneration:
-        staying = 0
-    author, extracted = runtime.authors["extract"], changes.extractions
-    unread = sum(p.kind == "triples" or extraction_inputs(p, author) not in extracted for p in new)
+            stored = {} if options.full else generation.extractions.inputs()
+    author = runtime.authors["extract"]
+    unread = sum(p.kind == "triples" or stored.get(p.id) != extraction_inputs(p, author) for p in new)
     return _Plan(changes.plan.counts, changes.loaded.skipped, staying + len(new), unread)
 
 
