@@ -18,7 +18,7 @@ from prompts.engine.embedders import Embedder, text_hash
 from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
-from tasks.embed import embed, plan_windows
+from tasks.embed import embed, windows_of
 from tasks.extract import Extracts, extraction_inputs
 from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
@@ -159,9 +159,9 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
     vectors, embedder = staging.vectors, runtime.embedder
     have = {window.chunk for window in vectors.windows()} if vectors.model() == embedder.name else set()
     new = [part for part in chunks if part.id not in have]
-    planned = await in_thread(plan_windows, new, embedder, have=())
-    known = vectors.have(embedder.name, list(planned.missing))
-    texts = {key: text for key, text in planned.missing.items() if key not in known}
+    windows = await in_thread(windows_of, new, embedder)
+    known = vectors.have(embedder.name, [window.text_hash for window, _ in windows])
+    texts = {window.text_hash: text for window, text in windows if window.text_hash not in known}
     keys = sorted(texts, key=lambda key: len(texts[key]))
     batches = [{key: texts[key] for key in keys[at : at + EMBED_BATCH]} for at in range(0, len(keys), EMBED_BATCH)]
     done = 0
@@ -173,7 +173,7 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
             runtime.progress("embed", done, len(keys))
     if vectors.model() not in (None, embedder.name):
         vectors.remove_windows()
-    vectors.put_windows(embedder.name, list(planned.windows))
+    vectors.put_windows(embedder.name, [window for window, _ in windows])
     await in_thread(staging.build_index)
 
 

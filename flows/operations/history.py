@@ -31,7 +31,7 @@ from storage.run_records import DocumentCounts, Forecast, IndexReport, StepForec
 from storage.workspace import Workspace, rehearsal
 from storage.workspace_db import RunRow
 from tasks.chunk import chunk
-from tasks.embed import plan_windows
+from tasks.embed import windows_of
 from tasks.extract import extraction_inputs
 from tasks.load.sources import load
 
@@ -194,9 +194,9 @@ def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> 
     with stage.read() as made:
         done = {window.chunk for window in made.vectors.windows()}
         new = [passage for passage in made.documents.chunks() if passage.id not in done]
-        planned = plan_windows(new, embedder, have=())
-        stored = made.vectors.have(embedder.name, list(planned.missing))
-    texts = {key: text for key, text in planned.missing.items() if key not in stored}
+        windows = windows_of(new, embedder)
+        stored = made.vectors.have(embedder.name, [window.text_hash for window, _ in windows])
+    texts = {window.text_hash: text for window, text in windows if window.text_hash not in stored}
     if texts:
         meter.record(STEP, embedder.name, embedder.forecast(texts))
 
