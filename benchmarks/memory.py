@@ -255,7 +255,7 @@ def _served(questions: Sequence[str], session: Session) -> dict[str, bool]:
 
 @measure(files=[PAIRS])
 def memory_scale(run: Run) -> None:
-    """Where do the constants of memory's calibration come from? (`tasks.calibration`)
+    """Where do the constants of memory's calibration come from? (`tasks.trigger`)
 
     At each value of the common scale, which is the default embedder's cosine, so many pairs of different questions
     (score of 2 or less of 5) lie above; the knot of another likeness is where as many lie above.
