@@ -86,8 +86,8 @@ async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runt
     entities, relations = staging.graph.entities(), staging.graph.relations()
     earlier = staging.communities.communities() if graph.touched is not None else []
     then = {member for community in earlier if community.level == 0 for member in community.members}
-    drift = float(str(staging.meta.get_meta("drift") or 0.0))
-    drift += len(then ^ {entity.id for entity in entities}) / max(len(entities), 1)
+    so_far, now = staging.meta.get_meta("drift"), {entity.id for entity in entities}
+    drift = (so_far if isinstance(so_far, float) else 0.0) + len(then ^ now) / max(len(now), 1)
     if not earlier or drift > runtime.settings.community_drift:
         earlier, drift = [], 0.0
     staging.meta.put_meta("drift", drift)
