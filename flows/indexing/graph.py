@@ -1,8 +1,8 @@
 """The graph of a generation, with its communities and reports: what is read of the last one, made anew, and stored.
 
-A change asks models about what it touches alone: only entities that it touches are described again; everybody else stays
-in their community; reports are written again where what they tell has changed. Past a set drift communities are detected
-anew.
+A change asks models about what it touches alone: only entities that it touches are described again; everybody else
+stays in their community; reports are written again where what they tell has changed. Past a set drift communities are
+detected anew.
 """
 
 from collections.abc import Collection, Sequence
