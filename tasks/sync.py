@@ -54,14 +54,7 @@ def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary], gone: Callabl
     return loaded.model_copy(update={"sources": (*loaded.sources, *inside)})
 
 
-def touched(loaded: Loaded, known: Sequence[PartSummary]) -> set[str]:
-    """The stored documents whose parts this run may replace."""
-    return {part.document for part in loaded.parts} & {part.document for part in known} | {
-        part.document for part in known if part.source in loaded.sources
-    }
-
-
-def unchanged_documents(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
+def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
     """The documents whose stored parts are those that were read, so that nobody has to look at their texts.
 
     None where a document of the named sources is gone: its text may have come back under another id.
@@ -75,12 +68,6 @@ def unchanged_documents(loaded: Loaded, known: Sequence[PartSummary]) -> frozens
         if row.source in loaded.sources and row.document not in read:
             return frozenset()
     return frozenset(name for name, parts in read.items() if sorted(parts) == sorted(stored.get(name, ())))
-
-
-def with_unchanged(plan: SyncPlan, more: int) -> SyncPlan:
-    """The plan with so many more documents counted as unchanged."""
-    counts = plan.counts.model_copy(update={"unchanged": plan.counts.unchanged + more})
-    return plan.model_copy(update={"counts": counts})
 
 
 def exclude_forgotten(
@@ -110,21 +97,27 @@ def exclude_forgotten(
 
 def plan_sync(
     loaded: Loaded,
-    stored: Mapping[str, Document],
-    total: int,
+    known: Sequence[PartSummary],
+    read: Callable[[Collection[str]], Sequence[Document]],
     allow_removals: bool,
+    anew: bool = False,
     gone: Callable[[str], bool] = _gone,
 ) -> SyncPlan:
-    """Compare what was read with what is stored.
+    """Compare what was read with the parts that are stored (`known`).
 
-    `stored` holds at least the `touched` documents, `total` counts all documents of the named sources. Raises
-    DuplicateDocument where another source that still exists holds another text under the same id, SourceEmptied where
-    a source has lost all that it held, and RemovalRefused where more than REMOVAL_LIMIT of the named sources' documents
-    would go.
+    `read` gives stored documents by id; asked for are those that this run may replace, but for those whose parts are
+    the same (`anew`: these too). Raises DuplicateDocument where another source that still exists holds another text
+    under the same id, SourceEmptied where a source has lost all that it held, and RemovalRefused where more than
+    REMOVAL_LIMIT of the named sources' documents would go.
     """
+    same = frozenset[str]() if anew else _unchanged(loaded, known)
+    mine = {part.document for part in known if part.source in loaded.sources}
+    touched = mine | ({part.document for part in loaded.parts} & {part.document for part in known})
+    stored = {document.id: document for document in read(touched - same)}
     parts: dict[str, list[Part]] = defaultdict(list)
     for part in loaded.parts:
-        parts[part.document].append(part)
+        if part.document not in same:
+            parts[part.document].append(part)
     unread = {skipped.path for skipped in loaded.skipped if not skipped.reason.startswith(("empty", FORGOTTEN))}
     for document in stored.values():
         parts[document.id] += _kept(document, parts[document.id], loaded.sources, unread, gone)
@@ -135,8 +128,8 @@ def plan_sync(
     lost, renamed = _lost(removed, added, stored, after)
     if not allow_removals:
         _refuse_emptied(loaded.sources, lost, stored, after)
-        if total and len(lost) > REMOVAL_LIMIT * total:
-            raise RemovalRefused(len(lost), total)
+        if mine and len(lost) > REMOVAL_LIMIT * len(mine):
+            raise RemovalRefused(len(lost), len(mine))
     moved = [
         name for name in set(after) & set(stored) if name not in changed and after[name].parts != stored[name].parts
     ]
@@ -145,7 +138,7 @@ def plan_sync(
         changed=len(changed),
         removed=len(lost),
         renamed=renamed,
-        unchanged=len(after) - len(added) - len(changed),
+        unchanged=len(same) + len(after) - len(added) - len(changed),
     )
     put = tuple(after[name] for name in sorted([*added, *changed, *moved]))
     return SyncPlan(put=put, removed=tuple(removed), counts=counts)

@@ -20,16 +20,7 @@ from storage.run_records import IndexReport, KeptPrompts
 from storage.staging import Staging
 from tasks.chunk import chunk
 from tasks.load.sources import Loaded
-from tasks.sync import (
-    SyncPlan,
-    exclude_forgotten,
-    holds,
-    plan_sync,
-    touched,
-    unchanged_documents,
-    with_gone_inside,
-    with_unchanged,
-)
+from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, with_gone_inside
 
 
 @dataclass(frozen=True)
@@ -69,7 +60,7 @@ def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> 
     try:
         generation = runtime.workspace.read()
     except NoGeneration:
-        plan = plan_sync(loaded, {}, 0, allow_removals)
+        plan = plan_sync(loaded, (), lambda _: (), allow_removals)
         if not plan.put:
             skipped = [f"{skipped_file.path} ({skipped_file.reason})" for skipped_file in loaded.skipped]
             failed = [f"{letter.item} ({letter.error})" for letter in loaded.dead_letters]
@@ -81,12 +72,7 @@ def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> 
         loaded = exclude_forgotten(
             loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known}
         )
-        same = frozenset[str]() if full else unchanged_documents(loaded, known)
-        rest = loaded.model_copy(update={"parts": tuple(part for part in loaded.parts if part.document not in same)})
-        mine = touched(loaded, known) - same
-        stored = {document.id: document for document in generation.documents.documents(mine)}
-        total = len({part.document for part in known if part.source in loaded.sources})
-        plan = with_unchanged(plan_sync(rest, stored, total, allow_removals), len(same))
+        plan = plan_sync(loaded, known, generation.documents.documents, allow_removals, anew=full)
         fingerprint = str(generation.meta.get_meta("fingerprint"))
         if fingerprint != runtime.fingerprint or full:
             # Another chunk size, model or embedder: everything is made again from the stored texts.
