@@ -14,12 +14,10 @@ from storage.graph import Edit
 from storage.graph_records import Alias, Claim, Entity, Found, Occurrence, Relation
 from storage.provenance import Place, Verdict, Went
 from storage.records import Chunk, DeadLetter, Record, content_id
-from tasks.resolve.assemble import Given, assemble, edited, entity_id, predicate_key
-from tasks.resolve.keys import Resolved, name_key
+from tasks.resolve.assemble import Given, assemble, edited, entity_id
+from tasks.resolve.keys import Resolved
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, gather_or_cancel, step
-
-__all__ = ["Before", "ResolvedGraph", "build_graph", "dedupe", "name_key", "predicate_key"]
 
 
 class ResolvedGraph(Record):

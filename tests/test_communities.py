@@ -65,13 +65,6 @@ def test_every_node_has_a_community_at_every_level(shape: str) -> None:
     check(entities, found, max_size=5)
 
 
-def test_large_communities_are_split_further() -> None:
-    entities, relations = graph_of(*SHAPES["caveman"])
-    found = detect(entities, relations, max_size=5)
-    assert max(community.level for community in found) >= 1
-    assert {c.level for c in detect(entities, relations, max_size=1000)} == {0}
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=120), st.integers(2, 9))
 def test_any_graph_is_partitioned_the_same_way_whatever_the_order(
