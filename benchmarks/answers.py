@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.runner import Rows, Run, measure, option, share
+from benchmarks.runner import Rows, Run, measure, share
 from benchmarks.sets import SETS, Question, QuestionSet, files_of, index, open_set, read_rows, settings_in, write_rows
 from flows.query import answer_question
 from flows.question import AskOptions
@@ -61,19 +61,16 @@ COLUMNS: dict[str, Callable[[Row], bool]] = {
 }
 
 
-@measure(
-    option("--rest", action="store_true", help="of cmrc2018_zh 500 questions that the figure is not taken from"),
-    sets=files_of(ENGLISH, FOREIGN, CHINESE), default=[ENGLISH, CHINESE],
-)  # fmt: skip
+@measure(sets=files_of(ENGLISH, FOREIGN, CHINESE), default=[ENGLISH, CHINESE])
 def answers(run: Run) -> None:
     """Does the offline answer hold the gold answer, and would the first sentence found have held it?
 
     An answer holds the gold answer by its values, or by its first quote where that has at most 200 characters. Beside
     it stands BM25: the first sentence and the first 200 characters of its first passage. Of cmrc2018_zh 500 questions
-    are asked, chosen by a seed; rules are made on those of --rest, not on these.
+    are asked, chosen by a seed; rules were made on others.
     """
     for name in run.options.sets:
-        questions = chosen_of(SETS[name].read_questions(run.options.data, None), SETS[name], run.options.rest)
+        questions = chosen_of(SETS[name].read_questions(run.options.data, None), SETS[name])
         with open_set(run, name) as session:
             rows, cpu_ms = asyncio.run(answered(questions[: run.limit], session))
         run.table(
@@ -154,12 +151,12 @@ def in_seeded_order(things: Sequence[T]) -> list[T]:
     return random.Random(SEED).sample(things, len(things))  # noqa: S311 -- a choice, no secret
 
 
-def chosen_of(questions: list[Question], known: QuestionSet, rest: bool) -> list[Question]:
-    """The questions that a set is measured on, in their order; with `rest` as many of the others."""
+def chosen_of(questions: list[Question], known: QuestionSet) -> list[Question]:
+    """The questions that a set is measured on, in their order."""
     if not known.chinese:
         return questions
     places = in_seeded_order(range(len(questions)))
-    return [questions[place] for place in sorted(places[ASKED : 2 * ASKED] if rest else places[:ASKED])]
+    return [questions[place] for place in sorted(places[:ASKED])]
 
 
 async def answered(questions: Sequence[Question], session: Session) -> tuple[list[Row], float]:

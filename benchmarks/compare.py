@@ -1,16 +1,14 @@
-"""All modes on five sets: quality, calls, tokens and time, as tables and as one page."""
+"""All modes on five sets: quality, calls, tokens and time."""
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.compare_judge import Way, measured
-from benchmarks.compare_page import CONTEXT, PUBLISHED, page
 from benchmarks.compare_sets import COMPARED, CompareSet, JudgedQuestion
 from benchmarks.contexts import standing
-from benchmarks.runner import Rows, Run, measure, names_of, option
+from benchmarks.runner import Run, measure, names_of, option
 from benchmarks.sets import Question, index, settings_in
 from flows.modes.registry import mode_names
 from flows.session import Session, open_session
@@ -22,8 +20,6 @@ MODES = mode_names()
     option("--modes", type=names_of(MODES), default=list(MODES), metavar="A,B", help=", ".join(MODES)),
     option("--server", action="store_true", help="count calls and tokens of 20 questions on the scripted server too"),
     option("--no-vectors", action="store_true", help="index and search without vectors"),
-    option("--out", type=Path, metavar="FILE", help="write the page there"),
-    option("--read", type=Path, nargs="+", metavar="FILE", help="make the page of figures written by --json before"),
     sets={name: known.files for name, known in COMPARED.items()}, optional=True,
 )  # fmt: skip
 def compare(run: Run) -> None:
@@ -34,19 +30,7 @@ def compare(run: Run) -> None:
     server of the tests: its answers are rules, so that only calls and tokens mean something there. For the questions
     about a whole collection `global` is asked level by level too.
     """
-    if run.options.read:
-        tables = {title: rows for file in run.options.read for title, rows in read_tables(file).items()}
-    else:
-        compared(run, [COMPARED[name] for name in run.options.sets])
-        tables = dict(run.tables)
-    if run.options.out:
-        run.options.out.write_text(page(tables, COMPARED), encoding="utf-8")
-
-
-def read_tables(file: Path) -> Mapping[str, Rows]:
-    """The tables of a JSON file that the command has written."""
-    tables: Mapping[str, Rows] = json.loads(file.read_text(encoding="utf-8"))["tables"]
-    return tables
+    compared(run, [COMPARED[name] for name in run.options.sets])
 
 
 def compared(run: Run, chosen: Sequence[CompareSet]) -> None:
@@ -64,9 +48,11 @@ def compared(run: Run, chosen: Sequence[CompareSet]) -> None:
                 rows = {way.name: measured(way, questions, known, session, server) for way in ways}
                 run.table(known.name, rows)
                 if known.judged == "answer" and "low" in options.modes:
-                    run.table(f"{known.name}: {CONTEXT}", {"share": asyncio.run(_contexts(questions, session))})
+                    shares = asyncio.run(_contexts(questions, session))
+                    run.table(f"{known.name}: the answer stands in the context", {"share": shares})
             if known.published:
-                run.table(f"{known.name}: {PUBLISHED}", {"share": known.published(options.data)})
+                published = known.published(options.data)
+                run.table(f"{known.name}: published by others (with gpt-4o-mini)", {"share": published})
 
 
 def ways_of(known: CompareSet, modes: Sequence[str], session: Session) -> list[Way]:

@@ -13,9 +13,8 @@ from statistics import mean, median
 from pydantic import SecretStr
 
 from benchmarks.answers import row_of
-from benchmarks.clients import cpu_seconds
 from benchmarks.compare_sets import CLAIMS, CompareSet, JudgedQuestion, Judgement
-from benchmarks.runner import Cell
+from benchmarks.runner import Cell, cpu_seconds
 from benchmarks.sets import Question
 from flows.query import answer_question
 from flows.question import AskOptions
@@ -142,9 +141,7 @@ def quality_of(given: Sequence[Given], known: CompareSet, session: Session) -> M
     judge = JUDGES[known.judged]
     nothing = tuple(0.0 for _ in known.figures)
     judged = [judge(one.question, one.answer, session) if one.answer else nothing for one in given]
-    return {
-        figure.name: round(mean(values[place] for values in judged), 4) for place, figure in enumerate(known.figures)
-    }
+    return {name: round(mean(values[place] for values in judged), 4) for place, name in enumerate(known.figures)}
 
 
 def by_answer(question: JudgedQuestion, answer: Answer, session: Session) -> tuple[float, ...]:

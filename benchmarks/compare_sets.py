@@ -29,53 +29,32 @@ class JudgedQuestion(Record):
     least: int = 0
 
 
-class Figure(Record):
-    """A figure of an answer, the more the better; `share` where it lies between 0 and 1."""
-
-    name: str
-    meaning: str
-    share: bool = True
-
-
 PODCAST, PODCAST_QUESTIONS = "corpora/kevin_scott_podcast.jsonl.gz", "corpora/kevin_scott_questions.jsonl.gz"
 GLOBAL_QUESTIONS, GRAPH_QUESTIONS = 20, 200
 CLAIMS = 5  # as many distinct claims, from as many documents
-ANSWER = Figure(name="answer", meaning="the gold answer stands in the values or in the first quote")
-PASSAGES = Figure(name="passages", meaning="all gold passages are among the eight of the answer")
-EXACT = Figure(name="exact", meaning="the values are the gold values, none more, none less")
-EXPECTED = Figure(
-    name="expected",
-    meaning="an expected string stands in the answer or its first quote; abstains where it should; about the whole: "
-    "cites enough of the documents that speak of it",
-)
-COVERED = Figure(name="covered", meaning=f"{CLAIMS} or more distinct supported claims from {CLAIMS} or more documents")
-COUNTED = Figure(name="claims", meaning="distinct claims, each supported by its citation", share=False)
-CITED = Figure(name="documents", meaning="documents that these claims cite", share=False)
 
 
 @dataclass(frozen=True)
 class CompareSet:
     """A set to compare on. `write` puts what is indexed into a folder and returns it; `ask` reads the questions, at
-    most so many; `files` are below the data folder."""
+    most so many; `files` are below the data folder; `figures` are the names of what its judge counts."""
 
     name: str
-    about: str
     judged: Judgement
-    figures: tuple[Figure, ...]
+    figures: tuple[str, ...]
     files: tuple[str, ...]
     write: Callable[[Path, Path], Sequence[Path]]
     ask: Callable[[Path, int | None], list[JudgedQuestion]]
-    multihop: bool = False
     embedding: str = "bundled"
     # What other systems published: lists of passages by question.
     published: Callable[[Path], Mapping[str, float]] | None = None
 
 
-def of_question_set(name: str, judged: Judgement, figures: tuple[Figure, ...], about: str) -> CompareSet:
+def of_question_set(name: str, judged: Judgement, figures: tuple[str, ...]) -> CompareSet:
     """A published question set to compare on."""
     known = SETS[name]
     return CompareSet(
-        name=name, about=about, judged=judged, figures=figures, files=known.files, write=known.write, multihop=True,
+        name=name, judged=judged, figures=figures, files=known.files, write=known.write,
         ask=partial(_ask_set, known), published=partial(_published, known) if known.peers_field else None,
     )  # fmt: skip
 
@@ -134,25 +113,18 @@ def _ask_podcast(data: Path, limit: int | None) -> list[JudgedQuestion]:
 
 
 _ALL = (
-    of_question_set(
-        "hotpot_train100", "answer", (ANSWER, PASSAGES), "HotpotQA, 100 questions of train over their 994 passages"
-    ),
-    of_question_set(
-        "2wiki_780", "passages", (PASSAGES,), "2WikiMultihopQA, 101 questions over 780 passages; no answers published"
+    of_question_set("hotpot_train100", "answer", ("answer", "passages")),
+    of_question_set("2wiki_780", "passages", ("passages",)),
+    CompareSet(
+        name="pathquestion_2h", judged="exact", figures=("exact",), files=(GRAPH, QUESTIONS), write=_write_graph,
+        ask=_ask_graph, embedding="none",
     ),
     CompareSet(
-        name="pathquestion_2h", about="PathQuestion, two hops over 1,211 triples; paths on which nothing was tuned",
-        judged="exact", figures=(EXACT,), files=(GRAPH, QUESTIONS), write=_write_graph, ask=_ask_graph,
-        multihop=True, embedding="none",
+        name="samples", judged="sample", figures=("expected",), files=(), write=_write_samples, ask=_ask_samples
     ),
     CompareSet(
-        name="samples", about="the sample corpus: 12 questions to develop with, 12 held out, 8 about the whole of it",
-        judged="sample", figures=(EXPECTED,), files=(), write=_write_samples, ask=_ask_samples,
-    ),
-    CompareSet(
-        name="kevin_scott", about="1,669 parts of 60 podcast episodes, questions about the whole; no answers exist",
-        judged="claims", figures=(COVERED, COUNTED, CITED), files=(PODCAST, PODCAST_QUESTIONS),
-        write=_write_podcast, ask=_ask_podcast,
+        name="kevin_scott", judged="claims", figures=("covered", "claims", "documents"),
+        files=(PODCAST, PODCAST_QUESTIONS), write=_write_podcast, ask=_ask_podcast,
     ),
 )  # fmt: skip
 COMPARED = {known.name: known for known in _ALL}

@@ -1,16 +1,15 @@
 """How often the answer stands in what a mode lays before the answering step: LightRAG's ablation (arXiv 2410.05779)
 without a model."""
 
-import re
 from collections.abc import Sequence
 
+from benchmarks.answers import holds
 from benchmarks.sets import Question
 from flows.modes.dual_level_search import LEVEL_OF, dual_level_search
 from flows.question import AskOptions, QuestionContext
 from flows.session import Session
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
-from prompts.text.words import fold
 from storage.answer_records import Mode
 
 # The modes, and whether the texts of the passages are left out.
@@ -24,7 +23,6 @@ CONTEXTS: dict[str, tuple[Mode, bool]] = {
     "-Origin": ("hybrid", True),
 }
 CONTEXT_TOKENS = 1_400
-_WORD = re.compile(r"\w+")
 
 
 async def standing(questions: Sequence[Question], session: Session) -> tuple[int, dict[str, float]]:
@@ -36,7 +34,7 @@ async def standing(questions: Sequence[Question], session: Session) -> tuple[int
     hits = dict.fromkeys(CONTEXTS, 0)
     for question in asked:
         for name, (mode, tables_alone) in CONTEXTS.items():
-            hits[name] += stands(question.answers, await context(question.text, mode, session, tables_alone))
+            hits[name] += holds(await context(question.text, mode, session, tables_alone), question.answers)
     return len(asked), {name: round(count / max(len(asked), 1), 4) for name, count in hits.items()}
 
 
@@ -52,17 +50,6 @@ async def context(question: str, mode: Mode, session: Session, tables_alone: boo
     return "\n".join(f"{passage.title}: {passage.text}" for passage in found)
 
 
-def stands(answers: Sequence[str], text: str) -> bool:
-    """Whether one of the answers stands in a text, word for word; case, accents and punctuation do not count."""
-    within = _plain(text)
-    return any(_plain(answer) in within for answer in answers)
-
-
-def _plain(text: str) -> str:
-    words = " ".join(_WORD.findall(fold(text)))
-    return f" {words} "
-
-
 def _tells(question: Question) -> bool:
     yes_or_no = {"yes", "no"} & {answer.lower() for answer in question.answers}
-    return bool(question.answers) and not yes_or_no and not stands(question.answers, question.text)
+    return bool(question.answers) and not yes_or_no and not holds(question.text, question.answers)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.runner import DATA, Cell, Run, measure, option, share, whole_number
+from benchmarks.runner import DATA, Cell, Run, measure, share
 from benchmarks.sets import Row, index, read_rows, write_rows
 from benchmarks.traversal import GRAPH, QUESTIONS, facts_of
 from flows.memory import recalled
@@ -23,9 +23,8 @@ from flows.settings import Settings, load_settings
 from prompts.engine.embedders import open_embedder
 from prompts.engine.spending import Meter
 from prompts.rewrite import Rewrite
-from storage.memory import MemoryEntry
 from tasks.choose import SEARCH
-from tasks.question_similarity import alike, keys, taken_apart
+from tasks.question_similarity import alike, taken_apart
 from tasks.rewrite import rewrite
 from tasks.step import watched
 from tasks.trigger import UNRELATED
@@ -254,40 +253,9 @@ def _served(questions: Sequence[str], session: Session) -> dict[str, bool]:
     return {question: asyncio.run(fires(question, session)) for question in questions}
 
 
-@measure(option("--entries", type=whole_number, default=10_000, metavar="N", help="entries of memory (10,000)"))
-def memory_entries(run: Run) -> None:
-    """How long does the trigger take where memory has many entries?"""
-    folder, number = run.workspace("memory_entries"), run.options.entries
-    bridges = [f"Harl{i} Bridge was built by Tom Korb{i} in {1700 + i % 300}." for i in range(2000)]
-    indexed(folder, [{"id": f"d{i}", "text": text} for i, text in enumerate(bridges)])
-    runtime = open_runtime(settings_for(folder))
-    with open_session(runtime) as session:
-        for i in range(number):
-            title = f"Who built the Harl{i % 2000} Bridge{'' if i < 2000 else f' in {i}'}?"
-            entry = MemoryEntry(
-                source=f"d{i % 2000}", title=title, content="x" * 600, evidence=(session.index.chunks[i % 2000].id,),
-                documents=(f"d{i % 2000}",), generation=session.number,
-            )  # fmt: skip
-            runtime.workspace.database.memory.put(entry, keys(session.question_features.asked(title)))
-        asked = {
-            "names something": [f"Who was the builder of the Harl{i} Bridge?" for i in range(0, 2000, 10)],
-            "in many titles": ["Who built it?", "What was built in 1800?", "When was the bridge built?"] * 20,
-            "Chinese": [f"Harl{i}大桥是谁修建的?" for i in range(0, 2000, 40)],
-        }
-        rows = {}
-        for kind, questions in asked.items():
-            spent = []
-            for question in questions[: run.limit]:
-                began = time.process_time()
-                asyncio.run(fires(question, session))
-                spent.append(time.process_time() - began)
-            rows[kind] = {"median CPU ms": statistics.median(spent) * 1000}
-    run.table(f"the trigger among {number} entries", rows)
-
-
 @measure(files=[PAIRS])
 def memory_scale(run: Run) -> None:
-    """Where do the constants of memory's calibration come from? (`tasks.calibration`)
+    """Where do the constants of memory's calibration come from? (`tasks.trigger`)
 
     At each value of the common scale, which is the default embedder's cosine, so many pairs of different questions
     (score of 2 or less of 5) lie above; the knot of another likeness is where as many lie above.

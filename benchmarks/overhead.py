@@ -1,33 +1,53 @@
 """What the client costs beside the models: processor time, calls, tokens and waiting, and what recording adds."""
 
+import asyncio
 import itertools
 import os
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import get_args
+from typing import TypeVar, get_args
 
-from benchmarks.clients import (
-    PASSAGES,
-    AskJob,
-    IndexJob,
-    QuestionCost,
-    ServerAddress,
-    Spent,
-    ask_both_ways,
-    ask_once,
-    index_once,
-    passages,
-    questions_about,
-)
-from benchmarks.runner import Cell, Run, apart, measure, option, whole_number
-from benchmarks.sets import write_rows
+from benchmarks.runner import DATA, Cell, DataMissingError, Run, cpu_seconds, measure, option, whole_number
+from benchmarks.sets import SETS, read_rows, write_rows
+from flows.index import IndexOptions
+from flows.operations.history import index_run
 from flows.orchestration.local_server import own_server
+from flows.query import answer_question
+from flows.question import AskOptions
+from flows.runtime import Runtime, open_runtime
+from flows.session import open_session
+from flows.settings import load_settings
 from storage.answer_records import Effort
+from storage.records import Record
 from tests.server.client import Server, serving
 
+T = TypeVar("T")
+PASSAGES = SETS["2wiki_6119"].corpus
 ASK_LATENCY = 50
+WARM_UP = (
+    {"id": "w1", "title": "Warm Bridge", "text": "Warm Bridge was built by Ada Warm in 1900. It is in Old Town."},
+    {"id": "w2", "title": "Ada Warm", "text": "Ada Warm was born in Old Town. Ada Warm met Bert Cold there."},
+)
+WARM_QUESTION = ("warm-up", "When did Ada Warm die?")
+
+
+class Spent(Record):
+    """Seconds of the wall, and of this process' processor time."""
+
+    wall: float
+    cpu: float
+
+
+class QuestionCost(Spent):
+    """What a question took; `steps` are its calls by step."""
+
+    kind: str
+    calls: int
+    tokens_in: int
+    steps: dict[str, int]
 
 
 @measure(
@@ -41,27 +61,26 @@ def overhead(run: Run) -> None:
     """What does the client cost beside the models: processor time, calls, tokens and waiting, to index and to ask?
 
     The first passages of the 2Wiki corpus against the scripted model server of the tests, every role and the
-    embedding on it. Each figure comes from a process of its own that has indexed two other passages before: imports
-    and the server are not counted. Then, on an index of --base passages: an unchanged run, one document more, and
-    questions of ten classes at each effort.
+    embedding on it, after two other passages, which load everything. Then, on an index of --base passages: an unchanged
+    run, one document more, and questions of ten classes at each effort.
     """
     options, folder = run.options, run.workspace("overhead")
     base, rows = options.base, passages(options.data, max([*options.passages, options.base + 1]))
-    workspace, corpus = folder / f"base-{base}", folder / "corpus.jsonl"
+    workspace = folder / f"base-{base}"
     with serving() as server:
+        on_server(server)
+        _indexed(server, WARM_UP, folder / "warm", 0)
         for count, latency in itertools.product(options.passages, options.latency_ms):
-            write_rows(rows[:count], corpus)
-            figures = _indexed(server, corpus, folder / f"{count}-{latency:g}", latency)
+            figures = _indexed(server, rows[:count], folder / f"{count}-{latency:g}", latency)
             run.table(f"{count} passages at {latency:g} ms", figures)
         for name, count in ((f"{base} passages", base), ("unchanged", base), ("one document more", base + 1)):
-            write_rows(rows[:count], corpus)
-            run.table(name, _indexed(server, corpus, workspace, 0))
+            run.table(name, _indexed(server, rows[:count], workspace, 0))
         questions = questions_about([row["title"] for row in rows[:base]], options.questions)
+        server.settle(latency_ms=ASK_LATENCY)
         for effort in get_args(Effort):
             # A copy each: what one effort has asked would stand in the memory and the caches of the next.
             copied = shutil.copytree(workspace, folder / f"base-{base}-{effort}")
-            address = ServerAddress.of(server, ASK_LATENCY)
-            costs = apart(ask_once, AskJob(questions=questions, effort=effort, workspace=copied, server=address))
+            costs = asyncio.run(asked(questions, copied, effort))
             kinds = {"all": costs}
             for cost in costs:
                 kinds.setdefault(cost.kind, []).append(cost)
@@ -69,21 +88,132 @@ def overhead(run: Run) -> None:
             run.table(title, {kind: _medians(own) for kind, own in kinds.items()})
 
 
-def _indexed(server: Server, corpus: Path, workspace: Path, latency: float) -> dict[str, dict[str, Cell]]:
+@measure(
+    option("--passages", type=whole_number, default=600, metavar="N", help="(600)"),
+    option("--latency-ms", type=float, default=50, metavar="MS", help="of the models while indexing (50)"),
+    option("--pairs", type=whole_number, default=4, metavar="N", help="index runs, plain and recorded (4)"),
+    option("--questions", type=whole_number, default=8, metavar="N", help="questions of each class (8)"),
+    files=[PASSAGES],
+)
+def recording(run: Run) -> None:
+    """What does recording cost: an index run and a question with Prefect and without, against a running server?
+
+    The first passages of the 2Wiki corpus are indexed against the scripted model server of the tests, by turns plainly
+    and recorded, after two other passages. Then questions are asked about them, each plainly and recorded, one after
+    another.
+    """
+    options, folder = run.options, run.workspace("recording")
+    rows = passages(options.data, options.passages)
+    questions = questions_about([row["title"] for row in rows], options.questions)
+    os.environ.update(PREFECT_HOME=str(folder / "prefect"), TRELLIS_MEMORY="off")  # memory would answer the second time
+    with serving() as models, own_server(None, folder) as api:
+        on_server(models, PREFECT_API_URL=api)
+        from flows.index import index
+        from flows.query import aask, query
+
+        async def indexed(documents: Sequence[Mapping[str, str]], pair: int, recorded: bool) -> Spent:
+            write_rows(documents, folder / "corpus.jsonl")
+            workspace = folder / f"ws-{pair}-{recorded}"
+            if recorded:
+                return (await spent_on(index(str(folder / "corpus.jsonl"), workspace=str(workspace))))[0]
+            return (await spent_on(index_run([folder / "corpus.jsonl"], IndexOptions(), _runtime(workspace))))[0]
+
+        async def both(pairs: int, work: Callable[[int, bool], Awaitable[Spent]]) -> dict[bool, list[Spent]]:
+            """By turns, after a pair that is not counted."""
+            spent: dict[bool, list[Spent]] = {False: [], True: []}
+            for number in range(pairs + 1):
+                for recorded in (False, True) if number % 2 else (True, False):
+                    spent[recorded].append(await work(number, recorded))
+            return {recorded: costs[1:] for recorded, costs in spent.items()}
+
+        async def answered(number: int, recorded: bool) -> Spent:
+            question = [WARM_QUESTION, *questions][number][1]
+            return (await spent_on((query if recorded else aask)(question, workspace=str(folder / "ws-1-False"))))[0]
+
+        models.settle(latency_ms=options.latency_ms)
+        spent = asyncio.run(both(options.pairs, lambda pair, way: indexed(rows if pair else WARM_UP, pair, way)))
+        run.table(f"index, {options.passages} passages at {options.latency_ms:g} ms", _both(spent[False], spent[True]))
+        spent = asyncio.run(both(len(questions), answered))
+        run.table(f"{len(questions)} questions", _both(spent[False], spent[True]))
+
+
+def on_server(server: Server, **more: str) -> None:
+    """Put every role and the embedding on the scripted server."""
+    names = ("TRELLIS_LM", "TRELLIS_EMBEDDING")
+    os.environ.update(dict.fromkeys(names, "openai/scripted"))
+    os.environ.update({f"{name}_BASE_URL": server.base_url for name in names})
+    os.environ.update(TRELLIS_LM_API_KEY="none", DO_NOT_TRACK="1", PREFECT_LOGGING_LEVEL="WARNING", **more)
+
+
+def passages(data: Path, count: int) -> list[dict[str, str]]:
+    """The first passages of the 2Wiki corpus, each with an id, a title and a text."""
+    rows = list(itertools.islice(read_rows(data / PASSAGES), count))
+    if len(rows) < count:
+        raise DataMissingError(f"{data / PASSAGES} has {len(rows)} passages, not {count}. Ask for fewer.")
+    return [{"id": str(number), "title": row["title"], "text": row["text"]} for number, row in enumerate(rows)]
+
+
+def questions_about(titles: Sequence[str], each: int) -> tuple[tuple[str, str], ...]:
+    """(class, question) pairs: `each` of every class of `question_classes.jsonl`, about titles spread evenly over the
+    corpus."""
+    classes = {row["class"]: row["form"] for row in read_rows(DATA / "question_classes.jsonl")}
+    names = [title.partition(" (")[0] for title in titles if title]
+    made, at = [], 0
+    wide = max(1, len(names) // (each * len(classes) + 1))
+    for name, form in classes.items():
+        for _ in range(each):
+            made.append((name, form.format(a=names[at % len(names)], b=names[(at + 1) % len(names)])))
+            at += wide
+    return tuple(made)
+
+
+def _indexed(
+    server: Server, documents: Sequence[Mapping[str, str]], workspace: Path, latency: float
+) -> dict[str, dict[str, Cell]]:
     """What an index run cost the client, and the calls and tokens that the server counted, in all and by step."""
-    job = IndexJob(corpus=corpus, workspace=workspace, server=ServerAddress.of(server, latency))
-    cost, counted = apart(index_once, job), server.stats()
+    corpus = workspace.with_suffix(".jsonl")
+    write_rows(documents, corpus)
+    server.settle(latency_ms=latency)
+    server.reset()
+    cost, report = asyncio.run(spent_on(index_run([corpus], IndexOptions(), _runtime(workspace))))
+    counted = server.stats()
     steps: dict[str, dict[str, Cell]] = counted["steps"]
     names = ("calls", "prompt_tokens", "completion_tokens")
     whole = {name: sum(step[name] for step in counted["steps"].values()) for name in names}
+    made = report.model_dump(include={"entities", "relations", "reports"})
     return {
-        "all": {
-            **whole, "CPU s": cost.cpu, "wall s": cost.wall, "peak MB": cost.peak_mb, "start-up s": cost.startup,
-            "at once": counted["most_in_flight"], "entities": cost.entities, "relations": cost.relations,
-            "reports": cost.reports,
-        },
+        "all": {**whole, "CPU s": cost.cpu, "wall s": cost.wall, "at once": counted["most_in_flight"], **made},
         **steps,
-    }  # fmt: skip
+    }
+
+
+async def asked(questions: Sequence[tuple[str, str]], workspace: Path, effort: Effort) -> list[QuestionCost]:
+    """Every question once, one after another, after one that is not counted (it opens the index)."""
+    costs = []
+    with open_session(_runtime(workspace)) as session:
+        for kind, question in [WARM_QUESTION, *questions]:
+            spent, answer = await spent_on(answer_question(question, AskOptions(effort=effort), session))
+            usage = answer.usage
+            costs.append(
+                QuestionCost(
+                    **spent.model_dump(), kind=kind, tokens_in=usage.input_tokens,
+                    # A call that another question has made already comes from the cache; it would be one by itself.
+                    calls=usage.calls + usage.cached_calls,
+                    steps={name: step.calls + step.cached_calls for name, step in usage.by_step.items()},
+                )
+            )  # fmt: skip
+    return costs[1:]
+
+
+def _runtime(workspace: Path) -> Runtime:
+    return open_runtime(load_settings({"workspace": workspace}))
+
+
+async def spent_on(work: Awaitable[T]) -> tuple[Spent, T]:
+    """What some work took, and what it gave."""
+    cpu, wall = cpu_seconds(), time.monotonic()
+    result = await work
+    return Spent(wall=time.monotonic() - wall, cpu=cpu_seconds() - cpu), result
 
 
 def _medians(costs: Sequence[QuestionCost]) -> dict[str, Cell]:
@@ -97,40 +227,6 @@ def _medians(costs: Sequence[QuestionCost]) -> dict[str, Cell]:
         "CPU ms": 1000 * median(cost.cpu for cost in costs),
         **{f"{step} (mean)": sum(cost.steps.get(step, 0) for cost in costs) / len(costs) for step in steps},
     }
-
-
-@measure(
-    option("--passages", type=whole_number, default=600, metavar="N", help="(600)"),
-    option("--latency-ms", type=float, default=50, metavar="MS", help="of the models while indexing (50)"),
-    option("--pairs", type=int, default=4, metavar="N", help="index runs, plain and recorded (4)"),
-    option("--questions", type=whole_number, default=8, metavar="N", help="questions of each class (8)"),
-    files=[PASSAGES],
-)
-def recording(run: Run) -> None:
-    """What does recording cost: an index run and a question with Prefect and without, against a running server?
-
-    The first passages of the 2Wiki corpus are indexed against the scripted model server of the tests, by turns plainly
-    and recorded, each run in a process of its own that has indexed two other passages before. Then questions are asked
-    about them, each plainly and recorded, one after another.
-    """
-    options, folder = run.options, run.workspace("recording")
-    rows = passages(options.data, options.passages)
-    write_rows(rows, folder / "corpus.jsonl")
-    os.environ["PREFECT_HOME"] = str(folder / "prefect")  # a database of its own
-    with serving() as models, own_server(None, folder) as api:
-        spent: dict[bool, list[Spent]] = {False: [], True: []}
-        for pair in range(max(options.pairs, 1)):
-            for recorded in (False, True) if pair % 2 == 0 else (True, False):
-                job = IndexJob(
-                    corpus=folder / "corpus.jsonl", workspace=folder / f"ws-{pair}-{recorded}",
-                    server=ServerAddress.of(models, options.latency_ms), api=api, recorded=recorded,
-                )  # fmt: skip
-                spent[recorded].append(apart(index_once, job))
-        run.table(f"index, {options.passages} passages at {options.latency_ms:g} ms", _both(spent[False], spent[True]))
-        questions = questions_about([row["title"] for row in rows], options.questions)
-        asking = AskJob(workspace=folder / "ws-0-False", api=api, questions=questions)
-        costs = apart(ask_both_ways, asking)
-        run.table(f"{len(costs)} questions", _both([cost.plain for cost in costs], [cost.recorded for cost in costs]))
 
 
 def _both(plain: Sequence[Spent], recorded: Sequence[Spent]) -> dict[str, dict[str, Cell]]:

@@ -1,22 +1,24 @@
 """How good the search's rankings are beside plain ones and other systems', and what each part of it is worth."""
 
 import asyncio
+import random
+import re
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
 import numpy as np
 
 from benchmarks.contexts import standing
-from benchmarks.linking import misspelt
 from benchmarks.runner import Rows, Run, apart, measure, option, whole_number
 from benchmarks.sets import SETS, Question, files_of, index, settings_in
 from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
+from prompts.text.words import STOPWORDS
 from storage.answer_records import Mode
 from storage.records import Record
 from tasks.retrieve.passage_sets import Switches, fused
@@ -30,6 +32,11 @@ WITHOUT: dict[str, Switches] = {
 }
 # LightRAG's levels, each by itself and both, without the search by words and walk.
 LEVELS: dict[str, Mode] = {"-High": "low", "-Low": "high", "hybrid": "hybrid"}
+
+_WORD = re.compile(r"[^\W_][\w'’.&-]*")
+_OWN = re.compile(r"['’]s?$")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SHORTEST = 4
 
 
 class Job(Record):
@@ -192,3 +199,35 @@ class Asking:
             lists = [question.peers[name] for question in self.questions]
             found[name] = quality(self.questions, lists, [k for k in self.ks if k <= max(map(len, lists))])
         return found
+
+
+# --- slips of the pen -------------------------------------------------------------------------------------------------
+
+
+def misspelt(question: str, seed: int = 1) -> str:
+    """The question with one slip in the longest word of each name: two letters swapped, one lost, replaced or added,
+    not at the word's ends. A name is a run of words with a capital; the same seed gives the same slips."""
+    chance = random.Random(f"{seed}:{question}")  # noqa: S311 - slips of the pen, no secrets
+    for start, word in reversed(list(_longest_words(question))):
+        at = start + chance.randrange(1, len(word) - 1)
+        here, after = question[at], question[at + 1]
+        kind, letter = chance.choice("slra"), chance.choice([other for other in _LETTERS if other != here])
+        if kind == "s" and here == after:
+            kind = "l"
+        slip = {"s": after + here, "l": "", "r": letter, "a": letter + here}[kind]
+        question = question[:at] + slip + question[at + (2 if kind == "s" else 1) :]
+    return question
+
+
+def _longest_words(question: str) -> Iterator[tuple[int, str]]:
+    """Where the longest word of each name begins, and the word; names of short words alone are left out."""
+    run: list[tuple[int, str]] = []
+    for match in [*_WORD.finditer(question), None]:
+        begins_name = match is not None and match.group()[0].isupper()
+        if match is not None and begins_name and (match.start() or match.group().lower() not in STOPWORDS):
+            run.append((match.start(), _OWN.sub("", match.group())))
+            continue
+        start, word = max(run, key=lambda pair: len(pair[1]), default=(0, ""))
+        if len(word) >= _SHORTEST:
+            yield start, word
+        run = []

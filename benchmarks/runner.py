@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -225,6 +226,12 @@ def apart(function: Callable[[J], T], job: J) -> T:
     """The result of a function in a process of its own: its processor time and peak memory are its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, job).result()
+
+
+def cpu_seconds() -> float:
+    """The processor time of this process alone, all threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def whole_number(text: str) -> int:

@@ -26,9 +26,8 @@ from flows.indexing.changes import (
 from flows.indexing.concurrency import background_task, relaxed_gc
 from flows.indexing.graph import (
     dedupe_mentions,
-    detect_and_report,
-    follow_communities,
-    report_touched,
+    find_communities,
+    report_communities,
     resolved_before,
     store_resolution,
     summarize_graph,
@@ -101,12 +100,9 @@ async def derive(
     """
     before = resolved_before(staging, documents)
     graph = await dedupe_mentions(chunks, before, staging, runtime)
-    change = await summarize_graph(graph, staging, runtime)
-    followed = follow_communities(change, staging, runtime)
-    if change is None or followed is None:
-        await detect_and_report(staging, runtime)
-    else:
-        await report_touched(change, followed, staging, runtime)
+    await summarize_graph(graph, staging, runtime)
+    communities = await find_communities(graph, staging, runtime)
+    await report_communities(graph, communities, staging, runtime)
     store_resolution(staging, graph, before)
     await embed_graph(staging, runtime)
     staging.meta.replace_usage(usage_rows(runtime.models.meter))

@@ -1,6 +1,7 @@
 """The settings: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else."""
 
 import difflib
+import itertools
 import os
 import tomllib
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
+from prompts.engine.effort import Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.models import OFFLINE, ROLES, CallSettings, ModelChoice, Role
 from prompts.tailoring import (
@@ -31,11 +32,8 @@ _HIDDEN = "(hidden)"
 # In the workspace: what was found out about its documents. Every other place overrides it, value by value.
 TAILORING_FILE = "tailoring.toml"
 # Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
-_TAILORING_VARIABLES = {f"{PREFIX}TAILORING_{name.upper()}": name for name in ("persona", "language", "entity_types")}
-
-
-# Tokens of a context that is not set, by effort.
-_CONTEXTS = {"low": 3000, "medium": 3000, "high": 12_000}
+_TAILORING_VARIABLES = ("persona", "language", "entity_types")
+_ROLE_SUFFIXES = {"model": "", "base_url": "_BASE_URL", "api_key": "_API_KEY"}
 
 
 class RoleSettings(BaseModel):
@@ -147,26 +145,11 @@ class Settings(BaseModel):
         description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
     )
     answer_tokens: int | None = Field(default=None, ge=200, description="Evidence of an answer.")
-    part_tokens: int | None = Field(default=None, ge=200, description="Evidence of a sub-question's answer.")
-    filter_tokens: int | None = Field(default=None, ge=200, description="Passages in a call that judges them.")
-    structure_tokens: int | None = Field(default=None, ge=200, description="Text in a call that structures it.")
-    structures_tokens: int | None = Field(default=None, ge=200, description="Text of all such calls.")
-    map_tokens: int | None = Field(default=None, ge=200, description="Reports in a call of the map step.")
-    points_tokens: int | None = Field(default=None, ge=200, description="Points that the last step of it reads.")
-    rate_tokens: int | None = Field(default=None, ge=200, description="Openings of reports in a call that rates them.")
     context_window: int | None = Field(
         default=None, ge=2000,
         description="Tokens that the models can read at once, where that is known: the limits grow and shrink with it.",
     )  # fmt: skip
     community_size: int = Field(default=12, ge=2, description="The most entities of a community of the last level.")
-    report_tokens: int | None = Field(
-        default=None, ge=200, description="The most that one report is written from (by effort: 3000, `high` 12000)."
-    )
-    summary_tokens: int | None = Field(
-        default=None,
-        ge=200,
-        description="The most that one description is written from (by effort: 3000, `high` 12000).",
-    )
     community_drift: float = Field(
         default=0.1, ge=0, le=1, description="The share of the graph that may change before communities are made anew."
     )
@@ -201,14 +184,9 @@ class Settings(BaseModel):
     )
 
     @property
-    def report_context(self) -> int:
-        """Tokens that one report is written from."""
-        return self.report_tokens or _CONTEXTS[self.effort]
-
-    @property
-    def summary_context(self) -> int:
-        """Tokens of statements that one description is written from."""
-        return self.summary_tokens or _CONTEXTS[self.effort]
+    def statement_tokens(self) -> int:
+        """Tokens that one report, or one description, is written from."""
+        return 12_000 if self.effort == "high" else 3_000
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:
         """The model of each role; None is offline."""
@@ -227,8 +205,7 @@ class Settings(BaseModel):
 
     def policy(self, effort: Effort | None = None) -> Policy:
         """The effort of a question (None: the one that is set) and the token limits of its prompts."""
-        given = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
-        return Policy.of(effort or self.effort, self.context_window, given)
+        return Policy.of(effort or self.effort, self.context_window, {"answer": self.answer_tokens})
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the common models' key only where both are one server."""
@@ -306,15 +283,9 @@ def _check_steps(instructions: Mapping[str, str]) -> None:
 
 
 def _merge(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
-    """High over low; the roles' settings and a tailoring's values one by one."""
-    roles = {name: dict(values) for name, values in dict(low.get("roles", {})).items()}
-    for name, values in dict(high.get("roles", {})).items():
-        roles[name] = roles.get(name, {}) | dict(values)
-    merged = {**low, **high}
-    tailorings = low.get("tailoring"), high.get("tailoring")
-    if isinstance(tailorings[0], Mapping) and isinstance(tailorings[1], Mapping):
-        merged["tailoring"] = {**tailorings[0], **tailorings[1]}
-    return {**merged, "roles": roles} if roles else merged
+    """High over low; tables value by value."""
+    both = {name for name in high if isinstance(high[name], Mapping) and isinstance(low.get(name), Mapping)}
+    return {**low, **high, **{name: _merge(low[name], high[name]) for name in both}}
 
 
 def _plain(value: object) -> object:
@@ -349,38 +320,26 @@ def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    roles: dict[str, dict[str, str]] = {}
-    tailoring: dict[str, str | list[str]] = {}
-    known = {
-        f"{PREFIX}{name.upper()}": name for name in Settings.model_fields if name not in {*_TABLES, "instructions"}
+    known: dict[str, tuple[str, ...]] = {
+        f"{PREFIX}{name.upper()}": (name,) for name in Settings.model_fields if name not in {*_TABLES, "instructions"}
     }
-    by_role = {f"{PREFIX}LM_{role.upper()}": role for role in ROLES}
+    for role, (field, suffix) in itertools.product(ROLES, _ROLE_SUFFIXES.items()):
+        known[f"{PREFIX}LM_{role.upper()}{suffix}"] = ("roles", role, field)
+    known |= {f"{PREFIX}TAILORING_{name.upper()}": ("tailoring", name) for name in _TAILORING_VARIABLES}
+    values: dict[str, Any] = {}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable == f"{PREFIX}CONFIG" or value == "":
             continue
-        base = variable
-        field = "model"
-        for suffix, name in (("_BASE_URL", "base_url"), ("_API_KEY", "api_key")):
-            if variable.endswith(suffix):
-                base, field = variable.removesuffix(suffix), name
-        if variable in _TAILORING_VARIABLES:
-            name = _TAILORING_VARIABLES[variable]
-            tailoring[name] = value.split(";") if name == "entity_types" else value
-        elif variable in known:
-            values[known[variable]] = value
-        elif base in by_role:
-            roles.setdefault(by_role[base], {})[field] = value
-        else:
-            near = difflib.get_close_matches(
-                variable, [*known, *by_role, *_TAILORING_VARIABLES, f"{PREFIX}CONFIG"], n=3
-            )
+        if variable not in known:
+            near = difflib.get_close_matches(variable, [*known, f"{PREFIX}CONFIG"], n=3)
             shown = _HIDDEN if "KEY" in variable else value
-            raise SettingsError(
-                variable, shown, f"a setting that exists: {', '.join(near) or ', '.join(sorted(known))}"
-            )
-    tables = {"roles": roles, "tailoring": tailoring}
-    return values | {name: table for name, table in tables.items() if table}
+            raise SettingsError(variable, shown, f"a setting that exists: {', '.join(near or sorted(known))}")
+        *tables, name = known[variable]
+        table = values
+        for outer in tables:
+            table = table.setdefault(outer, {})
+        table[name] = value.split(";") if name == "entity_types" else value
+    return values
 
 
 # The tables of a settings file, by the key under which each stands.

@@ -222,14 +222,6 @@ class CommunityReader:
         """The communities of every level that one of these entities is in, by level and id."""
         return self._communities("list_has_any(members, ?::VARCHAR[])", [list(entities)])
 
-    def below(self, communities: Collection[str]) -> list[Community]:
-        """The communities with one of these as parent, by level and id."""
-        return self._communities(*selection("parent", communities))
-
-    def named(self, ids: Collection[str]) -> list[Community]:
-        """The communities with these ids, by level and id."""
-        return self._communities(*selection("id", ids))
-
     def levels(self) -> int:
         """How many levels there are."""
         return self._db.number("SELECT coalesce(max(level) + 1, 0) FROM communities")
@@ -237,10 +229,6 @@ class CommunityReader:
     def report_sizes(self) -> ReportSizes:
         """How much there is to read in reports."""
         return self._db.records(ReportSizes, _SIZES, [])[0]
-
-    def reports_of(self, communities: Collection[str]) -> list[Report]:
-        """The reports of these communities, by level and community."""
-        return self._reports(*selection("community", communities))
 
     def reports(self, level: int | None = None) -> list[Report]:
         """By level and community; an unknown level has none."""
@@ -269,10 +257,8 @@ class CommunityReader:
 class CommunityWriter(CommunityReader):
     """Adds writing."""
 
-    def replace_communities(
-        self, communities: Sequence[Community], reports: Sequence[Report], outdated: Collection[str] | None = None
-    ) -> None:
-        """These in place of the outdated ones (ids; None: of all) and of their reports, in one transaction."""
+    def replace_communities(self, communities: Sequence[Community], reports: Sequence[Report]) -> None:
+        """These in place of those that there are, with their reports, in one transaction."""
         findings = [
             _StoredFinding(
                 community=report.community, ordinal=ordinal, summary=finding.summary, explanation=finding.explanation,
@@ -284,20 +270,10 @@ class CommunityWriter(CommunityReader):
         ]  # fmt: skip
         with self._db.transaction():
             for table in ("communities", "reports", "findings"):
-                self._db.delete(table, "id" if table == "communities" else "community", outdated)
+                self._db.delete(table, "id" if table == "communities" else "community", None)
             self._db.insert_records("communities", communities, ("id", "level", "parent", "members"))
             self._db.insert_records("reports", reports, _REPORT.split(", "))
             self._db.insert_records("findings", findings, tuple(_StoredFinding.model_fields))
-
-    def rename_parents(self, parents: Mapping[str, str]) -> None:
-        """Parents that are communities under other ids now, by the earlier id."""
-        if parents:
-            ids = list(parents)
-            self._db.execute(
-                "UPDATE communities SET parent = new.parent FROM (SELECT unnest(?::VARCHAR[]) AS id, "
-                "unnest(?::VARCHAR[]) AS parent) AS new WHERE communities.parent = new.id",
-                [ids, [parents[one] for one in ids]],
-            )
 
 
 def _finding(rows: Sequence[_StoredFinding]) -> Finding:

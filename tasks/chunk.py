@@ -3,94 +3,89 @@
 Passages are whole sentences up to a number of tokens, begin at headings where that does not leave half-empty ones
 behind, and keep tables and lists together where they fit. A chunk's id depends on its words alone, so that an edit
 elsewhere in the document leaves it as it is.
-
-A text is cut between atoms: a sentence or a heading; a table, a list or a block of code where it fits.
 """
 
 import re
 from bisect import bisect_right
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from prompts.text.languages import language_of
-from prompts.text.segment import UnitKind, units
+from prompts.text.segment import units
 from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, Part, Record, content_id
 from tasks.load.sources import JOINT
 from tasks.step import step
 
-_WORD = re.compile(r"\s*\S+")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*(?:\n|$)")
+_STAY_TOGETHER = ("row", "item", "code")
 
 
 class TextPiece(NamedTuple):
-    """A stretch of text with its tokens, counted up to the next piece; `level` is above 0 for a Markdown heading."""
+    """A stretch of text that is not cut, with its tokens, counted up to the next piece; `level` is above 0 for a
+    Markdown heading. Pieces of one `group` (a table, a list, a block of code) stay together."""
 
     start: int
     end: int
     tokens: int
+    group: int
     level: int = 0
     title: str = ""
     whole: bool = True  # False: a part of a sentence that was too long
 
 
-Atom = tuple[TextPiece, ...]
-
-
-def atoms(text: str, size: int) -> list[Atom]:
-    """The atoms of a text in order, each of at most `size` tokens; they hold all its non-space characters."""
+def text_pieces(text: str, size: int) -> list[TextPiece]:
+    """The pieces of a text in order, each of at most `size` tokens; they hold all its non-space characters."""
     found = units(text)
     pieces = zip(_measured(text, [(unit.start, unit.end) for unit in found]), found, strict=True)
-    groups = (
-        (kind in ("row", "item", "code"), [_headed(text, piece, kind) for piece, _ in group])
-        for kind, group in groupby(pieces, key=lambda pair: pair[1].kind)
+    groups = groupby(pieces, key=lambda pair: pair[1].kind)
+    return _within(
+        text,
+        (
+            (kind in _STAY_TOGETHER, [_headed(text, piece, kind == "heading") for piece, _ in group])
+            for kind, group in groups
+        ),
+        size,
     )
-    return _grouped(text, groups, size)
 
 
-def line_atoms(text: str, size: int) -> list[Atom]:
-    """The lines of rendered triples; neighbours with one subject are one atom where they fit."""
-    spans, position = [], 0
-    for line in text.split("\n"):
-        spans.append((position, position + len(line)))
-        position += len(line) + 1
-    groups = groupby(_measured(text, _trimmed(text, spans)), key=lambda piece: _subject(text, piece))
-    return _grouped(text, ((True, list(group)) for _, group in groups), size)
+def line_pieces(text: str, size: int) -> list[TextPiece]:
+    """The lines of rendered triples; neighbours with one subject are a group."""
+    spans = [match.span() for match in re.finditer(r"\S.*", text)]
+    groups = groupby(_measured(text, spans), key=lambda piece: text[piece.start : piece.end].partition(" -[")[0])
+    return _within(text, ((True, list(group)) for _, group in groups), size)
 
 
-def _grouped(text: str, groups: Iterable[tuple[bool, Sequence[TextPiece]]], size: int) -> list[Atom]:
-    """Groups that stay `together` where they fit as one atom each, the others piece by piece."""
-    result: list[Atom] = []
+def _within(text: str, groups: Iterable[tuple[bool, Sequence[TextPiece]]], size: int) -> list[TextPiece]:
+    """Groups that stay `together` where they fit, the others piece by piece."""
+    result: list[TextPiece] = []
     for together, members in groups:
         if together and _tokens(members) <= size:
-            result.append(tuple(members))
+            result += [piece._replace(group=members[0].start) for piece in members]
         else:
-            result.extend((piece,) for member in members for piece in split(text, member, size))
+            result += [part for piece in members for part in split(text, piece, size)]
     return result
 
 
-def _subject(text: str, piece: TextPiece) -> str:
-    return text[piece.start : piece.end].partition(" -[")[0]
-
-
 def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
-    """The piece, or where it is larger than `size` tokens its words or characters packed up to that size."""
+    """The piece, or where it is larger than `size` tokens its parts, halved at a space until each fits."""
     if piece.tokens <= size:
         return [piece]
-    packed: list[TextPiece] = []
-    for grain in _grains(text, piece, size):
-        last = packed[-1] if packed else None
-        joined = (
-            count_tokens([text[last.start : grain.end]])[0] if last and last.tokens + grain.tokens <= size else size + 1
-        )
-        if last and joined <= size:
-            packed[-1] = TextPiece(start=last.start, end=grain.end, tokens=last.tokens + grain.tokens, whole=False)
-        else:
-            packed.append(grain)
-    return packed
+    tokens = count_tokens([text[piece.start : piece.end]])[0]
+    if tokens <= size or piece.end - piece.start < 2:
+        return [piece._replace(tokens=tokens)]
+    middle = (piece.start + piece.end) // 2
+    at = next((place for place in range(middle, piece.start, -1) if text[place].isspace()), middle)
+    parts = []
+    for start, end in ((piece.start, at), (at, piece.end)):
+        raw = text[start:end]
+        first = start + len(raw) - len(raw.lstrip())
+        half = TextPiece(first, first + len(raw.strip()), size + 1, first, whole=False)
+        parts += split(text, half, size) if raw.strip() else []
+    return parts
 
 
 def heading_of(text: str) -> str:
@@ -99,48 +94,16 @@ def heading_of(text: str) -> str:
     return " ".join(match.group(2).split()) if match else ""
 
 
-def _headed(text: str, piece: TextPiece, kind: UnitKind) -> TextPiece:
-    if kind != "heading":
-        return piece
+def _headed(text: str, piece: TextPiece, heading: bool) -> TextPiece:
     line = text[piece.start : piece.end]
-    return piece._replace(level=len(line) - len(line.lstrip("#")), title=heading_of(line))
+    return piece._replace(level=len(line) - len(line.lstrip("#")), title=heading_of(line)) if heading else piece
 
 
-def _measured(text: str, spans: Sequence[tuple[int, int]], whole: bool = True) -> list[TextPiece]:
+def _measured(text: str, spans: Sequence[tuple[int, int]]) -> list[TextPiece]:
     """Pieces with their tokens, the white space after each counted with it."""
     ends = [start for start, _ in spans[1:]] + [spans[-1][1]] if spans else []
     counts = count_tokens([text[start:end] for (start, _), end in zip(spans, ends, strict=True)])
-    return [
-        TextPiece(start=start, end=end, tokens=tokens, whole=whole)
-        for (start, end), tokens in zip(spans, counts, strict=True)
-    ]
-
-
-def _grains(text: str, piece: TextPiece, size: int) -> Iterator[TextPiece]:
-    """The smallest stretches worth keeping together: words, else characters."""
-    words = [match.span() for match in _WORD.finditer(text, piece.start, piece.end)]
-    for word in _measured(text, _trimmed(text, words), whole=False):
-        yield from [word] if word.tokens <= size else _halves(text, word, size)
-
-
-def _trimmed(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    trimmed = []
-    for start, end in spans:
-        raw = text[start:end]
-        kept = raw.strip()
-        if kept:
-            first = start + len(raw) - len(raw.lstrip())
-            trimmed.append((first, first + len(kept)))
-    return trimmed
-
-
-def _halves(text: str, word: TextPiece, size: int) -> list[TextPiece]:
-    """A word without spaces cut in half until each part fits; a single character is as small as it gets."""
-    tokens = count_tokens([text[word.start : word.end]])[0]
-    if tokens <= size or word.end - word.start < 2:
-        return [word._replace(tokens=tokens, whole=False)]
-    middle = (word.start + word.end) // 2
-    return _halves(text, word._replace(end=middle), size) + _halves(text, word._replace(start=middle), size)
+    return [TextPiece(start, end, tokens, start) for (start, end), tokens in zip(spans, counts, strict=True)]
 
 
 SMALLEST = 20
@@ -212,104 +175,103 @@ def _text_spans(text: str, size: int, overlap: int) -> list[Span]:
     if tokens <= size:
         start = len(text) - len(text.lstrip())
         return [Span(start=start, end=start + len(stripped), tokens=tokens, heading=heading_of(stripped))]
-    found = atoms(text, size)
-    return _with_headings(pack(text, found, size, overlap), found)
+    pieces = text_pieces(text, size)
+    return _with_headings(pack(text, pieces, size, overlap), pieces)
 
 
 def _triple_spans(part: Part, size: int) -> list[Span]:
-    return [span for span, _ in pack(part.text, line_atoms(part.text, size), size, 0)]
+    return [span for span, _ in pack(part.text, line_pieces(part.text, size), size, 0)]
 
 
-def _with_headings(spans: Iterable[tuple[Span, int]], found: Sequence[Atom]) -> list[Span]:
+def _with_headings(spans: Iterable[tuple[Span, int]], pieces: Sequence[TextPiece]) -> list[Span]:
     """The spans with the path of headings in force where their own text begins (a heading there is in force)."""
     paths: list[tuple[int, str]] = [(-1, "")]
     above: list[TextPiece] = []
-    for piece in (piece for atom in found for piece in atom if piece.level):
+    for piece in (piece for piece in pieces if piece.level):
         above = [*(heading for heading in above if heading.level < piece.level), piece]
         paths.append((piece.start, " > ".join(heading.title for heading in above)))
     starts = [start for start, _ in paths]
     return [span.model_copy(update={"heading": paths[bisect_right(starts, own) - 1][1]}) for span, own in spans]
 
 
-def pack(text: str, found: Iterable[Atom], size: int, overlap: int) -> list[tuple[Span, int]]:
-    """Atoms packed in order into spans of at most `size` tokens, each with the offset at which its own text begins."""
+def pack(text: str, pieces: Sequence[TextPiece], size: int, overlap: int) -> list[tuple[Span, int]]:
+    """Pieces packed in order into spans of at most `size` tokens, each with the offset at which its own text begins."""
     packed: list[tuple[Span, int]] = []
-    queue = deque(found)
+    left = list(pieces)
     shared: list[TextPiece] = []  # sentences that the last span holds too
-    own: list[TextPiece] = []
-    while queue:
-        atom = queue.popleft()
-        used = _tokens(shared) + _tokens(own)
-        fits = used + _tokens(atom) <= size
-        if fits and not (
-            atom[0].level and used * 2 >= size and _has_body(own) and any(_has_body(later) for later in queue)
-        ):
-            own.extend(atom)
-            continue
-        if not own:
+    while left:
+        taken, full = _fitting(left, size - _tokens(shared), size)
+        if not taken:
             shared = []
-            queue.appendleft(atom)
             continue
-        kept, carried = _without_lead(text, own, atom)
-        if not kept and not fits and (loose := _loosened(text, atom, size - used, size)):
-            queue.extendleft(reversed(loose))
+        kept = _without_lead(text, left, taken)
+        if not kept and full and 2 * _tokens(left[:taken]) <= size and (loose := _loosened(text, left[taken:], size)):
+            left[taken:] = loose  # its heading shall not stand alone
             continue
-        if not kept:
-            kept, carried = own, []
-        span, returned = _closed(text, shared, kept, size)
-        packed.append((span, kept[0].start))
-        queue.appendleft(atom)
-        queue.extendleft((piece,) for piece in reversed(returned + (carried if returned else [])))
-        room = min(overlap, size - _tokens(atom))
-        shared = [] if carried or returned or atom[0].level else _last_sentences(shared + kept, room)
-        own = [] if returned else carried
-    while own:
-        span, returned = _closed(text, shared, own, size)
-        packed.append((span, own[0].start))
-        shared, own = [], returned
+        kept = kept or taken
+        span, held = _closed(text, shared, left[:kept], size)
+        packed.append((span, left[0].start))
+        own, left = left[:held], left[held:]
+        room = min(overlap, size - _tokens(_group(left)))
+        begins_anew = held < taken or not left or left[0].level
+        shared = [] if begins_anew else _last_sentences(shared + own, room)
     return packed
+
+
+def _fitting(left: Sequence[TextPiece], room: int, size: int) -> tuple[int, bool]:
+    """How many pieces at the beginning go into one span, whole groups together, and whether room was what ended it."""
+    taken, used, body = 0, size - room, False
+    while taken < len(left):
+        group = _group(left[taken:])
+        if used + _tokens(group) > size:
+            return taken, True
+        if group[0].level and body and 2 * used >= size and not all(piece.level for piece in left[taken:]):
+            return taken, False
+        used += _tokens(group)
+        body = body or not group[0].level
+        taken += len(group)
+    return taken, False
+
+
+def _group(left: Sequence[TextPiece]) -> Sequence[TextPiece]:
+    """The pieces at the beginning that stay together."""
+    count = next((place for place, piece in enumerate(left) if piece.group != left[0].group), len(left))
+    return left[:count]
 
 
 def _tokens(pieces: Iterable[TextPiece]) -> int:
     return sum(piece.tokens for piece in pieces)
 
 
-def _has_body(pieces: Iterable[TextPiece]) -> bool:
-    return any(not piece.level for piece in pieces)
+def _without_lead(text: str, left: Sequence[TextPiece], taken: int) -> int:
+    """How many remain without those at the end that belong to what follows: headings, a list's announcement."""
+    if taken == len(left):
+        return taken
+    last = left[taken - 1]
+    if len(_group(left[taken:])) > 1 and text[last.start : last.end].rstrip("*_").endswith((":", "：")):
+        taken -= 1
+    while taken and left[taken - 1].level:
+        taken -= 1
+    return taken
 
 
-def _without_lead(text: str, own: list[TextPiece], atom: Atom) -> tuple[list[TextPiece], list[TextPiece]]:
-    """A chunk's own pieces, and those at its end that belong to what follows: headings, a list's announcement."""
-    end = len(own)
-    if len(atom) > 1 and text[own[-1].start : own[-1].end].rstrip("*_").endswith((":", "：")):
-        end -= 1
-    while end and own[end - 1].level:
-        end -= 1
-    return own[:end], own[end:]
+def _loosened(text: str, left: Sequence[TextPiece], size: int) -> list[TextPiece]:
+    """What comes next in smaller pieces; none where it is a heading, or as small as it gets."""
+    group = _group(left)
+    if len(group) > 1:
+        return [*(piece._replace(group=piece.start) for piece in group), *left[len(group) :]]
+    parts = split(text, left[0], size // 4)
+    return [] if left[0].level or len(parts) == 1 else [*parts, *left[1:]]
 
 
-def _loosened(text: str, atom: Atom, room: int, size: int) -> list[Atom]:
-    """What does not fit below its heading, in smaller atoms; none where the heading leaves less than half the room."""
-    if len(atom) > 1:
-        return [(piece,) for piece in atom]
-    if room * 2 < size or atom[0].level:
-        return []
-    return [(piece,) for piece in split(text, atom[0], room)]
-
-
-def _closed(text: str, shared: list[TextPiece], own: list[TextPiece], size: int) -> tuple[Span, list[TextPiece]]:
-    """The span, counted exactly, and pieces given back where the sum of the counts had promised too much."""
-    pieces, returned = shared + own, list[TextPiece]()
+def _closed(text: str, shared: list[TextPiece], own: list[TextPiece], size: int) -> tuple[Span, int]:
+    """The span, counted exactly, and how many of its own pieces it holds: the sum may have promised too much."""
     while True:
-        start, end = pieces[0].start, pieces[-1].end
+        start, end = (shared or own)[0].start, own[-1].end
         tokens = count_tokens([text[start:end]])[0]
-        if tokens <= size or len(pieces) == 1:
-            return Span(start=start, end=end, tokens=tokens), returned
-        if pieces[0] is not own[0]:
-            pieces = own
-        else:
-            returned = [pieces[-1], *returned]
-            pieces = pieces[:-1]
+        if tokens <= size or (len(own) == 1 and not shared):
+            return Span(start=start, end=end, tokens=tokens), len(own)
+        own, shared = (own, []) if shared else (own[:-1], [])
 
 
 def _last_sentences(pieces: Sequence[TextPiece], room: int) -> list[TextPiece]:

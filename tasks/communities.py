@@ -5,17 +5,16 @@ unchanged, so that each level is a partition of all entities: exclusive and exha
 modularity finds nothing to split (a star, a clique) neighbours are kept together as far as the limit lets them.
 igraph's Leiden is used: equal modularity to cdlib's at a tenth of its time (docs/experiments.md).
 
-After a small change what nobody touched stays as it was: a new entity goes, level by level, where its relations weigh
-most; entities that only know each other found a community of their own; what has grown above the limit is cut at the
-last level. Whoever is gone leaves. The hierarchy gets worse with every change: past a set drift all is detected anew.
+After a small change everybody stays where they were: a new entity goes, level by level, where its relations weigh most;
+entities that only know each other found a community of their own; what has grown above the limit is cut at the last
+level. The hierarchy gets worse with every change: past a set drift all is detected anew.
 """
 
 import asyncio
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage.graph_records import Community, Entity, Relation
@@ -118,157 +117,101 @@ def community_id(level: int, members: Sequence[str]) -> str:
 
 # --- a small change --------------------------------------------------------------------------------------------------
 
+_Path = tuple[str, ...]  # an entity's community at each level, from the coarsest on
 
-class Followed(Record):
-    """`communities` stand in for the `outdated` (ids); `was` tells which of these each one has been, where it was one;
-    `left` are those of them that somebody has left.
 
-    `parents` maps outdated communities to those that take their place above communities which are as they were.
-    """
+class Hierarchy(Record):
+    """The communities of every level, ordered by level and id; `was` tells which one each has been before a change."""
 
     communities: tuple[Community, ...]
-    outdated: tuple[str, ...]
-    was: Mapping[str, str]
-    left: tuple[str, ...]
-    parents: Mapping[str, str]
+    was: Mapping[str, str] = {}
 
 
 def follow(
-    around: Sequence[Community],
-    gone: Collection[str],
-    new: Collection[str],
-    relations: Sequence[Relation],
-    levels: int,
-    max_size: int,
-) -> Followed:
-    """The hierarchy after entities are `gone` and `new` ones came.
+    earlier: Sequence[Community], entities: Sequence[Entity], relations: Sequence[Relation], max_size: int
+) -> Hierarchy:
+    """The earlier hierarchy, which is not empty, with the entities that there are now.
 
-    `around` holds all communities of those that are gone and of the neighbours of those that are new; `relations` all
-    that touch a new entity or a member of an `around` community of at most `max_size`. An entity may be both gone and
-    new: it is placed again.
+    Those that had nobody and have relations now are placed like new ones.
     """
-    tree = _Tree(around, levels, relations)
-    tree.leave(gone)
-    tree.place(sorted(new))
-    tree.cut(relations, max_size)
-    return tree.followed()
+    beside: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for relation in relations:
+        for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
+            beside[end][other] += max(relation.weight, 1e-6)
+    present = {entity.id for entity in entities}
+    levels = max(community.level for community in earlier) + 1
+    placed: dict[str, _Path] = defaultdict(tuple)
+    for community in sorted(earlier, key=lambda one: one.level):
+        alone = len(community.members) == 1 and community.members[0] in beside
+        for member in present.intersection(() if alone and community.level == 0 else community.members):
+            if len(placed[member]) == community.level:
+                placed[member] += (community.id,)
+    placed = {member: path for member, path in placed.items() if path}
+    waiting = sorted(present - placed.keys())
+    while waiting:
+        tied = {entity: [(placed[one], w) for one, w in beside[entity].items() if one in placed] for entity in waiting}
+        joining = {entity: _heaviest(ties, levels) for entity, ties in tied.items() if ties}
+        if not joining:  # they found communities: the first, for those that it knows to join, and all that know nobody
+            founders = [waiting[0], *(entity for entity in waiting if not beside[entity])]
+            joining = {entity: (entity,) * levels for entity in founders}
+        placed |= joining
+        waiting = [entity for entity in waiting if entity not in joining]
+    return _hierarchy(_cut_to_size(placed, relations, max_size), {community.id for community in earlier})
 
 
-@dataclass(eq=False)
-class _Node:
-    """A community while it changes; `was` is its id, empty for a new one."""
+def _heaviest(ties: Sequence[tuple[_Path, float]], levels: int) -> _Path:
+    """The path on which, level by level, the ties weigh most."""
+    path: _Path = ()
+    for level in range(levels):
+        weights: dict[_Path, float] = defaultdict(float)
+        for other, weight in ties:
+            if other[:level] == path:
+                weights[other[: level + 1]] += weight
+        path = max(weights, key=lambda one: (weights[one], one))
+    return path
 
-    level: int
-    parent: "_Node | None"
-    members: set[str]
-    was: str = ""
-    changed: bool = False
-    left: bool = False
+
+def _cut_to_size(placed: Mapping[str, _Path], relations: Sequence[Relation], max_size: int) -> dict[str, _Path]:
+    """Communities of the last level in place of those that are too large."""
+    leaves: dict[_Path, list[str]] = defaultdict(list)
+    for entity, path in placed.items():
+        leaves[path].append(entity)
+    cut: dict[str, _Path] = {}
+    for path, members in leaves.items():
+        if len(members) > max_size:
+            ids, own = sorted(members), set(members)
+            inside = [one for one in relations if one.source in own and one.target in own]
+            for part in _cut(_undirected(ids, inside), list(range(len(ids))), max_size):
+                cut |= {ids[index]: (*path[:-1], f"{path[-1]} {part[0]}") for index in part}
+    return {**placed, **cut}
 
 
-class _Tree:
-    """The communities around a change."""
-
-    def __init__(self, around: Sequence[Community], levels: int, relations: Sequence[Relation]) -> None:
-        self.levels = levels
-        self.nodes: list[_Node] = []
-        self.outdated: list[str] = []
-        self.path: dict[str, dict[int, _Node]] = defaultdict(dict)
-        by_id: dict[str, _Node] = {}
-        for one in sorted(around, key=lambda community: (community.level, community.id)):
-            by_id[one.id] = self._enter(_Node(one.level, by_id.get(one.parent or ""), set(one.members), one.id))
-        self.beside: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        for relation in relations:
-            for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
-                self.beside[end][other] += max(relation.weight, 1e-6)
-
-    def _enter(self, node: _Node) -> _Node:
-        self.nodes.append(node)
-        for member in node.members:
-            self.path[member][node.level] = node
-        return node
-
-    def leave(self, gone: Collection[str]) -> None:
-        """Take entities out of their communities."""
-        for entity in gone:
-            for node in self.path.pop(entity, {}).values():
-                node.members.discard(entity)
-                node.changed = node.left = True
-
-    def place(self, new: Sequence[str]) -> None:
-        """Put each where its relations weigh most, the most tied first; the rest into communities of their own."""
-        left = dict.fromkeys(new)
-        while left:
-            ties = {entity: sum(w for one, w in self.beside[entity].items() if one in self.path) for entity in left}
-            entity = max(left, key=lambda one: (ties[one], one))
-            if ties[entity] == 0:
-                break
-            self._join(entity)
-            del left[entity]
-        for members in self._components(left):
-            node: _Node | None = None
-            for level in range(self.levels):
-                node = self._enter(_Node(level, node, set(members), changed=True))
-
-    def _join(self, entity: str) -> None:
-        inside: _Node | None = None
-        for level in range(self.levels):
-            weights: dict[_Node, float] = defaultdict(float)
-            for other, weight in self.beside[entity].items():
-                node = self.path.get(other, {}).get(level)
-                if node is not None and (inside is None or node.parent is inside):
-                    weights[node] += weight
-            inside = max(weights, key=lambda node: (weights[node], min(node.members)))
-            inside.members.add(entity)
-            inside.changed = True
-            self.path[entity][level] = inside
-
-    def _components(self, left: Iterable[str]) -> list[list[str]]:
-        """The connected components of what nobody else knows."""
-        remaining, found = dict.fromkeys(sorted(left)), []
-        while remaining:
-            reached, edge = dict[str, None](), [next(iter(remaining))]
-            while edge:
-                entity = edge.pop()
-                if entity in remaining:
-                    del remaining[entity]
-                    reached[entity] = None
-                    edge += self.beside[entity]
-            found.append(sorted(reached))
-        return found
-
-    def cut(self, relations: Sequence[Relation], max_size: int) -> None:
-        """Communities of the last level in place of those that are too large."""
-        for leaf in [node for node in self.nodes if node.changed and node.level == self.levels - 1]:
-            if len(leaf.members) > max_size:
-                self.nodes.remove(leaf)
-                self.outdated += [leaf.was] * bool(leaf.was)
-                ids = sorted(leaf.members)
-                inside = [one for one in relations if one.source in leaf.members and one.target in leaf.members]
-                for part in _cut(_undirected(ids, inside), list(range(len(ids))), max_size):
-                    self._enter(_Node(leaf.level, leaf.parent, {ids[index] for index in part}, changed=True))
-
-    def followed(self) -> Followed:
-        """What became of it: every community whose members changed, top down."""
-        made: dict[_Node, Community] = {}
-        for node in sorted((node for node in self.nodes if node.changed and node.members), key=lambda node: node.level):
-            ids = tuple(sorted(node.members))
-            above = node.parent
-            parent = None if above is None else made[above].id if above in made else above.was
-            made[node] = Community(id=community_id(node.level, ids), level=node.level, parent=parent, members=ids)
-        was = {community.id: node.was for node, community in made.items() if node.was}
-        return Followed(
-            communities=tuple(made.values()),
-            outdated=(*(node.was for node in self.nodes if node.was and node.changed), *self.outdated),
-            was=was,
-            left=tuple(community.id for node, community in made.items() if node.left),
-            parents={earlier: now for now, earlier in was.items()},
-        )
+def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
+    groups: dict[_Path, list[str]] = defaultdict(list)
+    for entity in sorted(placed):
+        path = placed[entity]
+        for level in range(len(path)):
+            groups[path[: level + 1]].append(entity)
+    made: dict[_Path, Community] = {}
+    for path, members in sorted(groups.items(), key=lambda group: len(group[0])):
+        level, parent = len(path) - 1, made[path[:-1]].id if len(path) > 1 else None
+        made[path] = Community(
+            id=community_id(level, members), level=level, parent=parent, members=tuple(members)
+        )  # fmt: skip
+    return Hierarchy(
+        communities=tuple(sorted(made.values(), key=lambda community: (community.level, community.id))),
+        was={community.id: path[-1] for path, community in made.items() if path[-1] in earlier},
+    )
 
 
 @step("detect-communities")
 async def detect_communities(
-    entities: Sequence[Entity], relations: Sequence[Relation], max_size: int
-) -> list[Community]:
-    """The community hierarchy of a graph; found in a thread, so that calls to models go on meanwhile."""
-    return await asyncio.to_thread(detect, entities, relations, max_size)
+    entities: Sequence[Entity], relations: Sequence[Relation], max_size: int, earlier: Sequence[Community] = ()
+) -> Hierarchy:
+    """The community hierarchy of a graph: the earlier one, followed, or where there is none the one that is detected.
+
+    Made in a thread, so that calls to models go on meanwhile.
+    """
+    if earlier:
+        return await asyncio.to_thread(follow, earlier, entities, relations, max_size)
+    return Hierarchy(communities=tuple(await asyncio.to_thread(detect, entities, relations, max_size)))

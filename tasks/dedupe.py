@@ -14,12 +14,10 @@ from storage.graph import Edit
 from storage.graph_records import Alias, Claim, Entity, Found, Occurrence, Relation
 from storage.provenance import Place, Verdict, Went
 from storage.records import Chunk, DeadLetter, Record, content_id
-from tasks.resolve.assemble import Given, assemble, edited, entity_id, predicate_key
-from tasks.resolve.keys import Resolved, name_key
+from tasks.resolve.assemble import Given, assemble, edited, entity_id
+from tasks.resolve.keys import Resolved
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, gather_or_cancel, step
-
-__all__ = ["Before", "ResolvedGraph", "build_graph", "dedupe", "name_key", "predicate_key"]
 
 
 class ResolvedGraph(Record):
@@ -81,11 +79,11 @@ def build_graph(
     return _graph(found, _prepared(found, chunks), decided or {}, edits, before)
 
 
-def _prepared(found: Sequence[Found], chunks: Mapping[str, Chunk], near: Sequence[tuple[str, str]] = ()) -> Prepared:
+def _prepared(found: Sequence[Found], chunks: Mapping[str, Chunk]) -> Prepared:
     documents = {chunk.id: chunk.document for chunk in chunks.values()}
     written = {chunk.document for chunk in chunks.values() if chunk.kind != "triples"}
     titles = {chunk.document: chunk.title for chunk in chunks.values()}
-    return prepare(found, documents, titles, near, titles.keys() - written)
+    return prepare(found, documents, titles, exact=titles.keys() - written)
 
 
 def _graph(
@@ -145,13 +143,12 @@ async def dedupe(
     resolver: Resolve,
     edits: Sequence[Edit] = (),
     before: Before | None = None,
-    near: Sequence[tuple[str, str]] = (),
 ) -> ResolvedGraph:
     """Resolve all mentions of a generation into its graph; `resolver` decides on similar names.
 
-    What a model decided `before` is not asked again. `near`: pairs of names with vectors that are alike.
+    What a model decided `before` is not asked again.
     """
-    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks}, near)
+    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks})
     known = before.decisions if before else {}
     pairs = {one.pair: _hash(one.pair, resolver) for one in prepared.open}
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}

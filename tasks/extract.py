@@ -15,7 +15,6 @@ from tasks.step import gather_or_cancel, step
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "4"
 _APOSTROPHE = re.compile("['’]")
-_WORD = re.compile(r"\w+")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."
 # So much of what a claim says must stand in a sentence for it to be the one that says it.
 _SAYS_IT = 0.5
@@ -151,24 +150,23 @@ def _folded(text: str) -> str:
 
 
 class _Sentences:
-    """The sentences of a chunk, for finding the one that says a relation."""
+    """The sentences of a chunk, for finding the one that says a relation or a claim."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
         self.spans = sentences(chunk.text) or [(0, len(chunk.text))]
         texts = [" ".join(chunk.text[start:end].split()) for start, end in self.spans]
-        self.quoted = {text: index for index, text in reversed([*enumerate(texts)])}
+        self.quoted = dict(reversed([*zip(texts, self.spans, strict=True)]))
 
     @cached_property
-    def said(self) -> list[tuple[str, str, frozenset[str]]]:
-        """Each sentence as it stands, folded, and its words."""
-        texts = [self.chunk.text[start:end] for start, end in self.spans]
-        return [(text, _folded(text), frozenset(_WORD.findall(_folded(text)))) for text in texts]
+    def terms(self) -> list[set[str]]:
+        """The words of content of each sentence."""
+        return [set(content_terms(self.chunk.text[start:end])) for start, end in self.spans]
 
     def bind(self, relation: RelationFound, source: str, target: str) -> RelationMention:
         """The relation between two listed names, with the sentence that says it."""
-        index = self.quoted.get(relation.description)
-        start, end = self.spans[self._nearest(relation) if index is None else index]
+        spoken = f"{relation.source} {relation.target} {relation.predicate} {relation.description}"
+        start, end = self.quoted.get(relation.description) or self._saying(spoken, 0) or self.spans[0]
         return RelationMention(
             chunk=self.chunk.id,
             source=source,
@@ -183,7 +181,7 @@ class _Sentences:
 
     def bind_claim(self, claim: ClaimFound, subject: str, other: str | None) -> ClaimMention:
         """The claim about a listed name, with the words that are quoted, else the sentence that says them."""
-        start, end = self._quote(claim.quote) or self._saying(f"{claim.quote} {claim.description}") or (0, 0)
+        start, end = self._quote(claim.quote) or self._saying(f"{claim.quote} {claim.description}", _SAYS_IT) or (0, 0)
         return ClaimMention(
             chunk=self.chunk.id, subject=subject, object=None if other == subject else other, kind=claim.kind,
             status=claim.status, since=claim.since or None, until=claim.until or None,
@@ -191,32 +189,15 @@ class _Sentences:
         )  # fmt: skip
 
     def _quote(self, quote: str) -> tuple[int, int] | None:
-        index = self.quoted.get(" ".join(quote.split()))
-        if index is not None:
-            return self.spans[index]
-        return find_name(self.chunk.text, quote) or find_name(self.chunk.text, quote.strip(_AROUND_A_QUOTE))
+        known = self.quoted.get(" ".join(quote.split()))
+        return known or find_name(self.chunk.text, quote) or find_name(self.chunk.text, quote.strip(_AROUND_A_QUOTE))
 
-    def _saying(self, text: str) -> tuple[int, int] | None:
-        """The sentence that holds most of the text's words; None where none holds enough of them."""
+    def _saying(self, text: str, least: float) -> tuple[int, int] | None:
+        """The sentence that holds most of the text's words; None where none holds this share of them."""
         words = set(content_terms(text))
-        shared = [len(words & set(content_terms(spoken))) for spoken, _, _ in self.said]
+        shared = [len(words & terms) for terms in self.terms]
         best = max(shared)
-        return self.spans[shared.index(best)] if best and best >= _SAYS_IT * len(words) else None
-
-    def _nearest(self, relation: RelationFound) -> int:
-        """Where no sentence is quoted: the one with both names, else the target, else the source; as they are written,
-        else in other capitals; of several the one that shares most words."""
-        source, target = relation.source, relation.target
-        words = frozenset(_WORD.findall(_folded(f"{relation.predicate} {relation.description}")))
-        ranks = [
-            (
-                2 * (target in text) + (source in text),
-                2 * (_folded(target) in folded) + (_folded(source) in folded),
-                len(words & spoken),
-            )
-            for text, folded, spoken in self.said
-        ]
-        return ranks.index(max(ranks))
+        return self.spans[shared.index(best)] if best and best >= least * len(words) else None
 
 
 def _triple_lines(text: str) -> Iterator[re.Match[str]]:

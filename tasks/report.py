@@ -22,7 +22,7 @@ from prompts.report import ReportWritten, StatementGiven, WriteReports, report_o
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Chunk, DeadLetter, Record, content_id
-from tasks.communities import Followed
+from tasks.communities import Hierarchy
 from tasks.step import PATIENT, gather_or_cancel, step
 
 # As inputs of a report that a model should have written: no later run takes it over.
@@ -30,7 +30,7 @@ _NOT_AS_ASKED = ""
 REPORT_TOKENS = 3_000
 _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 # Hears that so many of so many are done.
-Told = Callable[[int, int], None]
+Told = Callable[[int, int], object]
 
 
 # --- what a report is written from -----------------------------------------------------------------------------------
@@ -57,15 +57,12 @@ class PlacedStatement(Record):
 class ReportContext(Record):
     """What one report is written from, and the hash of it.
 
-    `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities
-    (`replaced`, by id). `tokens` is the size of what is given, where not everything fits.
+    `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities.
     """
 
     members: tuple[tuple[str, str], ...]
     sources: tuple[PlacedStatement, ...]
     inputs: str
-    replaced: tuple[str, ...] = ()
-    tokens: int = 0
 
     @property
     def given(self) -> list[StatementGiven]:
@@ -117,27 +114,19 @@ class ReportContextBuilder:
         for community in communities:
             self._below[community.parent or ""].append(community)
 
-    def whole(self, community: Community, model: str) -> ReportContext | None:
-        """All element summaries as the context of what `model` writes; None where they do not fit."""
-        elements = self._elements(community.members)
-        # No text has more tokens than bytes, and counting takes longer than all else here.
-        at_most = sum(len(text.encode()) + _BETWEEN for text in self._texts(elements))
-        fits = at_most <= self.limit or self._size(elements) <= self.limit
-        return self._context(elements, model) if fits else None
-
-    def shortened(self, community: Community, model: str) -> ReportContext:
-        """The context where not everything fits. The reports of the sub-communities must be there already."""
+    def context(self, community: Community, model: str) -> ReportContext:
+        """All element summaries as the context of what `model` writes, shortened where they do not fit. The reports of
+        the sub-communities must be there already."""
         elements = everything = self._elements(community.members)
-        replaced: list[Community] = []
-        for part in self._longest_first(community):
-            replaced.append(part)
-            elements = self._without(everything, replaced)
-            if self._size(elements) <= self.limit:
-                break
-        if self._size(elements) > self.limit:
-            elements = self._cut(elements)
-        update = {"replaced": tuple(part.id for part in replaced), "tokens": self._size(elements)}
-        return self._context(elements, model).model_copy(update=update)
+        # No text has more tokens than bytes, and counting takes longer than all else here.
+        if sum(len(text.encode()) + _BETWEEN for text in self._texts(elements)) > self.limit:
+            left, replaced = self._longest_first(community), list[Community]()
+            while left and self._size(elements) > self.limit:
+                replaced.append(left.pop(0))
+                elements = self._without(everything, replaced)
+            if self._size(elements) > self.limit:
+                elements = self._cut(elements)
+        return self._context(elements, model)
 
     # --- elements ----------------------------------------------------------------------------------------------------
 
@@ -291,10 +280,6 @@ class Reported(Record):
     dead_letters: tuple[DeadLetter, ...]
 
 
-def _nobody(_done: int, _total: int) -> None:
-    """Nobody asks how far it is."""
-
-
 @step("report", PATIENT)
 async def report(
     communities: Sequence[Community],
@@ -302,37 +287,24 @@ async def report(
     writer: WriteReports,
     known: Mapping[str, Report],
     limit: int = REPORT_TOKENS,
-    told: Told = _nobody,
+    told: Told = lambda _done, _total: None,
 ) -> Reported:
     """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
     Reports that the evidence holds are not written again.
 
-    What is written from fits into `limit` tokens. All that fit as they are go out at once; the others wait for the
-    reports of the level below; `told` hears after each round how many of how many are there. Where a model gives no
-    usable answer the statements are quoted instead, until the next run asks again.
+    What is written from fits into `limit` tokens. Each level goes out at once, from the last one up; `told` hears after
+    each how many of how many are there. Where a model gives no usable answer the statements are quoted instead, until
+    the next run asks again.
     """
     writing = _Writing(ReportContextBuilder(evidence, communities, limit), writer, known)
-    builder = writing.builder
-    builder.reports.update({one.community: one for one in evidence.reports})
-    large: dict[int, list[Community]] = defaultdict(list)
-    small: list[tuple[Community, ReportContext]] = []
-    for community in of_their_own(communities):
-        if community.id in builder.reports:
-            continue
-        context = builder.whole(community, writer.author)
-        if context is None:
-            large[community.level].append(community)
-        else:
-            small.append((community, context))
-    await writing.write(small)
-    done, total = len(small), len(small) + sum(map(len, large.values()))
-    told(done, total)
-    for level in sorted(large, reverse=True):
-        await writing.write([(community, builder.shortened(community, writer.author)) for community in large[level]])
-        done += len(large[level])
-        told(done, total)
+    reports = writing.builder.reports
+    reports.update({one.community: one for one in evidence.reports})
+    todo = [one for one in of_their_own(communities) if one.id not in reports]
+    for level in sorted({one.level for one in todo}, reverse=True):
+        await writing.write([one for one in todo if one.level == level])
+        told(sum(one.level >= level for one in todo), len(todo))
     return Reported(
-        reports=tuple(builder.reports[one.id] for one in communities if one.id in builder.reports),
+        reports=tuple(reports[one.id] for one in communities if one.id in reports),
         dead_letters=tuple(sorted(writing.dead_letters, key=lambda letter: letter.item)),
     )
 
@@ -352,11 +324,12 @@ class _Writing:
     known: Mapping[str, Report]
     dead_letters: list[DeadLetter] = field(default_factory=list)
 
-    async def write(self, contexts: Sequence[tuple[Community, ReportContext]]) -> None:
+    async def write(self, communities: Sequence[Community]) -> None:
         """Add the reports of these communities to those of the builder."""
         reports = self.builder.reports
         asked: list[tuple[Community, ReportContext]] = []
-        for community, context in contexts:
+        for community in communities:
+            context = self.builder.context(community, self.writer.author)
             if not context.sources:
                 continue
             if context.inputs in self.known:
@@ -403,25 +376,26 @@ def _finish(community: Community, written: ReportWritten, context: ReportContext
 
 
 def still_valid_reports(
-    communities: Sequence[Community],
-    reports: Mapping[str, Report],
-    followed: Followed,
+    hierarchy: Hierarchy,
+    earlier: Sequence[Community],
+    reports: Sequence[Report],
     lost: Collection[str],
-    gained: Collection[str],
+    touched: Collection[str],
     limit: float,
 ) -> list[Report]:
-    """The reports that stand, as reports of the communities that these have become.
+    """The reports on the `earlier` communities that stand, as reports of the communities that these have become.
 
-    `reports`: the earlier ones, by the community that each had; `followed` tells which one a new community was. `lost`
-    are entities of which something has gone or changed, `gained` those that something was added to; `limit` is the
-    share of a community's members that may have gained something before its report is written anew.
+    `lost` are entities of which something has gone or changed, `touched` these and those that something was added to;
+    `limit` is the share of a community's members that may be touched before its report is written anew.
     """
+    members = {community.id: community.members for community in earlier}
+    written = {report.community: report for report in reports if report.inputs}
     valid = []
-    for one in of_their_own(communities):
-        earlier = reports.get(followed.was.get(one.id, one.id))
-        if earlier is None or not earlier.inputs or one.id in followed.left or not set(one.members).isdisjoint(lost):
+    for one in of_their_own(hierarchy.communities):
+        was = hierarchy.was.get(one.id, one.id)
+        if was not in written or not set(members[was]).isdisjoint(lost) or not set(members[was]) <= set(one.members):
             continue
-        stale = earlier.stale + sum(member in gained for member in one.members) / len(one.members)
+        stale = written[was].stale + sum(member in touched for member in one.members) / len(one.members)
         if stale <= limit:
-            valid.append(earlier.model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
+            valid.append(written[was].model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
     return valid

@@ -1,4 +1,4 @@
-"""Sync by content, within the named sources only: what has changed since the last run; and what was forgotten.
+"""Sync by content, within the named sources only: what has changed since the last run.
 
 Documents are made of parts, and each part belongs to the source that it was read from. A run replaces the parts of the
 sources that it names and leaves all others alone; a document goes when none of its parts is left.
@@ -18,13 +18,6 @@ from tasks.load.sources import Loaded, compose
 
 REMOVAL_LIMIT = 0.3
 FORGOTTEN = "forgotten"
-# Words of any script; of Chinese, Japanese and Korean every sign.
-_WORD = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
-_CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
-_ESCAPE = re.compile(r"\\[nrtbf\"/\\]")
-_RUN = 5  # words in a row that no other document has
-
-_Run = tuple[str, ...]
 
 
 class SyncPlan(Record):
@@ -61,14 +54,7 @@ def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary], gone: Callabl
     return loaded.model_copy(update={"sources": (*loaded.sources, *inside)})
 
 
-def touched(loaded: Loaded, known: Sequence[PartSummary]) -> set[str]:
-    """The stored documents whose parts this run may replace."""
-    return {part.document for part in loaded.parts} & {part.document for part in known} | {
-        part.document for part in known if part.source in loaded.sources
-    }
-
-
-def unchanged_documents(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
+def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
     """The documents whose stored parts are those that were read, so that nobody has to look at their texts.
 
     None where a document of the named sources is gone: its text may have come back under another id.
@@ -82,12 +68,6 @@ def unchanged_documents(loaded: Loaded, known: Sequence[PartSummary]) -> frozens
         if row.source in loaded.sources and row.document not in read:
             return frozenset()
     return frozenset(name for name, parts in read.items() if sorted(parts) == sorted(stored.get(name, ())))
-
-
-def with_unchanged(plan: SyncPlan, more: int) -> SyncPlan:
-    """The plan with so many more documents counted as unchanged."""
-    counts = plan.counts.model_copy(update={"unchanged": plan.counts.unchanged + more})
-    return plan.model_copy(update={"counts": counts})
 
 
 def exclude_forgotten(
@@ -117,21 +97,27 @@ def exclude_forgotten(
 
 def plan_sync(
     loaded: Loaded,
-    stored: Mapping[str, Document],
-    total: int,
+    known: Sequence[PartSummary],
+    read: Callable[[Collection[str]], Sequence[Document]],
     allow_removals: bool,
+    anew: bool = False,
     gone: Callable[[str], bool] = _gone,
 ) -> SyncPlan:
-    """Compare what was read with what is stored.
+    """Compare what was read with the parts that are stored (`known`).
 
-    `stored` holds at least the `touched` documents, `total` counts all documents of the named sources. Raises
-    DuplicateDocument where another source that still exists holds another text under the same id, SourceEmptied where
-    a source has lost all that it held, and RemovalRefused where more than REMOVAL_LIMIT of the named sources' documents
-    would go.
+    `read` gives stored documents by id; asked for are those that this run may replace, but for those whose parts are
+    the same (`anew`: these too). Raises DuplicateDocument where another source that still exists holds another text
+    under the same id, SourceEmptied where a source has lost all that it held, and RemovalRefused where more than
+    REMOVAL_LIMIT of the named sources' documents would go.
     """
+    same = frozenset[str]() if anew else _unchanged(loaded, known)
+    mine = {part.document for part in known if part.source in loaded.sources}
+    touched = mine | ({part.document for part in loaded.parts} & {part.document for part in known})
+    stored = {document.id: document for document in read(touched - same)}
     parts: dict[str, list[Part]] = defaultdict(list)
     for part in loaded.parts:
-        parts[part.document].append(part)
+        if part.document not in same:
+            parts[part.document].append(part)
     unread = {skipped.path for skipped in loaded.skipped if not skipped.reason.startswith(("empty", FORGOTTEN))}
     for document in stored.values():
         parts[document.id] += _kept(document, parts[document.id], loaded.sources, unread, gone)
@@ -142,8 +128,8 @@ def plan_sync(
     lost, renamed = _lost(removed, added, stored, after)
     if not allow_removals:
         _refuse_emptied(loaded.sources, lost, stored, after)
-        if total and len(lost) > REMOVAL_LIMIT * total:
-            raise RemovalRefused(len(lost), total)
+        if mine and len(lost) > REMOVAL_LIMIT * len(mine):
+            raise RemovalRefused(len(lost), len(mine))
     moved = [
         name for name in set(after) & set(stored) if name not in changed and after[name].parts != stored[name].parts
     ]
@@ -152,7 +138,7 @@ def plan_sync(
         changed=len(changed),
         removed=len(lost),
         renamed=renamed,
-        unchanged=len(after) - len(added) - len(changed),
+        unchanged=len(same) + len(after) - len(added) - len(changed),
     )
     put = tuple(after[name] for name in sorted([*added, *changed, *moved]))
     return SyncPlan(put=put, removed=tuple(removed), counts=counts)
@@ -210,39 +196,3 @@ def _refuse_emptied(
         inside = any(holds(other, source) for other in sources if other != source)
         if gone and source not in left and not inside:
             raise SourceEmptied(source, len(gone))
-
-
-# --- forgetting ------------------------------------------------------------------------------------------------------
-
-
-class Traces:
-    """Traces of documents in texts that models wrote from them: words, and runs of five words, that no others have.
-
-    Whoever quotes, names or sums up the texts uses one of them; a sentence that could come from the other texts as well
-    tells nothing.
-    """
-
-    def __init__(self, texts: Iterable[str], others: Iterable[str]) -> None:
-        self.words: set[str] = set()
-        self.runs: set[_Run] = set()
-        for text in texts:
-            words = _words(text)
-            self.words.update(words)
-            self.runs.update(_runs(words))
-        for text in others:
-            words = _words(text)
-            self.words.difference_update(words)
-            self.runs.difference_update(_runs(words))
-
-    def found_in(self, text: str) -> bool:
-        """Whether a text, also one inside JSON, holds any of them."""
-        words = _words(_ESCAPE.sub(" ", _CODE.sub(lambda code: chr(int(code[1], 16)), text)))
-        return not self.words.isdisjoint(words) or not self.runs.isdisjoint(_runs(words))
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-def _runs(words: Sequence[str]) -> Iterable[_Run]:
-    return zip(*(words[place:] for place in range(_RUN)), strict=False)

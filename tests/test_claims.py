@@ -15,8 +15,6 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.client import Client
-from prompts.engine.limits import Limits, LocalRateLimiter
 from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.engine.step import Step
 from prompts.extract import (
@@ -41,7 +39,6 @@ from storage.run_records import IndexReport
 from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
 from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence
-from tests.engine.fakes import ManualTime, Scripted, Sheet, call_of
 from tests.server.client import Server, serving
 from tests.test_engine_step import GOLDEN, INPUTS
 
@@ -129,16 +126,6 @@ def test_a_claim_is_read_with_its_status_and_what_is_not_said_is_empty() -> None
 def test_a_malformed_claim_is_refused(answer: str, problem: str) -> None:
     with pytest.raises(NotAsAsked, match=problem):
         read(answer)
-
-
-async def test_a_malformed_claim_is_asked_for_again_once() -> None:
-    time, sheet = ManualTime(), Sheet()
-    transport = Scripted([CLAIM.format(status="maybe"), CLAIM.format(status="false")])
-    client = Client(transport, Limits(1, LocalRateLimiter(None, None, time.clock), time.clock), clock=time.clock)
-    (outputs,) = await time.run(client.ask(call_of(), ExtractWithClaims(Models.offline()).read, 0, sheet))
-    assert isinstance(outputs, dict)
-    assert [claim.status for claim in outputs["found"].claims] == ["false"]
-    assert sheet.total.calls == 2
 
 
 @pytest.fixture
@@ -239,7 +226,7 @@ def context(limit: int = 1000, members: str = "abc") -> ReportContext:
     )  # fmt: skip
     community = Community(id="com", level=0, parent=None, members=tuple(members))
     desk = ReportContextBuilder(evidence, [community], limit)
-    return desk.whole(community, "m") or desk.shortened(community, "m")
+    return desk.context(community, "m")
 
 
 def test_claims_stand_before_the_first_edge_of_their_subject() -> None:

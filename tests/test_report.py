@@ -9,9 +9,10 @@ from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
+from prompts.text.tokens import count_tokens
 from storage.graph_records import Community, Entity, Finding, Occurrence, Relation, Report
 from storage.records import Chunk
-from tasks.communities import Followed
+from tasks.communities import Hierarchy
 from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -166,8 +167,7 @@ async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() 
     evidence = evidence.model_copy(
         update={"relations": (first, *evidence.relations[1:]), "places": (*evidence.places, again)}
     )
-    context = ReportContextBuilder(evidence, [WHOLE], 3000).whole(WHOLE, "offline")
-    assert context is not None
+    context = ReportContextBuilder(evidence, [WHOLE], 3000).context(WHOLE, "offline")
     (source,) = [one for one in context.sources if one.given.text == first.description]
     assert [place.start for place in source.places] == [evidence.places[0].start, again.start]
 
@@ -240,8 +240,7 @@ def said(context: ReportContext) -> list[str]:
 def test_every_edge_of_a_community_that_fits_is_in_its_context() -> None:
     """GraphRAG 3 keeps at most one edge of each node."""
     evidence = grouped_evidence()
-    context = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 10_000).whole(ALL_GROUPS, "m")
-    assert context is not None
+    context = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 10_000).context(ALL_GROUPS, "m")
     assert sorted(said(context)) == sorted(relation.description for relation in evidence.relations)
     assert {name for name, _ in context.members} == {entity.name for entity in evidence.entities}
     degrees = [given.degree for given in context.given]
@@ -250,29 +249,27 @@ def test_every_edge_of_a_community_that_fits_is_in_its_context() -> None:
 
 def test_sub_reports_stand_in_one_by_one_the_longest_first_until_it_fits() -> None:
     desk = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], 400)
-    assert desk.whole(ALL_GROUPS, "m") is None
     reports_of(desk)
-    one = desk.shortened(ALL_GROUPS, "m")
-    assert one.replaced == ("a",)
-    assert one.tokens <= 400
-    assert ("Group a", "They are close.") in one.members
+    one = desk.context(ALL_GROUPS, "m")
+    assert sum(count_tokens(said(one))) <= 400
+    assert [name for name, _ in one.members if name.startswith("Group")] == ["Group a"]
     assert "All of a know each other." in said(one)
     assert not any("a1 knows a2" in text for text in said(one))
     assert any("a0 knows b0" in text for text in said(one)), "what ties two communities stays"
     assert any("b1 knows b2" in text for text in said(one)), "the others keep their element summaries"
     less = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], 200)
     reports_of(less)
-    two = less.shortened(ALL_GROUPS, "m")
-    assert two.replaced == ("a", "b")
-    assert two.tokens <= 200
+    two = less.context(ALL_GROUPS, "m")
+    assert [name for name, _ in two.members if name.startswith("Group")] == ["Group a", "Group b"]
+    assert sum(count_tokens(said(two))) <= 200
 
 
 def test_what_nothing_makes_fit_is_cut_at_the_end_of_the_order() -> None:
     (leaf, *_), evidence = PARTS, grouped_evidence(words=30)
     desk = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 150)
-    context = desk.shortened(leaf, "m")
+    context = desk.context(leaf, "m")
     assert 0 < len(context.sources) < 10
-    assert context.tokens <= 150
+    assert sum(count_tokens(said(context))) <= 150
     assert {name for given in context.given for name in given.entities} == {name for name, _ in context.members}
 
 
@@ -309,36 +306,33 @@ REPORT = Report(
 
 
 def still_valid(
-    report: Report = REPORT,
-    lost: set[str] | None = None,
-    gained: set[str] | None = None,
-    left: tuple[str, ...] = (),
-    limit: float = 0.1,
-) -> list[Report]:
-    followed = Followed(communities=(AFTER,), outdated=("was",), was={"is": "was"}, left=left, parents={"was": "is"})
-    return still_valid_reports([AFTER], {"was": report}, followed, lost or set(), gained or {"new"}, limit)
+    report: Report = REPORT, lost: set[str] | None = None, touched: set[str] | None = None,
+    after: Community = AFTER, limit: float = 0.1,
+) -> list[Report]:  # fmt: skip
+    hierarchy = Hierarchy(communities=(after,), was={"is": "was"})
+    return still_valid_reports(hierarchy, [BEFORE], [report], lost or set(), touched or {"new"}, limit)
 
 
-def test_a_report_stands_where_little_was_added_and_says_how_much() -> None:
+def test_a_report_stands_where_little_was_added_and_says_how_much_until_it_adds_up() -> None:
     (report,) = still_valid()
     assert report.community == "is"
     assert report.stale == pytest.approx(1 / 21)
-
-
-def test_what_is_added_again_and_again_adds_up() -> None:
-    (report,) = still_valid(still_valid()[0].model_copy(update={"community": "was"}))
-    assert report.stale == pytest.approx(2 / 21)
-    assert still_valid(report, limit=0.1) == []
+    (again,) = still_valid(report.model_copy(update={"community": "was"}))
+    assert again.stale == pytest.approx(2 / 21)
+    assert still_valid(again.model_copy(update={"community": "was"})) == []
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"lost": {"e03"}}, {"left": ("is",)}, {"gained": {"new", "e01", "e02"}}, {"limit": 0.0}],
-    ids=["something of a member has gone", "a member has left", "much was added", "nothing may be added"],
-)
+    [
+        {"lost": {"e03"}},
+        {"after": AFTER.model_copy(update={"members": AFTER.members[1:]})},
+        {"touched": {"new", "e01", "e02"}},
+        {"limit": 0.0},
+        {"report": REPORT.model_copy(update={"inputs": ""})},
+    ],
+    ids=["something of a member has gone", "a member has left", "much was added", "nothing may be added",
+         "no model could write it"],
+)  # fmt: skip
 def test_else_it_is_written_anew(changed: dict[str, object]) -> None:
     assert still_valid(**changed) == []  # type: ignore[arg-type]
-
-
-def test_what_a_model_could_not_write_is_tried_again() -> None:
-    assert still_valid(REPORT.model_copy(update={"inputs": ""})) == []

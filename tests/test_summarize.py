@@ -141,14 +141,3 @@ async def test_a_relation_that_a_model_leaves_out_keeps_all_its_statements() -> 
     relater, _ = relating([described(1, "B.", "k")])
     found = (await summarize(tied((LONG, "Two."), (LONG, "Four.")), Summarize(Models.offline()), relater)).relations
     assert [one.description for one in found] == [f"{LONG} Two.", "B."]
-
-
-async def test_more_statements_of_a_relation_than_fit_are_described_in_groups() -> None:
-    relater, model = relating(*[[described(0, f"Part {n}.", "k")] for n in range(9)])
-    said = tuple(f"Statement {n} says " + "so much more " * 100 for n in range(20))
-    (found,) = (await summarize(tied(said), Summarize(Models.offline()), relater)).relations
-    *parts, last = [str(call["messages"][-1]["content"]) for call in model.history]
-    assert len(parts) > 1
-    assert all(sum(f"Statement {n} says" in text for text in parts) == 1 for n in range(20))
-    assert all(f"Part {n}." in last for n in range(len(parts)))
-    assert found.description == f"Part {len(parts)}."

@@ -3,17 +3,18 @@
 import asyncio
 import gzip
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from benchmarks.sets import triple_rows
-from benchmarks.triples import stored, well_formed
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.run_records import IndexReport
+from tasks.load.text import clean, one_line
 
 
 def runtime_in(folder: Path) -> Runtime:
@@ -28,6 +29,23 @@ def indexed(folder: Path, *sources: Path) -> tuple[Runtime, IndexReport]:
 def written(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def well_formed(rows: Sequence[Mapping[str, object]]) -> Counter[tuple[str, ...]]:
+    """The triples that must be found again, by document; names as the import keeps them."""
+    facts = (tuple(one_line(clean(str(row.get(name, "")))) for name in ("document", *"spo")) for row in rows)
+    return Counter(fact for fact in facts if all(fact))
+
+
+def stored(runtime: Runtime) -> Counter[tuple[str, ...]]:
+    """The statements of the generation by document, each as often as it was asserted."""
+    found: Counter[tuple[str, ...]] = Counter()
+    with runtime.workspace.read() as generation:
+        owner = {chunk.id: chunk.document for chunk in generation.documents.chunks() if chunk.kind == "triples"}
+        for extraction in generation.extractions.extractions(list(owner)):
+            for one in extraction.relations:
+                found[owner[one.chunk], one.source, one.predicate, one.target] += round(one.weight)
+    return found
 
 
 def fact(s: str, p: str, o: str, document: str = "d", **more: object) -> dict[str, object]:

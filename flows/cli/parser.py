@@ -121,7 +121,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         sources,
         number("--tokens", "how much is read as a sample (default 6000)", default=6000),
         number("--seed", "another number, another sample", least=0, default=0),
-        flag("--force", "also in place of a file that was written by hand"),
+        flag("--force", "also in place of a file that is there"),
     )  # fmt: skip
     add(
         "prompt", "doctor:prompt", "the whole prompt of a step, as the model reads it with these settings",

@@ -10,9 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
-
-from flows.indexing.changes import SourceChanges, rebind
+from flows.indexing.changes import SourceChanges
 from flows.indexing.concurrency import in_thread, side_by_side
 from flows.runners import Runner
 from flows.runtime import Runtime
@@ -20,9 +18,8 @@ from prompts.engine.embedders import Embedder, text_hash
 from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
-from tasks.embed import embed, plan_windows
+from tasks.embed import embed, windows_of
 from tasks.extract import Extracts, extraction_inputs
-from tasks.resolve.candidates import near_pairs
 from tasks.retrieve.dual_levels import keyed_text
 from tasks.retrieve.lexical import chunk_terms
 
@@ -56,8 +53,6 @@ async def extract_chunks(
         if stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew)
     ]
     documents = {part.document for part in todo}
-    reused, todo = rebind(todo, inputs, changes)
-    staging.extractions.save_extractions(reused, {extraction.chunk: inputs[extraction.chunk] for extraction in reused})
     earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
     failed = await extract_all(Work(todo, inputs, changes.weights, earlier), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
@@ -127,23 +122,6 @@ def replace_letters(
 # --- vectors ----------------------------------------------------------------------------------------------------------
 
 EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 256, 256, 512
-# Names of one thing in other words lie there (0.8 to 0.9), as do many names of two: somebody has to decide.
-LEAST_COSINE = 0.8
-
-
-async def near_names(staging: Staging, runtime: Runtime) -> list[tuple[str, str]]:
-    """The pairs of names whose vectors are alike; none without the setting `entity_vectors`.
-
-    Stores the vector of each name, once per model and name.
-    """
-    if not runtime.settings.entity_vectors:
-        return []
-    names = _readable(staging.extractions.names(), runtime.embedder)
-    await _embed(names, staging, runtime)
-    vectors = staging.vectors.get(runtime.embedder.name, list(names))
-    if not vectors:
-        return []
-    return await in_thread(near_pairs, list(names.values()), np.stack([vectors[key] for key in names]), LEAST_COSINE)
 
 
 async def embed_graph(staging: Staging, runtime: Runtime) -> None:
@@ -181,9 +159,9 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
     vectors, embedder = staging.vectors, runtime.embedder
     have = {window.chunk for window in vectors.windows()} if vectors.model() == embedder.name else set()
     new = [part for part in chunks if part.id not in have]
-    planned = await in_thread(plan_windows, new, embedder, have=())
-    known = vectors.have(embedder.name, list(planned.missing))
-    texts = {key: text for key, text in planned.missing.items() if key not in known}
+    windows = await in_thread(windows_of, new, embedder)
+    known = vectors.have(embedder.name, [window.text_hash for window, _ in windows])
+    texts = {window.text_hash: text for window, text in windows if window.text_hash not in known}
     keys = sorted(texts, key=lambda key: len(texts[key]))
     batches = [{key: texts[key] for key in keys[at : at + EMBED_BATCH]} for at in range(0, len(keys), EMBED_BATCH)]
     done = 0
@@ -195,7 +173,7 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
             runtime.progress("embed", done, len(keys))
     if vectors.model() not in (None, embedder.name):
         vectors.remove_windows()
-    vectors.put_windows(embedder.name, list(planned.windows))
+    vectors.put_windows(embedder.name, [window for window, _ in windows])
     await in_thread(staging.build_index)
 
 

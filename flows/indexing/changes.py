@@ -7,51 +7,31 @@ nobody but a new version has changed it, the run keeps what there is, says so, a
 """
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from pydantic import JsonValue
 
 from flows.runtime import Runtime, usage_of
 from prompts.tailoring import Tailoring
 from storage.errors import NoGeneration, NothingToIndex
-from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.provenance import MetaReader
 from storage.records import Chunk, DeadLetter, content_id
 from storage.run_records import IndexReport, KeptPrompts
 from storage.staging import Staging
-from storage.workspace import Generation
 from tasks.chunk import chunk
 from tasks.load.sources import Loaded
-from tasks.sync import (
-    SyncPlan,
-    exclude_forgotten,
-    holds,
-    plan_sync,
-    touched,
-    unchanged_documents,
-    with_gone_inside,
-    with_unchanged,
-)
-
-Placed = TypeVar("Placed", Mention, RelationMention, ClaimMention)
+from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, with_gone_inside
 
 
 @dataclass(frozen=True)
 class SourceChanges:
-    """What was read from the sources and from the current generation before anything is written.
-
-    `extractions` are those of documents that go or change, by inputs hash, with the chunk each was made of: the same
-    text under another name needs no new extraction.
-    """
+    """What was read from the sources and from the current generation before anything is written."""
 
     loaded: Loaded
     plan: SyncPlan
     full: bool
     generation: int | None
     fingerprint: str
-    extractions: Mapping[str, tuple[Chunk, Extraction]]
     letters: tuple[DeadLetter, ...] = ()
 
     @property
@@ -80,46 +60,27 @@ def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> 
     try:
         generation = runtime.workspace.read()
     except NoGeneration:
-        plan = plan_sync(loaded, {}, 0, allow_removals)
+        plan = plan_sync(loaded, (), lambda _: (), allow_removals)
         if not plan.put:
             skipped = [f"{skipped_file.path} ({skipped_file.reason})" for skipped_file in loaded.skipped]
             failed = [f"{letter.item} ({letter.error})" for letter in loaded.dead_letters]
             raise NothingToIndex(loaded.sources, [*skipped, *failed]) from None
-        return SourceChanges(loaded, plan, full, None, "", {})
+        return SourceChanges(loaded, plan, full, None, "")
     with generation:
         known, forgotten = generation.documents.parts(), generation.documents.forgotten()
         loaded = with_gone_inside(loaded, known)
         loaded = exclude_forgotten(
             loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known}
         )
-        same = frozenset[str]() if full else unchanged_documents(loaded, known)
-        rest = loaded.model_copy(update={"parts": tuple(part for part in loaded.parts if part.document not in same)})
-        mine = touched(loaded, known) - same
-        stored = {document.id: document for document in generation.documents.documents(mine)}
-        total = len({part.document for part in known if part.source in loaded.sources})
-        plan = with_unchanged(plan_sync(rest, stored, total, allow_removals), len(same))
+        plan = plan_sync(loaded, known, generation.documents.documents, allow_removals, anew=full)
         fingerprint = str(generation.meta.get_meta("fingerprint"))
         if fingerprint != runtime.fingerprint or full:
             # Another chunk size, model or embedder: everything is made again from the stored texts.
             everything = {d.id: d for d in generation.documents.documents()} | {d.id: d for d in plan.put}
             kept = tuple(everything[name] for name in sorted(set(everything) - set(plan.removed)))
             plan = plan.model_copy(update={"put": kept})
-        leaving = {*plan.removed, *(document.id for document in plan.put)}
-        return SourceChanges(
-            loaded,
-            plan,
-            full,
-            generation.number,
-            fingerprint,
-            {} if full else _extractions(generation, leaving),
-            tuple(generation.extractions.dead_letters()),
-        )
-
-
-def _extractions(generation: Generation, documents: set[str]) -> dict[str, tuple[Chunk, Extraction]]:
-    chunks = {chunk.id: chunk for chunk in generation.documents.chunks(documents=documents)}
-    inputs = generation.extractions.inputs()
-    return {inputs[e.chunk]: (chunks[e.chunk], e) for e in generation.extractions.extractions(list(chunks))}
+        letters = tuple(generation.extractions.dead_letters())
+        return SourceChanges(loaded, plan, full, generation.number, fingerprint, letters)
 
 
 def nothing_new(changes: SourceChanges, runtime: Runtime) -> bool:
@@ -135,35 +96,6 @@ def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime
     tried, left = ({(one.item, one.step) for one in of} for of in (changes.letters, staging.extractions.dead_letters()))
     known = derived or all(step in ("extract", "load") for _, step in tried)
     return nothing_new(changes, runtime) and known and tried == left
-
-
-def rebind(
-    todo: Sequence[Chunk], inputs: Mapping[str, str], changes: SourceChanges
-) -> tuple[list[Extraction], list[Chunk]]:
-    """Take over extractions of the same text under another id; the rest still has to be extracted.
-
-    Triples never are: their weights stand in the document, not in the text that the inputs hash.
-    """
-    reused, left = [], []
-    for part in todo:
-        if part.kind == "triples" or inputs[part.id] not in changes.extractions:
-            left.append(part)
-            continue
-        old, extraction = changes.extractions[inputs[part.id]]
-        reused.append(_moved(extraction, part.id, part.start - old.start))
-    return reused, left
-
-
-def _moved(extraction: Extraction, chunk: str, shift: int) -> Extraction:
-    def at_its_place(one: Placed) -> Placed:
-        return one.model_copy(update={"chunk": chunk, "start": one.start + shift, "end": one.end + shift})
-
-    return Extraction(
-        chunk=chunk,
-        mentions=tuple(map(at_its_place, extraction.mentions)),
-        relations=tuple(map(at_its_place, extraction.relations)),
-        claims=tuple(map(at_its_place, extraction.claims)),
-    )
 
 
 async def chunk_documents(plan: SyncPlan, staging: Staging, runtime: Runtime) -> tuple[list[Chunk], set[str]]:

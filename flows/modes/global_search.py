@@ -24,7 +24,6 @@ from tasks.reports.points import (
     partial_answers,
     read_tokens,
     shown_of,
-    topic_of,
 )
 from tasks.reports.select import (
     SelectedReports,
@@ -156,7 +155,7 @@ def _told(point: Point, shown: ShownReports) -> SubQuestion:
     """A partial answer: what its report is about in place of a question."""
     chunks = dict.fromkeys(shown.pool.places[number].chunk for number in point.findings)
     report = shown.offered.get(point.report)
-    return SubQuestion(question=topic_of(report.title) if report else "", answer=point.text, evidence=tuple(chunks))
+    return SubQuestion(question=report.title if report else "", answer=point.text, evidence=tuple(chunks))
 
 
 def passages_of(points: Sequence[Point], shown: ShownReports, question: QuestionContext) -> tuple[Passage, ...]:

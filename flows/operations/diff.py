@@ -7,7 +7,7 @@ print(diff(3, 5, workspace="kb").documents.added)
 ```
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -85,7 +85,7 @@ def diff(before: int, after: int | None = None, workspace: str | Path | None = N
 def compare(workspace: Workspace, before: int, after: int | None) -> Diff:
     """The same over an open workspace."""
     with workspace.read(before) as old, workspace.read(after) as new:
-        pairs = {**_renamed(old, new), **_regrouped(old, new)}
+        pairs = _renamed(old, new)
         found = {kind: _difference(kind, old, new, pairs) for kind in KINDS}
         return Diff(before=old.number, after=new.number, **found)
 
@@ -157,19 +157,3 @@ def _renamed(old: Generation, new: Generation) -> dict[str, str]:
     for name in sorted(are.keys() - were.keys(), reverse=True):
         come[are[name]].append(name)
     return {name: come[were[name]].pop() for name in sorted(were.keys() - are.keys()) if come[were[name]]}
-
-
-def _regrouped(old: Generation, new: Generation) -> dict[str, str]:
-    """Communities that went and came, on one level, with more than half of the members of each in common."""
-    were, are = (
-        {(one.level, one.id): one.members for one in generation.communities.communities()} for generation in (old, new)
-    )
-    homes = {(key[0], member): key for key in are.keys() - were.keys() for member in are[key]}
-    pairs: dict[str, str] = {}
-    for level, name in were.keys() - are.keys():
-        members = were[level, name]
-        shared = Counter(homes[level, member] for member in members if (level, member) in homes)
-        for key, count in shared.most_common(1):
-            if 2 * count > max(len(members), len(are[key])):
-                pairs[name] = key[1]
-    return pairs

@@ -2,15 +2,14 @@
 
 Each run that got as far as working leaves a row in the workspace. A forecast is a rehearsal: the same flow, on a
 workspace of its own that is thrown away, with a stand-in for every model. So it knows what is in the cache, what has
-changed, and which reports that touches; only what a model would write, and how long it takes, is estimated: from what
-was written for this workspace before, else by a stated rule.
+changed, and which reports that touches; only how much a model would write is estimated: from what was written for this
+workspace before, else by a stated rule.
 """
 
 import json
-import logging
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -32,17 +31,11 @@ from storage.run_records import DocumentCounts, Forecast, IndexReport, StepForec
 from storage.workspace import Workspace, rehearsal
 from storage.workspace_db import RunRow
 from tasks.chunk import chunk
-from tasks.embed import plan_windows
+from tasks.embed import windows_of
 from tasks.extract import extraction_inputs
 from tasks.load.sources import load
 
-logger = logging.getLogger(__name__)
-
 SAMPLE = 500  # passages
-# Passages of 370 tokens, with the default embedding and no other model: measured on two busy cores.
-PASSAGES_A_SECOND = 3.0
-# Of a model that this workspace has not used yet.
-SECONDS_A_CALL = 4.0
 _RUNS_READ = 200
 # The steps of an index run whose answers have a length, and whose models they ask.
 _ROLES: dict[str, Role] = {
@@ -78,69 +71,43 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
         yield summary
     except UsageError:
         raise
-    except (TrellisError, EngineError) as error:
-        _remember_failure(runtime, kind, started, "failed", {"error": mask_keys(error.message)})
-        raise
-    except BaseException:  # cancelled, interrupted, or a fault of ours
-        _remember_failure(runtime, kind, started, "stopped", {})
+    except BaseException as error:  # others than ours: cancelled, interrupted, or a fault of ours
+        told = {"error": mask_keys(error.message)} if isinstance(error, TrellisError | EngineError) else {}
+        with suppress(StorageError):  # where not even that can be written, the failure itself is what is to be told
+            _remember(runtime, kind, started, "failed" if told else "stopped", told)
         raise
     if summary:
         _remember(runtime, kind, started, "completed", summary)
 
 
-def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
+def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]) -> None:
     """With the calls that were paid for, however the run ended: forecasts learn from them."""
     paid = [
-        row.model_dump(include={"step", "model", "calls", "output_tokens"}) | {"seconds": round(row.seconds, 3)}
+        row.model_dump(include={"step", "model", "calls", "output_tokens"})
         for row in usage_rows(runtime.models.meter)
         if row.calls
     ]
-    text = json.dumps(summary | {"usage": paid} if paid else summary, ensure_ascii=False)
+    text = json.dumps({**summary, **({"usage": paid} if paid else {})}, ensure_ascii=False)
     runtime.workspace.database.runs.append(
         RunRow(kind=kind, started=started, finished=_now(), state=state, summary=text)
     )
-
-
-def _remember_failure(runtime: Runtime, kind: str, started: str, state: str, summary: dict[str, object]) -> None:
-    """Where not even that can be written, the failure itself is what is to be told."""
-    try:
-        _remember(runtime, kind, started, state, summary)
-    except StorageError as error:
-        logger.debug("This run is not in the history: %s", error)
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """What earlier runs say: what the models that the steps have now wrote, by step, the seconds of one of their calls,
-    and how many passages a second a run without models did that read everything."""
-
-    written: dict[str, Written]
-    call: float
-    passages: float
-
-
-def _pace(runtime: Runtime) -> _Pace:
+def _written(runtime: Runtime) -> dict[str, Written]:
+    """What the models that the steps have now wrote in earlier runs, by step."""
     written: dict[str, Written] = {}
-    seconds, calls, passages = 0.0, 0, 0.0
     for run in runtime.workspace.database.runs.list(limit=_RUNS_READ):
-        summary = json.loads(run.summary)
-        whole = "chunks" in summary and "usage" not in summary and not summary["documents"]["unchanged"]
-        if whole and not passages:
-            passages = summary["chunks"] / max(summary["seconds"], 0.01)
-        for row in summary.get("usage", ()):
+        for row in json.loads(run.summary).get("usage", ()):
             step = str(row["step"])
-            if step not in _ROLES or row["model"] != runtime.models.name(_ROLES[step]):
-                continue
-            before = written.get(step, Written())
-            tokens = before.output_tokens + row["output_tokens"]
-            written[step] = Written(calls=before.calls + row["calls"], output_tokens=tokens)
-            if "seconds" in row:
-                seconds, calls = seconds + row["seconds"], calls + row["calls"]
-    return _Pace(written, seconds / calls if calls else SECONDS_A_CALL, passages or PASSAGES_A_SECOND)
+            if step in _ROLES and row["model"] == runtime.models.name(_ROLES[step]):
+                before = written.get(step, Written())
+                tokens = before.output_tokens + row["output_tokens"]
+                written[step] = Written(calls=before.calls + row["calls"], output_tokens=tokens)
+    return written
 
 
 # --- the forecast ----------------------------------------------------------------------------------------------------
@@ -173,7 +140,7 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     embedder = runtime.embedder
     if all(map(runtime.models.is_offline, INDEXING)) and not isinstance(embedder, ApiEmbedder):
         plan = await _plan_offline(sources, options, runtime)
-        return _forecast(plan, (), time.monotonic() - started, runtime)
+        return _forecast(plan, (), time.monotonic() - started)
     lengths = cache(partial(_lengths, runtime))  # read at the first call, if there is one
     models = runtime.models.rehearsed(lambda call: answer(call, lengths().rates, lengths().each))
     with rehearsal(runtime.workspace) as stage:
@@ -193,7 +160,7 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     )  # fmt: skip
     asked = sum(step.calls + step.cached_calls for step in steps if step.step == "extract")
     plan = _Plan(report.documents, report.skipped, report.chunks, asked)
-    return _forecast(plan, steps, time.monotonic() - started, runtime)
+    return _forecast(plan, steps, time.monotonic() - started)
 
 
 async def _plan_offline(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> _Plan:
@@ -201,13 +168,13 @@ async def _plan_offline(sources: Sequence[str | Path], options: IndexOptions, ru
     changes = sync(await load(sources), options.full, options.allow_removals, runtime)
     new = await chunk(changes.plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
     anew = {document.id for document in changes.plan.put} | set(changes.plan.removed)
-    try:
+    stored, staying = dict[str, str](), 0
+    if changes.generation is not None:
         with runtime.workspace.read() as generation:
             staying = sum(passage.document not in anew for passage in generation.documents.chunks())
-    except NoGeneration:
-        staying = 0
-    author, extracted = runtime.authors["extract"], changes.extractions
-    unread = sum(p.kind == "triples" or extraction_inputs(p, author) not in extracted for p in new)
+            stored = {} if options.full else generation.extractions.inputs()
+    author = runtime.authors["extract"]
+    unread = sum(p.kind == "triples" or stored.get(p.id) != extraction_inputs(p, author) for p in new)
     return _Plan(changes.plan.counts, changes.loaded.skipped, staying + len(new), unread)
 
 
@@ -219,7 +186,7 @@ def _lengths(runtime: Runtime) -> AnswerLengths:
     except NoGeneration:
         passages = []
     tokens = [extraction_tokens(one.title, one.text) for one in passages[:: max(1, len(passages) // SAMPLE)]]
-    return lengths_of(_pace(runtime).written, sum(tokens) / len(tokens) if tokens else 0.0)
+    return lengths_of(_written(runtime), sum(tokens) / len(tokens) if tokens else 0.0)
 
 
 def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> None:
@@ -227,31 +194,20 @@ def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> 
     with stage.read() as made:
         done = {window.chunk for window in made.vectors.windows()}
         new = [passage for passage in made.documents.chunks() if passage.id not in done]
-        planned = plan_windows(new, embedder, have=())
-        stored = made.vectors.have(embedder.name, list(planned.missing))
-    texts = {key: text for key, text in planned.missing.items() if key not in stored}
+        windows = windows_of(new, embedder)
+        stored = made.vectors.have(embedder.name, [window.text_hash for window, _ in windows])
+    texts = {window.text_hash: text for window, text in windows if window.text_hash not in stored}
     if texts:
         meter.record(STEP, embedder.name, embedder.forecast(texts))
 
 
-def _forecast(plan: _Plan, steps: tuple[StepForecast, ...], seconds: float, runtime: Runtime) -> Forecast:
-    """The plan with what it takes in sum. Time: reading, as the forecast itself did; then passages and calls at their
-    rates, no faster than the limits of the server let them."""
-    calls, settings, pace = sum(step.calls for step in steps), runtime.settings, _pace(runtime)
-    tokens = sum(step.input_tokens + step.output_tokens for step in steps)
-    waiting = max(
-        calls * pace.call / settings.concurrency,
-        60 * calls / (settings.rpm or float("inf")),
-        60 * tokens / (settings.tpm or float("inf")),
-    )
-    rate = f"{pace.passages:.1f} passages a second"
-    rate += f", {pace.call:.1f} s a call and {settings.concurrency} at once" if calls else ""
+def _forecast(plan: _Plan, steps: tuple[StepForecast, ...], seconds: float) -> Forecast:
+    """The plan with what it takes in sum."""
     costs = [step.cost_usd for step in steps]
     known = [cost for cost in costs if cost is not None]
     return Forecast(
         documents=plan.documents, skipped=plan.skipped, chunks=plan.chunks, chunks_to_extract=plan.to_extract,
-        calls=calls, cached_calls=sum(step.cached_calls for step in steps),
+        calls=sum(step.calls for step in steps), cached_calls=sum(step.cached_calls for step in steps),
         input_tokens=sum(step.input_tokens for step in steps), output_tokens=sum(step.output_tokens for step in steps),
         cost_usd=sum(known) if len(known) == len(costs) else None, steps=steps, seconds=seconds,
-        run_seconds=seconds + plan.to_extract / pace.passages + waiting, rate=rate,
     )  # fmt: skip

@@ -3,7 +3,6 @@
 load ─ sample ─ tune ─► tailoring.toml in the workspace, which the next index run uses
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Sequence
@@ -23,14 +22,12 @@ from tasks.tune import some_documents, some_passages, tune
 
 # To cut more of a large collection would only cost time: a sample holds far fewer.
 MOST_DOCUMENTS = 200
-_HEAD = """\
-# Found by `trellis tune`. Change it as you like: a file that was changed is only replaced with --force.
-# As it was written: """
+_HEAD = "# Found by `trellis tune`. Change it as you like: it is only replaced with --force.\n\n"
 
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """How many tokens are read, which sample, and whether a file that was written by hand may be replaced."""
+    """How many tokens are read, which sample, and whether a file that is there may be replaced."""
 
     tokens: int = 6000
     seed: int = 0
@@ -53,15 +50,13 @@ class TuneReport(Record):
 async def tune_workspace(sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime) -> TuneReport:
     """Find a tailoring and write it into the workspace; nothing else of it changes.
 
-    Raises UsageError where the file was written or changed by hand, or the sources hold no text; SourceNotFound;
+    Raises UsageError where there is a file already, or the sources hold no text; SourceNotFound;
     EngineError where the model gives no usable answer.
     """
     started = time.monotonic()
     path = runtime.settings.workspace / TAILORING_FILE
-    if path.exists() and not options.force and not is_as_written(path.read_text(encoding="utf-8")):
-        raise UsageError(
-            f"{path} was written or changed by hand.", "Move it away, or add --force to replace what it holds."
-        )
+    if path.exists() and not options.force:
+        raise UsageError(f"There is {path} already.", "Move it away, or add --force to replace what it holds.")
     chosen = await _sample(sources, options, runtime)
     passages = [Sampled(title=one.title, text=one.text) for one in chosen]
     fitted = await tune(passages, Tune(runtime.models))
@@ -86,18 +81,8 @@ async def _sample(sources: Sequence[str | Path], options: TuneOptions, runtime: 
     return chosen
 
 
-def is_as_written(text: str) -> bool:
-    """Whether a file of ours still says what we wrote."""
-    head, _, body = text.removeprefix(_HEAD).partition("\n\n")
-    return text.startswith(_HEAD) and head == _digest(body)
-
-
 def _write(path: Path, body: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f"{path.name}.{os.getpid()}")
-    aside.write_text(f"{_HEAD}{_digest(body)}\n\n{body}", encoding="utf-8")
+    aside.write_text(f"{_HEAD}{body}", encoding="utf-8")
     aside.replace(path)
-
-
-def _digest(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()[:16]

@@ -34,7 +34,7 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime, usage_rows, with_budget
 from flows.session import SESSIONS
 from flows.settings import load_settings
-from flows.usage import cost_rows, rows_of
+from flows.usage import rows_of
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import mask_error
 from storage.answer_records import Answer, Effort, Mode, StructureType
@@ -135,7 +135,6 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
     await asyncio.gather(
         put("index-figures", figures, "What the run found and made"),
         put("index-summary", index_page(outcome, used), message),
-        *([put("index-cost", cost_rows(used), "What the models cost, by step")] if used else []),
     )
 
 

@@ -39,8 +39,8 @@ class _Line(NamedTuple):
     right: float
 
 
-def read_pdf(data: bytes) -> tuple[PageText, tuple[int, ...]]:
-    """The text of all pages with the title of the metadata, and the offset at which each page starts.
+def read_pdf(data: bytes) -> PageText:
+    """The text of all pages with the title of the metadata.
 
     Raises `Unreadable` for an encrypted or broken file and for one that holds no text.
     """
@@ -64,7 +64,7 @@ def read_pdf(data: bytes) -> tuple[PageText, tuple[int, ...]]:
         raise Unreadable("no text (a scan has to be recognised first)")
     joints = [_joint(texts, number) for number in range(len(texts))]
     text, starts = join_pages(texts, joints)
-    return PageText(text=text, title="" if _NO_TITLE.match(title) else title), starts
+    return PageText(text=text, title="" if _NO_TITLE.match(title) else title, pages=starts)
 
 
 def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -65,16 +65,6 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
             weights[key] = weights.get(key, 0.0) + triple.weight
     parts += [_triples_part(document, weights, file) for document, weights in triples.items()]
     return Rows(parts=tuple(parts), dead_letters=tuple(dead))
-
-
-def is_row(value: object) -> bool:
-    """Whether a parsed value is a document or a triple."""
-    if not isinstance(value, dict):
-        return False
-    try:
-        return bool(_text(value)) or bool(_triple(value))
-    except BadRow:
-        return False
 
 
 def _parsed(line: str) -> object:
@@ -170,35 +160,19 @@ def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], 
 # --- JSON that is no rows --------------------------------------------------------------------------------------
 
 
-def readable_json(value: object) -> str:
+def readable_json(value: object, name: str = "") -> str:
     """Any JSON as lines of `key: value`, keys joined by dots; a list of flat objects gives one line per object."""
-    return "\n".join(_lines(value, ""))
-
-
-def _lines(value: object, name: str) -> Iterator[str]:
-    label = f"{name}: " if name else ""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _lines(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list) and value and all(isinstance(item, dict) and _flat(item) for item in value):
+        return "\n".join(readable_json(inner, f"{name}.{key}" if name else str(key)) for key, inner in value.items())
+    if not isinstance(value, list) or not any(isinstance(item, dict | list) for item in value):
+        return f"{name}: {_shown(value)}" if name else _shown(value)
+    if all(
+        isinstance(item, dict) and not any(isinstance(inner, dict | list) for inner in item.values()) for item in value
+    ):
         # The list's own name stands above the rows, which name their columns as those of a table do.
-        yield from [f"{name}:"] if name else []
-        yield from (" | ".join(f"{key}: {_shown(inner)}" for key, inner in item.items()) for item in value)
-    elif isinstance(value, list) and _flat({"": value}) and value:
-        yield label + ", ".join(_shown(item) for item in value)
-    elif isinstance(value, list):
-        for number, item in enumerate(value, 1):
-            yield from _lines(item, f"{name}[{number}]")
-    else:
-        yield label + _shown(value)
-
-
-def _flat(row: Mapping[str, object]) -> bool:
-    """Whether no value holds more than a list of plain values."""
-    return not any(
-        isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict | list) for item in value))
-        for value in row.values()
-    )
+        rows = (" | ".join(f"{key}: {_shown(inner)}" for key, inner in item.items()) for item in value)
+        return "\n".join([f"{name}:", *rows] if name else rows)
+    return "\n".join(readable_json(item, f"{name}[{number}]") for number, item in enumerate(value, 1))
 
 
 def _shown(value: object) -> str:
@@ -233,31 +207,37 @@ def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
 
 def read_triples(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile) -> Rows:
     """The triples below the header."""
-    return collect(((line, _row(names, cells)) for line, cells in rows[1:]), file)
+
+    def row_of(cells: list[str]) -> object:
+        many = BadRow(f"{len(cells)} cells under {len(names)} columns")
+        return many if len(cells) > len(names) else dict(zip(names, cells, strict=False))
+
+    return collect(((line, row_of(cells)) for line, cells in rows[1:]), file)
 
 
-def _row(names: Sequence[str], cells: Sequence[str]) -> object:
-    if len(cells) > len(names):
-        return BadRow(f"{len(cells)} cells under {len(names)} columns")
-    return dict(zip(names, cells, strict=False))
-
-
-def render(rows: Sequence[Sequence[str]]) -> str:
-    """A table as lines: the header, then a line for each row that repeats the column names (`Bridge: Orla | Length (m):
-    412`), so that a row can be found and cited by itself; without a header the cells alone."""
-    table = [[one_line(cell) for cell in row] for row in rows]
-    if not table:
-        return ""
-    names = table[0] if is_header(table[0]) else []
-    lines = [" | ".join(cell for cell in names if cell)] if names else []
-    lines += [row_line(names, row) for row in table[1 if names else 0 :]]
-    return "\n".join(line for line in lines if line)
-
-
-def row_line(names: Sequence[str], row: Sequence[str]) -> str:
-    """One row: `column: cell` joined by bars, empty cells left out."""
-    labels = [*names, *[""] * len(row)]
-    return " | ".join(f"{label}: {cell}" if label else cell for label, cell in zip(labels, row, strict=False) if cell)
+def table_lines(table: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines that repeat the column names (`Bridge: Orla | Length (m): 412`), so that a row can be found and
+    cited by itself. A row of names above another row is a header, also after an empty row; a lone cell there is a
+    remark."""
+    rows = [[one_line(cell) for cell in row] for row in table]
+    lines: list[str] = []
+    names: Sequence[str] = ()
+    begins = True
+    for row, below in zip(rows, [*rows[1:], []], strict=True):
+        filled = [cell for cell in row if cell]
+        if not filled:
+            begins = True
+        elif begins and len(filled) > 1 and is_header(row) and any(below) and not (names and is_header(below)):
+            names, begins = row, False
+            lines.append(" | ".join(filled))
+        elif begins and len(filled) == 1:
+            lines.append(filled[0])
+        else:
+            begins = False
+            labels = [*names, *[""] * len(row)]
+            named = ((label, cell) for label, cell in zip(labels, row, strict=False) if cell)
+            lines.append(" | ".join(f"{label}: {cell}" if label else cell for label, cell in named))
+    return lines
 
 
 def is_header(cells: Sequence[str]) -> bool:

@@ -9,22 +9,21 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument
-from storage.records import DeadLetter, Document, Part, Record, Scalar, Skipped
+from storage.records import DeadLetter, Document, Part, Record, Skipped
 from tasks.load.discover import SourceFile, printable, resolve, walk
 from tasks.load.rows import (
     Rows,
     collect,
-    is_row,
     read_jsonl,
     read_table,
     read_triples,
     readable_json,
-    render,
+    table_lines,
     triples_header,
 )
 from tasks.load.text import (
@@ -118,19 +117,17 @@ def _bytes(path: str, zipped: bool) -> bytes:
 # --- one reader per family of formats ----------------------------------------------------------------------------
 
 
-def _document_part(
-    file: SourceFile, text: str, title: str, metadata: Mapping[str, Scalar] | None = None, pages: tuple[int, ...] = ()
-) -> Rows:
+def _document_part(file: SourceFile, page: PageText) -> Rows:
     """A file that is one document; its title has a place of its own beside the metadata."""
     part = Part(
         document=file.id,
         source=file.source,
         path=printable(file.path),
         kind="text",
-        title=title,
-        text=not_empty(text),
-        metadata={key: value for key, value in (metadata or {}).items() if key != "title"},
-        pages=pages,
+        title=page.title,
+        text=not_empty(page.text),
+        metadata={key: value for key, value in page.metadata.items() if key != "title"},
+        pages=page.pages,
     )
     return Rows(parts=(part,), dead_letters=())
 
@@ -139,12 +136,13 @@ def _text(data: bytes, file: SourceFile) -> Rows:
     """Markdown or plain text, which is read as Markdown as soon as it has front matter."""
     text, front = split_front_matter(read_text(data))
     headings = bool(front) or not file.id.lower().removesuffix(".gz").endswith(".txt")
-    return _document_part(file, text, title_of(text, pretty_stem(file.id), front, headings), front)
+    title = title_of(text, pretty_stem(file.id), front, headings)
+    return _document_part(file, PageText(text=text, title=title, metadata=front))
 
 
-def _paged(page: PageText, file: SourceFile, pages: tuple[int, ...] = ()) -> Rows:
-    title = page.title or title_of(page.text, pretty_stem(file.id), {})
-    return _document_part(file, page.text, title, page.metadata, pages)
+def _paged(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
+    title = page.title or title_of(page.text, pretty_stem(file.id), {}, headings)
+    return _document_part(file, page.model_copy(update={"title": title}))
 
 
 def _jsonl(data: bytes, file: SourceFile) -> Rows:
@@ -156,16 +154,16 @@ def _json(data: bytes, file: SourceFile) -> Rows:
     text = not_empty(decode(data))
     try:
         value = json.loads(text, strict=False)
-        items = value if isinstance(value, list) else [value]
-        if any(map(is_row, items)):
-            return collect(enumerate(items, 1), file)
+        rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
+        if rows.parts:
+            return rows
         # Figures stay as they are written.
         written = json.loads(text, strict=False, parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"broken JSON ({error})") from error
     given = value.get("title") if isinstance(value, dict) else None
     title = given if isinstance(given, str) and given.strip() else pretty_stem(file.id)
-    return _document_part(file, readable_json(written), title)
+    return _document_part(file, PageText(text=readable_json(written), title=title))
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
@@ -173,22 +171,20 @@ def _table(data: bytes, file: SourceFile) -> Rows:
     names = triples_header(rows)
     if names:
         return read_triples(rows, names, file)
-    return _document_part(file, render([cells for _, cells in rows]), pretty_stem(file.id))
+    text = "\n".join(table_lines([cells for _, cells in rows]))
+    return _document_part(file, PageText(text=text, title=pretty_stem(file.id)))
 
 
 def _pdf(data: bytes, file: SourceFile) -> Rows:
     from tasks.load.pdf import read_pdf
 
-    page, pages = read_pdf(data)
-    title = page.title or title_of(page.text, pretty_stem(file.id), {}, headings=False)
-    return _document_part(file, page.text, title, pages=pages)
+    return _paged(read_pdf(data), file, headings=False)
 
 
 def _office(data: bytes, file: SourceFile) -> Rows:
     from tasks.load.office import read_office
 
-    page, pages = read_office(data, PurePosixPath(file.id.lower()).suffix)
-    return _paged(page, file, pages)
+    return _paged(read_office(data, PurePosixPath(file.id.lower()).suffix), file)
 
 
 Reader = Callable[[bytes, SourceFile], Rows]

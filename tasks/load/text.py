@@ -4,7 +4,6 @@ Stored text has `\\n` newlines only (form feeds and the like count as line break
 control characters but newline and tab, so that offsets mean the same for every reader.
 """
 
-import codecs
 import datetime
 import re
 from collections.abc import Mapping
@@ -14,15 +13,9 @@ from pydantic import Field
 
 from storage.records import Record, Scalar
 
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_DETECTED = ["gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1252", "cp1251"]
+_DETECTED = ["utf_16", "utf_32", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1252", "cp1251"]
 _BREAKS = re.compile("\r\n|[\r\v\f\x85]")
+_CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\x1b"]
 _UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _FRONT = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
@@ -58,29 +51,23 @@ def not_empty(text: str) -> str:
 
 
 def decode(data: bytes) -> str:
-    """The characters of a text file: by its byte order mark, else strict UTF-8, else the encoding that fits best.
+    """The characters of a text file: strict UTF-8, else the encoding that its byte order mark says or that fits best.
 
     Raises `Unreadable` ("binary"). A UTF-8 file with a few broken bytes keeps them as U+FFFD.
     """
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace")
-    if b"\0" in data:
-        raise Unreadable("binary")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        loose = data.decode("utf-8", "replace")
-    broken = loose.count("\ufffd")
-    if broken * 10 <= sum(1 for character in loose if character > "\x7f") - broken:
-        return loose
-    from charset_normalizer import from_bytes
+    text = data.decode("utf-8-sig", "replace")
+    broken = text.count("\ufffd")
+    if broken * 10 > sum(1 for character in text if character > "\x7f") - broken:
+        from charset_normalizer import from_bytes
 
-    best = from_bytes(data, cp_isolation=_DETECTED, threshold=0.3).best()
-    controls = sum(data.count(byte) for byte in range(32) if byte not in (9, 10, 12, 13, 27))
-    if best is None or controls > 0.02 * len(data):
+        best = from_bytes(data, cp_isolation=_DETECTED, threshold=0.3).best()
+        text = "\0" if best is None else str(best)
+        controls = sum(map(text.count, _CONTROLS))
+        if controls > 0.02 * len(text):
+            raise Unreadable("binary")
+    if "\0" in text:
         raise Unreadable("binary")
-    return str(best)
+    return text
 
 
 # --- front matter and titles -----------------------------------------------------------------------------------
@@ -102,21 +89,15 @@ def split_front_matter(text: str) -> tuple[str, dict[str, Scalar]]:
 
 
 def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
-    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`; what is deeper is left
+    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`; lists of lists are left
     out."""
     flat: dict[str, Scalar] = {}
     for key, value in values.items():
-        named = (
-            {f"{key}.{inner}": item for inner, item in value.items()} if isinstance(value, Mapping) else {key: value}
-        )
-        flat.update({str(name): _scalar(item) for name, item in named.items() if not _is_deep(item)})
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{inner}": item for inner, item in scalars(value).items()}
+        elif not isinstance(value, list) or not any(isinstance(item, list | Mapping) for item in value):
+            flat[str(key)] = _scalar(value)
     return flat
-
-
-def _is_deep(value: object) -> bool:
-    return isinstance(value, Mapping) or (
-        isinstance(value, list) and any(isinstance(item, list | Mapping) for item in value)
-    )
 
 
 def _scalar(value: object) -> Scalar:
@@ -175,11 +156,12 @@ _TRAILING = re.compile(r"[ \t\u00a0]+$", re.MULTILINE)
 
 
 class PageText(Record):
-    """Readable text, the title that the markup gives (or empty), and metadata."""
+    """Readable text, the title that the file gives (or empty), metadata, and the offsets at which pages start."""
 
     text: str
     title: str
     metadata: Mapping[str, Scalar] = Field(default_factory=dict)
+    pages: tuple[int, ...] = ()
 
 
 def read_html(data: bytes) -> PageText:

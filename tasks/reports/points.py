@@ -16,7 +16,7 @@ from prompts.engine.effort import Effort
 from prompts.engine.step import Step
 from prompts.reports import Explore, FollowUp, Offered, Partial, PointWritten
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import A_FILE, CollectionTopic
+from prompts.text.relevance import CollectionTopic
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
@@ -229,12 +229,6 @@ def by_source(points: Sequence[Point]) -> Iterator[QuotedPoint]:
         for point in group:
             yield QuotedPoint(f"{head}{point.text}", point.findings)
             head = ""
-
-
-def topic_of(title: str) -> str:
-    """A report's title without the files among the names that it lists; as it is where nothing else is left."""
-    joint = "、" if "、" in title else ", "
-    return joint.join(name for name in title.split(joint) if not A_FILE.search(name)) or title
 
 
 # --- what to look up next --------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Candidates: pairs of names that may mean one thing, so that something has to decide, without comparing all with all.
 
-Names are compared within blocks only: those that share a rare word, and those whose vectors fall into one cell (an
-inverted file, Jégou, Douze and Schmid 2011).
+Names are compared within blocks only: those that share a rare word.
 """
 
 from collections import Counter, defaultdict
@@ -9,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
 from prompts.resolve import MOST_SAID, MOST_SHARED, NameInContext, Pair
@@ -39,16 +36,12 @@ def open_pairs(
     documents: Mapping[str, str],
     read: NamesRead,
     joined: Joined,
-    near: Sequence[tuple[str, str]] = (),
 ) -> list[OpenPair]:
-    """The pairs that no rule has joined and that a decision may: similar names beside the same others.
-
-    `near` are pairs of names whose vectors lie near each other.
-    """
+    """The pairs that no rule has joined and that a decision may: similar names beside the same others."""
     titled = set(read.titles.values())
     pairs = [
         (first, second)
-        for first, second in sorted({*_candidates(read), *_of_keys(near, read)})
+        for first, second in sorted(set(_candidates(read)))
         if joined.find(first) != joined.find(second) and not {first, second} <= titled
     ]
     wanted = {key for pair in pairs for key in pair}
@@ -66,15 +59,6 @@ def open_pairs(
         if shared:
             found.append(OpenPair((first, second), Pair(first=named[first], second=named[second], shared=shared)))
     return found
-
-
-def _of_keys(near: Sequence[tuple[str, str]], read: NamesRead) -> Iterator[tuple[str, str]]:
-    """Pairs of names as pairs of keys that may be one thing by their kinds."""
-    for names in near:
-        first, second = sorted(map(name_key, names))
-        told_apart = {first, second} & {key for key in (first, second) if key.endswith(")") or key in read.qualified}
-        if first != second and not told_apart and not kinds_differ(read.kinds[first], read.kinds[second]):
-            yield first, second
 
 
 def _candidates(read: NamesRead) -> Iterator[tuple[str, str]]:
@@ -151,56 +135,3 @@ def _shared(keys: set[str], names: tuple[str, str], read: NamesRead) -> tuple[st
     telling = [key for key in keys if len(read.documents[key]) <= _TELLING and own.isdisjoint(key.split())]
     telling.sort(key=lambda key: (len(read.documents[key]), key))
     return tuple(read.written[key][0] for key in telling[:MOST_SHARED])
-
-
-# --- by vectors ------------------------------------------------------------------------------------------------------
-
-Floats = NDArray[np.float32]
-
-# Fewer are compared with one another at once.
-EXACT = 4096
-CELLS_EACH = 4
-_BLOCK = 2048
-
-
-def near_pairs(names: Sequence[str], vectors: Floats, least_cosine: float) -> list[tuple[str, str]]:
-    """The pairs of names whose vectors have at least this cosine, each once, in the order of `names`.
-
-    The names are distinct; `vectors[i]` is that of `names[i]`, of unit length. Exact up to EXACT names; beyond, a few
-    pairs are missed, fewer the nearer they are. The same input gives the same pairs.
-    """
-    if len(names) != len(vectors):
-        raise ValueError(f"{len(names)} names meet {len(vectors)} vectors: give one vector for each name.")
-    found: set[tuple[int, int]] = set()
-    for members in _cells(vectors):
-        found |= _within(members, vectors, least_cosine)
-    return [(names[one], names[two]) for one, two in sorted(found)]
-
-
-def _cells(vectors: Floats) -> list[NDArray[np.int64]]:
-    """The members of each cell, ascending."""
-    size = len(vectors)
-    if size <= EXACT:
-        return [np.arange(size)]
-    count = int(np.sqrt(size))
-    centres = vectors[np.linspace(0, size - 1, count).astype(np.int64)]
-    nearest = np.concatenate(
-        [
-            np.argpartition(-(vectors[at : at + _BLOCK] @ centres.T), CELLS_EACH, axis=1)[:, :CELLS_EACH]
-            for at in range(0, size, _BLOCK)
-        ]
-    )
-    order = np.argsort(nearest.ravel(), kind="stable")
-    bounds = np.searchsorted(nearest.ravel()[order], np.arange(count + 1))
-    return [order[bounds[cell] : bounds[cell + 1]] // CELLS_EACH for cell in range(count)]
-
-
-def _within(members: NDArray[np.int64], vectors: Floats, least: float) -> set[tuple[int, int]]:
-    """The near pairs among some names."""
-    inside = vectors[members]
-    pairs: set[tuple[int, int]] = set()
-    for at in range(0, len(members), _BLOCK):
-        rows, columns = np.nonzero(inside[at : at + _BLOCK] @ inside.T >= least)
-        later = columns > rows + at
-        pairs.update(zip(members[rows[later] + at].tolist(), members[columns[later]].tolist(), strict=True))
-    return pairs

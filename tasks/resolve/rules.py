@@ -59,17 +59,15 @@ def prepare(
     extractions: Sequence[Found],
     documents: Mapping[str, str],
     titles: Mapping[str, str],
-    near: Sequence[tuple[str, str]] = (),
     exact: Collection[str] = (),
 ) -> Prepared:
     """Apply the rules that need no decision; `documents` maps chunks to documents, `titles` documents to titles.
 
-    `near` are pairs of names to be decided on because their vectors are alike; `exact` are documents of nothing but
-    triples, which write each name in full.
+    `exact` are documents of nothing but triples, which write each name in full.
     """
     known = names_read(extractions, documents, titles)
     joined, local = _join(known)
-    return Prepared(documents, known, joined, local, open_pairs(extractions, documents, known, joined, near), exact)
+    return Prepared(documents, known, joined, local, open_pairs(extractions, documents, known, joined), exact)
 
 
 def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:

@@ -2,11 +2,9 @@
 
 import pytest
 
-from benchmarks.answers import ASKED, chosen_of, holds, known_here
-from benchmarks.sets import SETS, Question
+from benchmarks.answers import holds, known_here
+from benchmarks.sets import Question
 from storage.answer_records import Passage
-
-CMRC = SETS["cmrc2018_zh"]
 
 
 @pytest.mark.parametrize(
@@ -16,6 +14,9 @@ CMRC = SETS["cmrc2018_zh"]
         ("The Orla Bridge stands.", ["Orla Bridge", "x"], True),
         ("He came to a town.", ["the town"], True),
         ("Reydson", ["Reyd"], False),
+        ("Ada | Korb", ["ada körb"], True),
+        ("15", ["1.5"], False),
+        ("anything", [], False),
         ("由 东华实业 开发。", ["东华实业"], True),
         ("共１２座", ["12座"], True),
         ("", ["Reyd"], False),
@@ -24,14 +25,6 @@ CMRC = SETS["cmrc2018_zh"]
 )
 def test_a_text_holds_an_answer_whatever_its_case_and_marks(text: str, answers: list[str], there: bool) -> None:
     assert holds(text, answers) is there
-
-
-def test_the_rest_is_none_of_what_is_measured() -> None:
-    questions = [Question(text=str(number), gold=()) for number in range(3 * ASKED)]
-    asked, rest = (chosen_of(questions, CMRC, other) for other in (False, True))
-    assert len(asked) == len(rest) == ASKED
-    assert not {question.text for question in asked} & {question.text for question in rest}
-    assert chosen_of(questions, CMRC, rest=False) == asked
 
 
 @pytest.mark.parametrize(("name", "known"), [("Tomas Reyd", True), ("Ana Korb", False)])

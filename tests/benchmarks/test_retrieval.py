@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.contexts import CONTEXT_TOKENS, CONTEXTS, context, stands
-from benchmarks.linking import misspelt
-from benchmarks.retrieval import by_kind, quality
+from benchmarks.contexts import CONTEXT_TOKENS, CONTEXTS, context
+from benchmarks.retrieval import by_kind, misspelt, quality
 from benchmarks.runner import main
 from benchmarks.sets import QuestionSet, index, settings_in
 from flows.session import open_session
@@ -63,21 +62,6 @@ def test_each_name_gets_one_slip() -> None:
         assert wrong[2].endswith("'s")
         assert {wrong[2][0], wrong[6][0]} == {"B", "K"}
     assert misspelt(question, 3) == misspelt(question, 3)
-
-
-@pytest.mark.parametrize(
-    ("answers", "text", "there"),
-    [
-        (["Ada Korb"], "ADA KORB's bridge", True),
-        (["ada körb"], "Ada | Korb", True),
-        (["Korb", "Sund"], "Ida Sund", True),
-        (["Korb"], "Korber", False),
-        (["1.5"], "15", False),
-        ([], "anything", False),
-    ],
-)
-def test_an_answer_stands_in_a_text_word_for_word(answers: list[str], text: str, there: bool) -> None:
-    assert stands(answers, text) is there
 
 
 def test_contexts_have_the_same_room_and_without_texts_no_sentence_of_a_passage(tmp_path: Path) -> None:

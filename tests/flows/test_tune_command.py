@@ -17,7 +17,7 @@ def test_it_says_what_it_found_and_what_to_do_next(
         assert said in told.out
     assert "counts instead" not in told.out
     monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "ship")
-    assert "another entity_types" in fresh("tune", str(source)).out
+    assert "another entity_types" in fresh("tune", str(source), "--force").out
 
 
 def test_the_kinds_that_it_finds_are_those_of_the_next_graph(fresh: Command, source: Path) -> None:

@@ -23,7 +23,6 @@ from tasks.reports.points import (
     partial_answers,
     shuffled,
     spread,
-    topic_of,
 )
 from tasks.reports.select import (
     LEAST_READ,
@@ -215,19 +214,6 @@ def test_points_stand_under_the_source_that_says_them() -> None:
         ("Harbour:\nFloods.", (90,)), ("Closes.", (88,)), ("Ferry:\nSinks.", (89,)),
     ]  # fmt: skip
     assert [one.text for one in by_source(points[:1])] == ["Floods."], "one source needs no heading"
-
-
-@pytest.mark.parametrize(
-    ("title", "topic"),
-    [
-        ("Mae Jemison, EP-28_Behind_the_Tech, STEM", "Mae Jemison, STEM"),
-        ("notes.txt", "notes.txt"),
-        ("奥拉桥、雷德", "奥拉桥、雷德"),
-        ("The harbour and its walls", "The harbour and its walls"),
-    ],
-)
-def test_the_topic_of_a_report_names_no_file(title: str, topic: str) -> None:
-    assert topic_of(title) == topic
 
 
 def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:

@@ -221,21 +221,6 @@ def test_what_a_text_says_cannot_speak_as_the_prompt() -> None:
     assert "<|im_start|>" not in shown
 
 
-MEANT = (("Harbour Survey Office", "Ida Moss"), ("Port Inspection Bureau", "Ida Moss"))
-
-
-async def test_names_near_in_meaning_are_decided_on_though_they_share_no_word() -> None:
-    resolver = Resolve(Models.offline())
-    verdict = {"pair": 0, "reason": "one office under two names", "same": True}
-    resolver.lm = DummyLM([{"decided": {"verdicts": [verdict]}}], adapter=dspy.JSONAdapter())
-    extractions, chunks = found_in(*MEANT)
-    near = [("Port Inspection Bureau", "Harbour Survey Office"), ("Harbour Survey Office", "Ida Moss")]
-    graph = await dedupe(extractions, list(chunks.values()), resolver, near=near)
-    assert together(graph, "Harbour Survey Office", "Port Inspection Bureau")
-    assert len(graph.entities) == 2, "persons and offices are not even asked about"
-    assert len(build_graph(extractions, chunks).entities) == 3, "their writing alone says nothing"
-
-
 async def test_what_a_model_has_decided_is_not_asked_again() -> None:
     resolver = Resolve(Models.offline())
     verdict = {"pair": 0, "reason": "father and son", "same": False}

@@ -196,7 +196,7 @@ def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
     assert staging.communities.communities() == COMMUNITIES
     assert staging.communities.communities(level=1) == COMMUNITIES[1:]
     assert staging.communities.reports() == REPORTS
-    assert staging.communities.reports(level=0) == REPORTS[:1] == staging.communities.reports_of(["com_1"])
+    assert staging.communities.reports(level=0) == REPORTS[:1]
 
 
 def test_settings_usage_and_counts(staging: Staging) -> None:

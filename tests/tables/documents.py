@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from storage.records import Document
-from tasks.load.rows import read_table, render
+from tasks.load.rows import read_table, table_lines
 
 DATA = Path(__file__).parents[2] / "examples" / "corpus" / "data"
 ZH = """| 名称 | 河流 | 长度（米） | 建成年份 | 造价（万元） |
@@ -46,7 +46,10 @@ def document(name: str, text: str, title: str = "", language: str = "en") -> Doc
 def samples() -> list[Document]:
     """The CSV tables of the sample corpus as the loader stores them."""
     names = ("bridges.csv", "ferry-traffic-2023.csv")
-    texts = {name: render([cells for _, cells in read_table((DATA / name).read_text("utf-8"), None)]) for name in names}
+    texts = {
+        name: "\n".join(table_lines([cells for _, cells in read_table((DATA / name).read_text("utf-8"), None)]))
+        for name in names
+    }
     return [document(f"data/{name}", text, name.partition(".")[0]) for name, text in texts.items()]
 
 
