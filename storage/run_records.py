@@ -69,7 +69,7 @@ class StepForecast(Record):
 
 class Forecast(Record):
     """What an index run would do. Calls, tokens and cost are those of all steps together; `seconds` is what the
-    forecast itself took."""
+    forecast itself took, `run_seconds` what the run would take at the `rate`, in words."""
 
     documents: DocumentCounts
     skipped: tuple[Skipped, ...]
@@ -82,6 +82,8 @@ class Forecast(Record):
     cost_usd: float | None
     steps: tuple[StepForecast, ...]
     seconds: float
+    run_seconds: float
+    rate: str
 
 
 class KeptPrompts(Record):

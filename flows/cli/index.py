@@ -85,6 +85,7 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
             ("documents", ", ".join(f"{number} {name}" for name, number in rows) or "none"),
             ("text", f"{plan.chunks} chunks, {plan.chunks_to_extract} to extract"),
             ("models", cost_in_words(plan)),
+            ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
         ],
         indent=2,
     )
@@ -96,6 +97,13 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
         screen.line(f"{tokens:,} tokens are more than the budget of {budget.tokens:,}", indent=2, style="yellow")
     if budget.usd is not None and plan.cost_usd is not None and plan.cost_usd > budget.usd:
         screen.line(f"${plan.cost_usd:.2f} is more than the budget of ${budget.usd:.2f}", indent=2, style="yellow")
+
+
+def time_in_words(seconds: float) -> str:
+    """About how long, in the unit that fits."""
+    if seconds < 100:
+        return f"about {max(seconds, 1):.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 6000 else f"about {seconds / 3600:.1f} h"
 
 
 def cost_in_words(plan: Forecast | StepForecast) -> str:

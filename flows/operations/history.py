@@ -2,8 +2,8 @@
 
 Each run that got as far as working leaves a row in the workspace. A forecast is a rehearsal: the same flow, on a
 workspace of its own that is thrown away, with a stand-in for every model. So it knows what is in the cache, what has
-changed, and which reports that touches; only how much a model would write is estimated: from what was written for this
-workspace before, else by a stated rule.
+changed, and which reports that touches; only what a model would write, and how long it takes, is estimated: from what
+was written for this workspace before, else by a stated rule.
 """
 
 import json
@@ -36,6 +36,10 @@ from tasks.extract import extraction_inputs
 from tasks.load.sources import load
 
 SAMPLE = 500  # passages
+# Passages of 370 tokens, with the default embedding and no other model: measured on two busy cores.
+PASSAGES_A_SECOND = 3.0
+# Of a model that this workspace has not used yet.
+SECONDS_A_CALL = 4.0
 _RUNS_READ = 200
 # The steps of an index run whose answers have a length, and whose models they ask.
 _ROLES: dict[str, Role] = {
@@ -83,7 +87,7 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]) -> None:
     """With the calls that were paid for, however the run ended: forecasts learn from them."""
     paid = [
-        row.model_dump(include={"step", "model", "calls", "output_tokens"})
+        row.model_dump(include={"step", "model", "calls", "output_tokens"}) | {"seconds": round(row.seconds, 3)}
         for row in usage_rows(runtime.models.meter)
         if row.calls
     ]
@@ -97,17 +101,34 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _written(runtime: Runtime) -> dict[str, Written]:
-    """What the models that the steps have now wrote in earlier runs, by step."""
+@dataclass(frozen=True)
+class _Pace:
+    """What earlier runs say: what the models that the steps have now wrote, by step, the seconds of one of their calls,
+    and how many passages a second a run without models did that read everything."""
+
+    written: dict[str, Written]
+    call: float
+    passages: float
+
+
+def _pace(runtime: Runtime) -> _Pace:
     written: dict[str, Written] = {}
+    seconds, calls, passages = 0.0, 0, 0.0
     for run in runtime.workspace.database.runs.list(limit=_RUNS_READ):
-        for row in json.loads(run.summary).get("usage", ()):
+        summary = json.loads(run.summary)
+        whole = "chunks" in summary and "usage" not in summary and not summary["documents"]["unchanged"]
+        if whole and not passages:
+            passages = summary["chunks"] / max(summary["seconds"], 0.01)
+        for row in summary.get("usage", ()):
             step = str(row["step"])
-            if step in _ROLES and row["model"] == runtime.models.name(_ROLES[step]):
-                before = written.get(step, Written())
-                tokens = before.output_tokens + row["output_tokens"]
-                written[step] = Written(calls=before.calls + row["calls"], output_tokens=tokens)
-    return written
+            if step not in _ROLES or row["model"] != runtime.models.name(_ROLES[step]):
+                continue
+            before = written.get(step, Written())
+            tokens = before.output_tokens + row["output_tokens"]
+            written[step] = Written(calls=before.calls + row["calls"], output_tokens=tokens)
+            if "seconds" in row:
+                seconds, calls = seconds + row["seconds"], calls + row["calls"]
+    return _Pace(written, seconds / calls if calls else SECONDS_A_CALL, passages or PASSAGES_A_SECOND)
 
 
 # --- the forecast ----------------------------------------------------------------------------------------------------
@@ -140,7 +161,7 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     embedder = runtime.embedder
     if all(map(runtime.models.is_offline, INDEXING)) and not isinstance(embedder, ApiEmbedder):
         plan = await _plan_offline(sources, options, runtime)
-        return _forecast(plan, (), time.monotonic() - started)
+        return _forecast(plan, (), time.monotonic() - started, runtime)
     lengths = cache(partial(_lengths, runtime))  # read at the first call, if there is one
     models = runtime.models.rehearsed(lambda call: answer(call, lengths().rates, lengths().each))
     with rehearsal(runtime.workspace) as stage:
@@ -160,7 +181,7 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     )  # fmt: skip
     asked = sum(step.calls + step.cached_calls for step in steps if step.step == "extract")
     plan = _Plan(report.documents, report.skipped, report.chunks, asked)
-    return _forecast(plan, steps, time.monotonic() - started)
+    return _forecast(plan, steps, time.monotonic() - started, runtime)
 
 
 async def _plan_offline(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> _Plan:
@@ -186,7 +207,7 @@ def _lengths(runtime: Runtime) -> AnswerLengths:
     except NoGeneration:
         passages = []
     tokens = [extraction_tokens(one.title, one.text) for one in passages[:: max(1, len(passages) // SAMPLE)]]
-    return lengths_of(_written(runtime), sum(tokens) / len(tokens) if tokens else 0.0)
+    return lengths_of(_pace(runtime).written, sum(tokens) / len(tokens) if tokens else 0.0)
 
 
 def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> None:
@@ -201,13 +222,24 @@ def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> 
         meter.record(STEP, embedder.name, embedder.forecast(texts))
 
 
-def _forecast(plan: _Plan, steps: tuple[StepForecast, ...], seconds: float) -> Forecast:
-    """The plan with what it takes in sum."""
+def _forecast(plan: _Plan, steps: tuple[StepForecast, ...], seconds: float, runtime: Runtime) -> Forecast:
+    """The plan with what it takes in sum. Time: reading, as the forecast itself did; then passages and calls at their
+    rates, no faster than the limits of the server let them."""
+    calls, settings, pace = sum(step.calls for step in steps), runtime.settings, _pace(runtime)
+    tokens = sum(step.input_tokens + step.output_tokens for step in steps)
+    waiting = max(
+        calls * pace.call / settings.concurrency,
+        60 * calls / (settings.rpm or float("inf")),
+        60 * tokens / (settings.tpm or float("inf")),
+    )
+    rate = f"{pace.passages:.1f} passages a second"
+    rate += f", {pace.call:.1f} s a call and {settings.concurrency} at once" if calls else ""
     costs = [step.cost_usd for step in steps]
     known = [cost for cost in costs if cost is not None]
     return Forecast(
         documents=plan.documents, skipped=plan.skipped, chunks=plan.chunks, chunks_to_extract=plan.to_extract,
-        calls=sum(step.calls for step in steps), cached_calls=sum(step.cached_calls for step in steps),
+        calls=calls, cached_calls=sum(step.cached_calls for step in steps),
         input_tokens=sum(step.input_tokens for step in steps), output_tokens=sum(step.output_tokens for step in steps),
         cost_usd=sum(known) if len(known) == len(costs) else None, steps=steps, seconds=seconds,
+        run_seconds=seconds + plan.to_extract / pace.passages + waiting, rate=rate,
     )  # fmt: skip

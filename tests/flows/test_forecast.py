@@ -1,6 +1,7 @@
 """A dry run says what the run will do and take, calls nothing, and leaves no trace."""
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flows.operations.history import PASSAGES_A_SECOND
 from storage.workspace import Workspace
 from storage.workspace_db import RunRow
 from tests.flows.conftest import Command, row, write_rows
@@ -53,6 +55,7 @@ def test_a_first_run_is_forecast(model_server: Server, fresh: Command, tmp_path:
     (run,) = Workspace(fresh.workspace).database.runs.list()
     paid = {used["step"]: used for used in json.loads(run.summary)["usage"]}["extract"]
     assert (paid["model"], paid["calls"]) == ("openai/scripted", real["calls"]), "the next forecast learns from it"
+    assert paid["seconds"] > 0
 
 
 def test_an_incremental_run_is_forecast_from_what_changes(model_server: Server, fresh: Command, corpus: Path) -> None:
@@ -89,11 +92,13 @@ def test_what_was_answered_before_the_run_was_stopped_is_not_forecast_again(
 
 def test_history_says_how_long_answers_are(model_server: Server, fresh: Command, corpus: Path) -> None:
     side = Workspace(fresh.workspace).database
-    used = {"step": "summarize", "model": "openai/scripted", "calls": 40, "output_tokens": 4000}
-    usage = json.dumps({"usage": [used, {**used, "step": "report", "model": "another"}]})
+    used = {"step": "summarize", "model": "openai/scripted", "calls": 40, "output_tokens": 4000, "seconds": 320}
+    usage = json.dumps({"usage": [used, {**used, "step": "report", "model": "another", "seconds": 9999}]})
     side.runs.append(RunRow(kind="index", started="", finished="", state="completed", summary=usage))
     write_rows(corpus / "rows.jsonl", [{"id": str(n), "text": LONG.format(n)} for n in range(8)])
     plan = forecast(fresh, corpus)
+    assert plan["rate"].endswith(", 8.0 s a call and 16 at once")
+    assert plan["run_seconds"] > plan["calls"] * 8 / 16
     steps = {one["step"]: one for one in plan["steps"]}
     assert steps["summarize"]["basis"] == "history"
     assert steps["summarize"]["output_tokens"] == 100 * steps["summarize"]["calls"] > 0
@@ -121,12 +126,14 @@ def test_a_listed_price_makes_a_cost(fresh: Command, corpus: Path, monkeypatch: 
 def test_offline_the_plan_is_told(fresh: Command, corpus: Path) -> None:
     found = forecast(fresh, corpus)
     assert (found["calls"], found["cost_usd"], found["steps"]) == (0, 0, [])
+    assert found["run_seconds"] == pytest.approx(found["seconds"] + found["chunks"] / PASSAGES_A_SECOND, abs=0.01)
     report = fresh("index", str(corpus), "--json").json
     assert (found["documents"], found["chunks"]) == (report["documents"], report["chunks"])
     (corpus / "letters" / "oke-to-marrand-1994.txt").unlink()
     assert forecast(fresh, corpus)["documents"]["removed"] == 1
     told = fresh("index", str(corpus), "--dry-run")
     assert "1 removed" in told.out
+    assert re.search(r"about \d+ .+ \(at \d+\.\d passages a second\)", told.out)
     assert "Reading the sources" in told.err
     assert fresh("status", "--json").json["generation"] == 1
 
