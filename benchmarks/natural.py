@@ -1,15 +1,18 @@
-"""Whether the best excerpts answer natural questions: measured on a handbook."""
+"""Whether the best excerpts answer natural questions: measured on a handbook, read by hand on our own documents."""
 
 import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from benchmarks.runner import Cell, Run, measure, share
+from benchmarks.runner import DATA, Cell, Run, measure, option, share
 from benchmarks.sets import index, read_rows, settings_in, write_rows
 from flows.query import retrieve_passages
 from flows.question import AskOptions
+from flows.runtime import open_runtime
 from flows.session import Session, open_session
+from flows.settings import Settings
 from prompts.offline.answer import OfferedPassage, best_excerpts, shown
 from prompts.text.segment import sentences
 from prompts.text.words import STOPWORDS, content_terms, fold, terms
@@ -32,15 +35,23 @@ class Row(Record):
 
 
 @measure(
-    files=[CORPUS, QUESTIONS],
-)
+    option("--own", metavar="NAME=WORKSPACE", help="print what our own questions over that corpus (docs, seeds) get"),
+    files=[CORPUS, QUESTIONS], optional=True,
+)  # fmt: skip
 def natural(run: Run) -> None:
     """Do the best excerpts answer natural questions over a medical handbook?
 
     An answer is its first 450 characters as they are shown; its recall is the share of the gold answer's content
     words in them. Beside it stand the first 450 characters of the first passage, and fifteen lines that rank
-    sentences by rare words.
+    sentences by rare words. --own docs=WORKSPACE prints what our own questions (`natural_questions.jsonl`) get, to be
+    judged by hand.
     """
+    if run.options.own:
+        name, _, workspace = run.options.own.partition("=")
+        with open_session(open_runtime(Settings(workspace=Path(workspace), memory="off"))) as session:
+            print("\n".join(own_answers(name, session)))
+    if run.options.data is None:
+        return
     questions = list(read_rows(run.file(QUESTIONS)))[: run.limit]
     folder = run.workspace("medical")
     write_rows(read_rows(run.file(CORPUS)), folder / "corpus.jsonl")
@@ -123,3 +134,14 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Cell]:
         "poor of these": share([row.recall < POOR for row in supported]),
         "abstained": share([row.support == "abstained" for row in rows]),
     }
+
+
+def own_answers(corpus: str, session: Session) -> list[str]:
+    """Our own questions over a corpus with what would be useful and what is answered."""
+    lines = []
+    for row in read_rows(DATA / "natural_questions.jsonl"):
+        if row["corpus"] == corpus:
+            answer = best_excerpts(row["question"], offered(row["question"], session), session.index.lexicon.idf_of)
+            lines += [f"{row['id']}: {row['question']}", f"  useful: {row['useful']}", f"  {answer.support}"]
+            lines += [shown(answer).text, ""]
+    return lines

@@ -19,7 +19,10 @@ HERE = Path(__file__).resolve().parent
 GROUPS = {
     "Models": ("lm", "lm_base_url", "lm_api_key", "effort", "prompts", "instructions"),
     "Calls to models": ("concurrency", "rpm", "tpm", "limits", "max_attempts", "timeout", "max_tokens", "answer_cache"),
-    "Token limits of prompts": ("answer_tokens", "context_window"),
+    "Token limits of prompts": (
+        "answer_tokens", "part_tokens", "filter_tokens", "structure_tokens", "structures_tokens", "map_tokens",
+        "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "context_window",
+    ),
     "Indexing": (
         "chunk_tokens", "chunk_overlap", "gleanings", "claims", "community_size", "community_drift", "report_drift",
         "failure_limit",

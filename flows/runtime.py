@@ -125,7 +125,7 @@ class Runtime:
         settings = self.settings
         parts = (
             READER_VERSION, settings.chunk_tokens, settings.chunk_overlap, settings.community_size,
-            settings.statement_tokens, settings.entity_vectors, self.sparing,
+            settings.report_context, settings.summary_context, settings.entity_vectors, self.sparing,
             self.embedder.name, *sorted(self.authors.items()),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

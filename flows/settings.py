@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from prompts.engine.effort import Effort, Policy
+from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.models import OFFLINE, ROLES, CallSettings, ModelChoice, Role
 from prompts.tailoring import (
@@ -33,6 +33,8 @@ _HIDDEN = "(hidden)"
 TAILORING_FILE = "tailoring.toml"
 # Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
 _TAILORING_VARIABLES = ("persona", "language", "entity_types")
+# Tokens of a context that is not set, by effort.
+_CONTEXTS = {"low": 3000, "medium": 3000, "high": 12_000}
 _ROLE_SUFFIXES = {"model": "", "base_url": "_BASE_URL", "api_key": "_API_KEY"}
 
 
@@ -145,6 +147,21 @@ class Settings(BaseModel):
         description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
     )
     answer_tokens: int | None = Field(default=None, ge=200, description="Evidence of an answer.")
+    part_tokens: int | None = Field(default=None, ge=200, description="Evidence of a sub-question's answer.")
+    filter_tokens: int | None = Field(default=None, ge=200, description="Passages in a call that judges them.")
+    structure_tokens: int | None = Field(default=None, ge=200, description="Text in a call that structures it.")
+    structures_tokens: int | None = Field(default=None, ge=200, description="Text of all such calls.")
+    map_tokens: int | None = Field(default=None, ge=200, description="Reports in a call of the map step.")
+    points_tokens: int | None = Field(default=None, ge=200, description="Points that the last step of it reads.")
+    rate_tokens: int | None = Field(default=None, ge=200, description="Openings of reports in a call that rates them.")
+    report_tokens: int | None = Field(
+        default=None, ge=200, description="The most that one report is written from (by effort: 3000, `high` 12000)."
+    )
+    summary_tokens: int | None = Field(
+        default=None,
+        ge=200,
+        description="The most that one description is written from (by effort: 3000, `high` 12000).",
+    )
     context_window: int | None = Field(
         default=None, ge=2000,
         description="Tokens that the models can read at once, where that is known: the limits grow and shrink with it.",
@@ -184,9 +201,14 @@ class Settings(BaseModel):
     )
 
     @property
-    def statement_tokens(self) -> int:
-        """Tokens that one report, or one description, is written from."""
-        return 12_000 if self.effort == "high" else 3_000
+    def report_context(self) -> int:
+        """Tokens that one report is written from."""
+        return self.report_tokens or _CONTEXTS[self.effort]
+
+    @property
+    def summary_context(self) -> int:
+        """Tokens of statements that one description is written from."""
+        return self.summary_tokens or _CONTEXTS[self.effort]
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:
         """The model of each role; None is offline."""
@@ -205,7 +227,8 @@ class Settings(BaseModel):
 
     def policy(self, effort: Effort | None = None) -> Policy:
         """The effort of a question (None: the one that is set) and the token limits of its prompts."""
-        return Policy.of(effort or self.effort, self.context_window, {"answer": self.answer_tokens})
+        given = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
+        return Policy.of(effort or self.effort, self.context_window, given)
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the common models' key only where both are one server."""

@@ -82,10 +82,22 @@ class Cache:
                     (self._limit,),
                 )
 
-    def remove(self, namespace: str, key: str) -> None:
-        """Removes this key, where it is there."""
+    def remove(self, namespace: str, keys: Collection[str]) -> int:
+        """Removes these keys from all namespaces that begin so; returns how many there were."""
         with self._file.transaction() as connection:
-            connection.execute("DELETE FROM cache WHERE namespace = ? AND key = ?", (namespace, key))
+            before = connection.total_changes
+            sql = "DELETE FROM cache WHERE key = ? AND substr(namespace, 1, ?) = ?"
+            connection.executemany(sql, [(key, len(namespace), namespace) for key in set(keys)])
+            return connection.total_changes - before
+
+    def remove_where(self, namespace: str, holds: Callable[[str], bool]) -> int:
+        """Removes the texts of a namespace of which this is true; returns how many. It reads them all."""
+        last, removed = "", 0
+        sql = "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?"
+        while page := self._file.rows(sql, (namespace, last, _PAGE)):
+            removed += self.remove(namespace, [str(key) for key, value in page if holds(str(value))])
+            last = str(page[-1][0])
+        return removed
 
     def clear(self) -> None:
         with self._file.transaction() as connection:
@@ -108,7 +120,11 @@ class ModelAnswerCache:
 
     def remove(self, key: str) -> None:
         """Removes an answer where there is one."""
-        self._cache.remove(_ANSWERS, key)
+        self._cache.remove(_ANSWERS, [key])
+
+    def remove_where(self, holds: Callable[[str], bool]) -> int:
+        """Removes the answers of which this is true; returns how many. It reads them all."""
+        return self._cache.remove_where(_ANSWERS, holds)
 
 
 class EmbeddingCache:
@@ -126,6 +142,10 @@ class EmbeddingCache:
         """Stores vectors; the same model and hash replaces."""
         blobs = {text_hash: np.asarray(vector, dtype="<f4").tobytes() for text_hash, vector in vectors.items()}
         self._cache.put(_EMBEDDINGS + model, blobs)
+
+    def remove(self, hashes: Collection[str]) -> int:
+        """Removes the vectors of these texts, of whatever model; returns how many."""
+        return self._cache.remove(_EMBEDDINGS, hashes)
 
 
 class RunRow(Record):

@@ -62,7 +62,7 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
     touched, settings, stored = graph.touched, runtime.settings, staging.graph
     anew = None if touched is None else [relation.id for relation in graph.relations]
     known = _known_descriptions(staging, touched, anew)
-    described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.statement_tokens)
+    described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.summary_context)
     replace_letters(staging, "summarize", described.dead_letters, graph.size, settings.failure_limit, touched)
     rows = GraphRows(
         described.entities, graph.aliases, graph.entity_occurrences, described.relations, graph.relation_occurrences,
@@ -106,7 +106,7 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
     members = {member for one in of_their_own(communities) if one.id not in there for member in one.members}
     known, progress = {one.inputs: one for one in reports if one.inputs}, partial(runtime.progress, "report")
     evidence = _evidence_of(staging, members, valid)
-    reported = await report(communities, evidence, runtime.report, known, settings.statement_tokens, progress)
+    reported = await report(communities, evidence, runtime.report, known, settings.report_context, progress)
     stored.replace_communities(communities, reported.reports)
     replace_letters(staging, "report", reported.dead_letters, len(reported.reports), settings.failure_limit)
 

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 
@@ -20,6 +21,8 @@ from flows.indexing.concurrency import relaxed_gc
 from flows.operations.history import remembered
 from flows.runners import open_runner
 from flows.runtime import Runtime, open_caches, usage_of
+from prompts.engine.embedders import text_hash
+from prompts.text.segment import sentences
 from prompts.text.words import fold_name
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.graph import Edit, Subject
@@ -27,9 +30,10 @@ from storage.graph_records import Alias, Entity
 from storage.records import Chunk, DeadLetter, Record
 from storage.run_records import Usage
 from storage.staging import Staging
-from storage.workspace import OpenGeneration
+from storage.workspace import Generation, OpenGeneration
 from tasks.extract import extraction_inputs
 from tasks.resolve.keys import name_key
+from tasks.sync import Traces
 
 NEAREST = 5
 
@@ -258,10 +262,9 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
 
 
 class ForgetReport(Record):
-    """What went: generations that held the documents (`held` ones go with their last reader) and rows of memory.
+    """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
 
-    Generations that cannot be read, those that were set aside, and the caches of models' answers and vectors go too:
-    nobody can say what they hold.
+    Generations that cannot be read, and those that were set aside, go too: nobody can say what they hold.
     `same_text` are documents that stay though they say the same.
     """
 
@@ -271,17 +274,41 @@ class ForgetReport(Record):
     retired: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
     memory: int = 0
+    model_answers: int = 0
+    embeddings: int = 0
     same_text: tuple[str, ...] = ()
     usage: Usage = Usage()
+
+
+@dataclass
+class _Holdings:
+    """What the kept generations hold of some documents."""
+
+    generations: list[int] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    hashes: set[str] = field(default_factory=set)
+
+    def add(self, generation: Generation, documents: Collection[str]) -> None:
+        there = generation.documents.documents({*generation.documents.ids()} & {*documents})
+        if not there:
+            return
+        self.generations.append(generation.number)
+        self.ids |= {document.id for document in there}
+        self.texts |= {part.text for document in there for part in document.parts}
+        self.texts |= {document.title for document in there}
+        chunks = generation.documents.chunks(documents=[document.id for document in there])
+        self.hashes |= {window.text_hash for window in generation.vectors.windows([chunk.id for chunk in chunks])}
+        self.hashes |= {text_hash(text) for chunk in chunks for text in _embeddable(chunk)}
 
 
 async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool = False) -> ForgetReport:
     """Remove documents and all that was made from them; they stay out until they are indexed by name.
 
     They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
-    generations that hold their text go with all of the caches; files that were indexed are never touched.
-    `keep_history` leaves older generations as they are. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and
-    FailureGate where what follows from the rest fails. The history of runs tells how much went, and not what.
+    generations and caches that hold their text go; files that were indexed are never touched. `keep_history` leaves
+    older generations as they are. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
+    follows from the rest fails. The history of runs tells how much went, and not what.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime, keep_history)
@@ -294,24 +321,25 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
     started = time.monotonic()
     memory = runtime.workspace.database.memory
     with _next_generation(runtime) as staging:
-        generations, texts = _holdings(documents, runtime)
+        held = _holdings(documents, runtime)
         chunks = staging.documents.chunks(documents=documents)
         staying = [document for document in staging.documents.documents() if document.id not in documents]
         _remove(documents, chunks, staging)
         memories = sum(map(memory.remove_document, documents))
+        traces = Traces(held.texts, (text for document in staying for text in (document.title, document.text)))
         caches = open_caches(runtime.settings, runtime.workspace)
-        caches.forget_caches()
+        answers, vectors = caches.model_answers.remove_where(traces.found_in), caches.embeddings.remove(held.hashes)
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
-        retire = () if keep_history else tuple(generations)
+        retire = () if keep_history else tuple(held.generations)
         number = staging.publish(retire=retire, afresh=True)
     for document in documents:
         memory.remove_document(document)  # what a question that ran meanwhile has put there
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, memory=memories,
-        held=tuple(runtime.workspace.retired()),
-        same_text=tuple(document.id for document in staying if document.text in texts),
+        model_answers=answers, embeddings=vectors, held=tuple(runtime.workspace.retired()),
+        same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
 
@@ -330,25 +358,21 @@ def let_in(documents: Sequence[str], runtime: Runtime) -> int:
         return staging.publish()
 
 
-def _holdings(documents: Sequence[str], runtime: Runtime) -> tuple[list[int], set[str]]:
-    """The kept generations that hold one of the documents, and their texts; UnknownDocument where none has one."""
-    generations, texts, held = list[int](), set[str](), set[str]()
+def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
+    """What all kept generations hold of the documents; UnknownDocument where none has one."""
+    held = _Holdings()
     for info in runtime.workspace.generations():
         try:
             with runtime.workspace.read(info.number) as generation:
-                there = generation.documents.documents({*generation.documents.ids()} & {*documents})
+                held.add(generation, documents)
         except StorageError:
-            generations.append(info.number)
-            continue
-        generations += [info.number] * bool(there)
-        held |= {document.id for document in there}
-        texts |= {document.text for document in there}
+            held.generations.append(info.number)
     with runtime.workspace.read() as generation:
-        held |= {*generation.documents.forgotten()}
-        unknown = [document for document in documents if document not in held]
-        if unknown:
-            raise UnknownDocument(unknown[0], get_close_matches(unknown[0], generation.documents.ids(), n=3))
-    return generations, texts
+        out, known = generation.documents.forgotten(), generation.documents.ids()
+    for document in documents:
+        if document not in held.ids and document not in out:
+            raise UnknownDocument(document, get_close_matches(document, known, n=3))
+    return held
 
 
 def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging) -> None:
@@ -362,3 +386,13 @@ def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging)
             staging.documents.forget(name, hashes.get(name, ()))
         staging.extractions.remove_dead_letters([chunk.id for chunk in chunks])
         staging.vectors.drop_unused()
+
+
+def _embeddable(chunk: Chunk) -> list[str]:
+    """The texts of a passage that a question may have had embedded."""
+    return [
+        chunk.title,
+        chunk.text,
+        f"{chunk.title}\n{chunk.text}",
+        *(chunk.text[start:end] for start, end in sentences(chunk.text)),
+    ]

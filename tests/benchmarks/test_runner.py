@@ -36,6 +36,7 @@ def test_the_list_names_every_measure_with_one_line(capsys: pytest.CaptureFixtur
         (["answers", "--data", ".", "--sets", "cmrc2018_zh"], "cmrc2018_zh_dev_passages.jsonl.gz"),
         (["compare", "--data", ".", "--sets", "kevin_scott"], "corpora/kevin_scott_podcast.jsonl.gz"),
         (["extraction"], "--data DIR"),
+        (["linking"], "--texts DIR"),
     ],
 )
 def test_what_is_missing_is_named(

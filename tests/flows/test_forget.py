@@ -54,6 +54,7 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
     assert done.code == 0, done.err
     report = done.json
     assert (report["generation"], report["retired"], report["held"]) == (2, [1], [])
+    assert report["model_answers"] >= 1
     assert "secret" not in {entry.source for entry in memory.entries()}
     assert "bridge" in {entry.source for entry in memory.entries()}
     assert places(fresh.workspace) == []

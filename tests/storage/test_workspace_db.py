@@ -123,17 +123,21 @@ def test_embeddings_come_back_equal(db: WorkspaceDatabase) -> None:
     assert found.keys() == vectors.keys()
     assert all(np.array_equal(found[h], v) and found[h].dtype == np.float32 for h, v in vectors.items())
     assert db.embeddings.get_many("other", vectors) == {}
+    db.embeddings.put_many("other", {"h1": vector("h1")})
+    db.model_answers.put("h1", "an answer")
+    assert db.embeddings.remove(["h1", "none"]) == 2, "of whatever model"
+    assert db.model_answers.get("h1") == "an answer"
 
 
-def test_an_answer_is_removed_by_its_key_and_all_at_once(db: WorkspaceDatabase) -> None:
-    for key in ("k1", "k2"):
-        db.model_answers.put(key, "an answer")
-    db.embeddings.put_many("m", {"k1": vector("k1")})
-    db.model_answers.remove("k1")
-    assert (db.model_answers.get("k1"), db.model_answers.get("k2")) == (None, "an answer")
-    assert len(db.embeddings.get_many("m", ["k1"])) == 1
-    db.forget_caches()
-    assert (db.model_answers.get("k2"), db.embeddings.get_many("m", ["k1"])) == (None, {})
+def test_answers_are_removed_by_what_they_say(db: WorkspaceDatabase) -> None:
+    for number in range(1_200):
+        db.model_answers.put(f"k{number}", "of Zoë" if number % 3 == 0 else "of others")
+    db.embeddings.put_many("m", {"h": vector("h")})
+    assert db.model_answers.remove_where(lambda text: "Zoë" in text) == 400
+    assert (db.model_answers.get("k3"), db.model_answers.get("k4")) == (None, "of others")
+    db.model_answers.remove("k4")
+    assert db.model_answers.get("k4") is None
+    assert len(db.embeddings.get_many("m", ["h"])) == 1
 
 
 def test_what_was_removed_leaves_holes_until_the_file_is_written_anew(db: WorkspaceDatabase) -> None:
