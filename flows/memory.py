@@ -1,73 +1,34 @@
 """Memory: what is remembered of earlier questions, and what is learnt from an answer (ERM4: trigger and reservoir)."""
 
-import logging
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from prompts.text.words import content_terms, terms
 from storage.answer_records import Passage
 from storage.memory import MemoryEntry
 from storage.records import content_id
-from storage.vectors import VectorReader
 from tasks.answer import Answered
 from tasks.question_similarity import ComparedQuestion, NamedSpan, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
-from tasks.trigger import (
-    CHARACTER_SCALE,
-    DEFAULT,
-    WORD_SCALE,
-    Likeness,
-    Recall,
-    Scale,
-    check_trigger,
-    of_cosines,
-    overlap,
-)
+from tasks.trigger import Likeness, Recall, check_trigger, overlap
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
     from flows.question import ModeResult, QuestionContext
 
 MOST_TEXTS = 20_000
-SAMPLE = 300  # passages, for the scale of an embedder that is not known
 WORDS_OF_NAMELESS = 2
-
-logger = logging.getLogger(__name__)
 
 
 class QuestionFeatures:
     """Questions taken apart by the names of a generation, and what it holds about them."""
 
-    def __init__(self, index: SearchIndex, vectors: VectorReader) -> None:
+    def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self._vectors = vectors
         self.asked = lru_cache(MOST_TEXTS)(self._taken_apart)
         self.surroundings = lru_cache(MOST_TEXTS)(self._digest)
-
-    def scale(self, embedder: str) -> Scale:
-        """Of the cosines of an embedder: the one known, else measured by the passages of this generation."""
-        if embedder == DEFAULT or self._vectors.model() != embedder:
-            return of_cosines(embedder, np.zeros((0, 1), np.float32))
-        return self._measured
-
-    @cached_property
-    def _measured(self) -> Scale:
-        scale = of_cosines(str(self._vectors.model()), self._unrelated())
-        logger.info("Memory compares questions by %s.", scale.name)
-        return scale
-
-    def _unrelated(self) -> NDArray[np.float32]:
-        """Vectors of passages, at most one a document."""
-        model = str(self._vectors.model())
-        firsts = [self._index.chunks[places[0]].id for places in self._index.documents.values()]
-        windows = {one.chunk: one.text_hash for one in self._vectors.windows(firsts[:: max(len(firsts) // SAMPLE, 1)])}
-        found = self._vectors.get(model, list(windows.values()))
-        return np.stack(list(found.values())) if found else np.zeros((0, 1), np.float32)
 
     @cached_property
     def _spellings(self) -> Spellings:
@@ -157,22 +118,19 @@ def likeness_of(question: "QuestionContext") -> Likeness:
 def close(
     query: ComparedQuestion, titles: Sequence[ComparedQuestion], question: "QuestionContext", enough: float | None
 ) -> list[float]:
-    """Likeness on the common scale: by words, and where those are not `enough`, by cosines if the embedder reads both.
+    """Likeness by words, and where that is not `enough`, by cosines if the embedder reads both.
 
-    None is the published way: cosines as they are.
+    None is the published way: cosines alone.
     """
     embedder = question.embedder
-    words = overlap(query, titles)
-    scales = {han: CHARACTER_SCALE if han else WORD_SCALE for han in (True, False)}
-    found = [scales[query.han and title.han].common(like) for title, like in zip(titles, words, strict=True)]
+    found = overlap(query, titles)
     same = [title.text == query.text for title in titles]
     known = [equal or (enough is not None and like >= enough) for equal, like in zip(same, found, strict=True)]
     near = [at for at, title in enumerate(titles) if not known[at] and embedder.reads(title.text)]
     if near and embedder.reads(query.text):
         vectors = embedder.embed([query.text, *(titles[at].text for at in near)])
-        scale = question.session.question_features.scale(embedder.name)
         for at, cosine in zip(near, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-            found[at] = cosine if enough is None else scale.common(cosine)
+            found[at] = cosine if enough is None else max(found[at], cosine)
     return [1.0 if equal else like for equal, like in zip(same, found, strict=True)]
 
 

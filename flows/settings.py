@@ -125,7 +125,7 @@ class Settings(BaseModel):
     # The title is a question that was answered from all that it needs, so one source is enough.
     tau: float = Field(
         default=0.8, ge=0, le=1,
-        description="How like a remembered question must be, as the default embedder counts it ([memory](memory.md)).",
+        description="How like a remembered question must be, by words or by cosine ([memory](memory.md)).",
     )  # fmt: skip
     theta: int = Field(default=1, ge=1, description="How many documents memory must know of it.")
     memory: Literal["on", "published", "off"] = Field(

@@ -98,9 +98,9 @@ def differs(one: ComparedQuestion, two: ComparedQuestion) -> str:
 def alike(one: ComparedQuestion, two: ComparedQuestion) -> float:
     """Likeness of two questions by their words (0-1): for texts that the embedder cannot read."""
     if one.han and two.han:
-        # What one of them says alone counts half: it may be a word that asks.
+        # What one of them says alone counts a quarter: it may be a word that asks.
         mine, yours = {*one.words, *map(str, one.relations)}, {*two.words, *map(str, two.relations)}
-        return len(mine & yours) / (len(mine & yours) + len(mine ^ yours) / 2) if mine & yours else 0.0
+        return len(mine & yours) / (len(mine & yours) + len(mine ^ yours) / 4) if mine & yours else 0.0
     if not one.words or not two.words:
         return 0.0
     first = sum(max(likeness(word, other) for other in two.words) for word in one.words)
