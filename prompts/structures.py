@@ -5,7 +5,7 @@ they copy them (section 5), so every element is compared with the sentence that 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -116,15 +116,15 @@ def _table(elements: Sequence[Evidence]) -> str:
     for element in elements:
         cells.setdefault((element.label, element.attribute), []).append(element.value)
     if 100 * len(cells) >= _DENSE * len(rows) * len(columns):
-        table = [["", *columns], *([row, *("; ".join(cells.get((row, one), ())) for one in columns)] for row in rows)]
-    else:
-        table = [["row", "column", "cell"], *([one.label, one.attribute, one.value] for one in elements)]
-    lines = [_row(line) for line in table]
-    return "\n".join([lines[0], _row(["---"] * len(table[0])), *lines[1:]])
+        lines = [[row, *("; ".join(cells.get((row, one), ())) for one in columns)] for row in rows]
+        return markdown_table(["", *columns], lines)
+    return markdown_table(["row", "column", "cell"], [[one.label, one.attribute, one.value] for one in elements])
 
 
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows of cells as a Markdown table; each cell on one line, its bars escaped."""
+    lines = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in (head, ["---"] * len(head), *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _graph(elements: Sequence[Evidence]) -> str:

@@ -5,11 +5,10 @@ what stands before it comes last to first.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from prompts.text.thesaurus import han_words, phrases
 from prompts.text.words import CJK, HAN_STOP, STOPWORDS, fold, stem
-from tasks.retrieve.link import INTRODUCING
 
 # They begin a request or say what sort of word follows; no relation is meant by them.
 _EMPTY = frozenset(
@@ -28,9 +27,6 @@ _WORD = re.compile(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
 _OWNED = re.compile(r"\s*['’]\s*s\b|\s*的")
 _TO_DO = re.compile(r"\bdo(?: for (?:a |the )?living)?(?=\W*$)")  # "What does she do?"
 _DOES = re.compile(r"\b(?:does|did|do)\b.+\bdo\b")
-# "the film Salt": the word says what the name is, and asks for nothing.
-_INTRODUCED = re.compile(rf"\b(?:{'|'.join(sorted(INTRODUCING))})\s+['\"“]?$", re.I)
-_WHERE = {"work": "work_at", "employ": "work_at"}  # "Where does she work?" asks for no profession
 _ELDERS = frozenset("father mother parent parents dad mom mum pa ma".split())
 _GRAND = re.compile(r"^(?:great-?)?grand-?(?=\w{3})")
 
@@ -61,8 +57,6 @@ class Cues:
         asking = tuple(cue for cue in self.before + self.after if cue.asking)
         before = tuple(cue for cue in reversed(self.before) if not cue.asking)
         after = tuple(cue for cue in self.after if not cue.asking)
-        if any(cue.word == "where" for cue in asking):
-            after = tuple(replace(cue, key=_WHERE.get(cue.key, cue.key)) for cue in after)
         likely, other = (after + before, before + after) if self.owned else (before + after, after + before)
         return [order + asking for order in dict.fromkeys((likely, other))]
 
@@ -77,9 +71,8 @@ def cues_around(question: str, start: int, end: int) -> Cues:
     """The cues of a question around the name at `start`..`end`."""
     after = question[end:]
     owned = _OWNED.match(after)
-    before = _INTRODUCED.sub("", question[:start])
     rest = _OWNED.sub(" ", after, count=1)
-    return Cues(tuple(_cues(before, False)), tuple(_cues(rest, owned is not None)), owned is not None)
+    return Cues(tuple(_cues(question[:start], False)), tuple(_cues(rest, owned is not None)), owned is not None)
 
 
 def _cues(text: str, owned: bool) -> list[Cue]:

@@ -25,7 +25,7 @@ def order(question: str, name: str) -> list[str]:
         ("is Ada's kid a man or a woman ?", ["kid", "man_or_woman"]),
         ("what is the name of the other half of Ada ?", ["other_half"]),
         ("how many kids does Ada have?", ["kid"]),
-        ("who wrote the book Ada?", ["wrote", "who"]),
+        ("who wrote the book Ada?", ["book", "wrote", "who"]),
         ("what does Ada own?", ["own"]),
         ("who painted Ada's own house?", ["hous", "paint", "who"]),
         ("Ada的父亲的职业是什么？", ["父亲", "职业"]),
