@@ -132,7 +132,7 @@ def memory(run: Run) -> None:
     shutil.copy(side, filled)
     rows = {"none": none}
     ways: dict[str, dict[str, object]] = {f"τ = {tau}": {"tau": tau} for tau in TAUS}
-    for name, settings in {**ways, "published": {"memory": "published", "theta": 1}}.items():
+    for name, settings in ways.items():
         for suffix in ("", "-wal", "-shm"):
             side.with_name(side.name + suffix).unlink(missing_ok=True)
         shutil.copy(filled, side)

@@ -60,7 +60,6 @@ class QuestionFeatures:
 
 # Forms of questions that a part of the documents answers; what reads widely has no use for what answered it once.
 RECALLED = frozenset({"fact", "list", "yesno"})
-PUBLISHED_TAU, PUBLISHED_THETA = 0.6, 3
 
 
 async def recalled(question: "QuestionContext") -> Recall:
@@ -69,12 +68,11 @@ async def recalled(question: "QuestionContext") -> Recall:
     parsed = (
         [question.session.question_features.asked(query) for query in question.queries] if _has_part(question) else []
     )
-    return await check_trigger(question.queries, _offered(question, parsed, likeness.strict), likeness)
+    return await check_trigger(question.queries, _offered(question, parsed), likeness)
 
 
 def passages_of(question: "QuestionContext", recall: Recall) -> list[Passage]:
     """What memory offers, in the order in which it was read when it was found: nothing is scored for it."""
-    question.remembered_shares.update(recall.shares)
     count = len(recall.chunks)
     return [question.passage_of(question.chunk(name), 1 - rank / count) for rank, name in enumerate(recall.chunks)]
 
@@ -91,50 +89,41 @@ async def keep(question: "QuestionContext", result: "ModeResult", answered: Answ
     if not chosen:
         return
     title = question.session.question_features.asked(question.text)
-    strict = question.session.runtime.settings.memory == "published"
     read = {passage.chunk: passage for passage in result.passages}
     kept = tuple(read.get(chunk) or question.passage_of(question.chunk(chunk)) for chunk in chosen)
     around = question.session.question_features.surroundings(title.text)
-    shares = question.shares(result.passages)
-    lesson = Lesson(title.text, answered.fallback, kept, around, question.session.number, strict, shares)
+    lesson = Lesson(title.text, answered.fallback, kept, around, question.session.number)
     for entry in await remember(lesson):
-        question.session.runtime.workspace.database.memory.put(entry, keys(title), title_alone=strict)
+        question.session.runtime.workspace.database.memory.put(entry, keys(title))
 
 
 def likeness_of(question: "QuestionContext") -> Likeness:
     """How the trigger compares queries with remembered titles, by the settings."""
     settings = question.session.runtime.settings
-    strict = settings.memory == "published"
-    given = settings.model_fields_set
-    tau = PUBLISHED_TAU if strict and "tau" not in given else settings.tau
-    theta = PUBLISHED_THETA if strict and "theta" not in given else settings.theta
 
     def similarity(query: ComparedQuestion, titles: Sequence[ComparedQuestion]) -> list[float]:
-        return close(query, titles, question, None if strict else tau)
+        return close(query, titles, question, settings.tau)
 
-    return Likeness(tau, theta, question.session.question_features.asked, similarity, strict)
+    return Likeness(settings.tau, settings.theta, question.session.question_features.asked, similarity)
 
 
 def close(
-    query: ComparedQuestion, titles: Sequence[ComparedQuestion], question: "QuestionContext", enough: float | None
+    query: ComparedQuestion, titles: Sequence[ComparedQuestion], question: "QuestionContext", enough: float
 ) -> list[float]:
-    """Likeness by words, and where that is not `enough`, by cosines if the embedder reads both.
-
-    None is the published way: cosines alone.
-    """
+    """Likeness by words, and where that is not `enough`, by cosines if the embedder reads both."""
     embedder = question.embedder
     found = overlap(query, titles)
     same = [title.text == query.text for title in titles]
-    known = [equal or (enough is not None and like >= enough) for equal, like in zip(same, found, strict=True)]
+    known = [equal or like >= enough for equal, like in zip(same, found, strict=True)]
     near = [at for at, title in enumerate(titles) if not known[at] and embedder.reads(title.text)]
     if near and embedder.reads(query.text):
         vectors = embedder.embed([query.text, *(titles[at].text for at in near)])
         for at, cosine in zip(near, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-            found[at] = cosine if enough is None else max(found[at], cosine)
+            found[at] = max(found[at], cosine)
     return [1.0 if equal else like for equal, like in zip(same, found, strict=True)]
 
 
-def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion], strict: bool) -> list[MemoryEntry]:
+def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion]) -> list[MemoryEntry]:
     """The entries that hold in this generation.
 
     After a rollback later ones are still there: they were chosen among documents that this one lacks.
@@ -142,7 +131,7 @@ def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion], s
     if not queries:
         return []
     memory, session = question.session.runtime.workspace.database.memory, question.session
-    found = memory.entries() if strict else [one for query in queries for one in memory.found_by(keys(query))]
+    found = [one for query in queries for one in memory.found_by(keys(query))]
     return [
         entry
         for entry in {(one.source, one.title): one for one in found}.values()

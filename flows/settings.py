@@ -128,11 +128,7 @@ class Settings(BaseModel):
         description="How like a remembered question must be, by words or by cosine ([memory](memory.md)).",
     )  # fmt: skip
     theta: int = Field(default=1, ge=1, description="How many documents memory must know of it.")
-    memory: Literal["on", "published", "off"] = Field(
-        default="on",
-        description="Whether answers are remembered; `published` is the paper's rule: closeness alone (τ .6 and θ 3 "
-        "unless given), one entry a title.",
-    )
+    memory: Literal["on", "off"] = Field(default="on", description="Whether answers are remembered.")
     answer_cache: bool = Field(
         default=True,
         description="Whether a question's steps may get an answer that a model has given to the same prompt before.",

@@ -21,26 +21,21 @@ _SUPPORT: tuple[Fallback, ...] = ("none", "partial", "ungrounded", "abstained")
 @dataclass(frozen=True)
 class Likeness:
     """When two questions are alike: τ and θ, how a text is taken apart, and how close a query is to
-    titles (-1..1).
-
-    `strict` is the published rule: closeness alone counts, and titles instead of sources.
-    """
+    titles (-1..1)."""
 
     tau: float
     theta: int
     taken_apart: Callable[[str], ComparedQuestion]
     similarity: Callable[[ComparedQuestion, Sequence[ComparedQuestion]], list[float]]
-    strict: bool = False
 
 
 class Recall(Record):
     """The decision for each query, the chunk ids that memory offers where it is used, and how well the answers were
-    supported that they come from; `shares` of the chunks by the graph, where they are known."""
+    supported that they come from."""
 
     decisions: tuple[TriggerDecision, ...]
     chunks: tuple[str, ...]
     support: Fallback = "none"
-    shares: tuple[tuple[str, float], ...] = ()
 
     @property
     def used(self) -> bool:
@@ -74,7 +69,7 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
     for query in queries:
         near = _near(query, list(titles.values()), likeness) if titles else {}
         found = [entry for entry in entries if near.get(entry.title, -1.0) >= likeness.tau]
-        pop = len({entry.title if likeness.strict else entry.source for entry in found})
+        pop = len({entry.source for entry in found})
         use = pop >= likeness.theta
         decisions.append(
             TriggerDecision(query=query, pop=pop, threshold=likeness.theta, tau=likeness.tau, use_memory=use)
@@ -85,9 +80,6 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
     return Recall(
         decisions=tuple(decisions),
         chunks=tuple(dict.fromkeys(chunk for entry in close.values() for chunk in entry.ranked or entry.evidence)),
-        shares=tuple(
-            pair for entry in reversed(close.values()) for pair in zip(entry.ranked, entry.shares, strict=False)
-        ),
         support=min((entry.support for entry in close.values()), key=_SUPPORT.index, default="none"),
     )
 
@@ -95,7 +87,7 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
 def _near(query: str, titles: Sequence[ComparedQuestion], likeness: Likeness) -> dict[str, float]:
     """How close the query is to each title that asks the same; the parts first: they leave few to be embedded."""
     asked = likeness.taken_apart(query)
-    fit = [title for title in titles if likeness.strict or not differs(asked, title)]
+    fit = [title for title in titles if not differs(asked, title)]
     if not fit:
         return {}
     return {title.text: close for title, close in zip(fit, likeness.similarity(asked, fit), strict=True)}

@@ -168,19 +168,6 @@ async def test_a_restricted_question_neither_reads_memory_nor_fills_it(runtime: 
     assert {passage.document for passage in restricted.passages} == {"ledger"}
 
 
-async def test_the_published_rule_keeps_one_entry_a_title_and_counts_titles(runtime: Runtime, tmp_path: Path) -> None:
-    published = opened(tmp_path, memory="published")
-    for question in (ORLA, LIKE, "The Orla Bridge was designed by whom?"):
-        answer = await asked(question, published)
-        assert not served(answer)
-        assert (answer.trace.trigger[0].threshold, answer.trace.trigger[0].tau) == (3, 0.6)
-    entries = published.workspace.database.memory.entries()
-    assert [entry.source for entry in entries] == ["", "", ""]
-    assert all(set(TELLERS) <= set(entry.documents) for entry in entries)
-    again = await asked(ORLA, published)
-    assert (again.trace.trigger[0].pop, served(again)) == (3, True)
-
-
 async def test_the_popularity_counts_sources_not_entries() -> None:
     entries = [
         MemoryEntry(source=source, title=title, content="", evidence=("chk_1",), documents=(source,), generation=1)
