@@ -259,12 +259,12 @@ class Extract(TailoredStep):
         """Of the configured kinds; what is of none of them is kept as a "thing"."""
         if self.is_offline:
             found = extract_offline(title, passage)
-            return _of_kinds(found, [self.tailoring.kind_offline(one.name, one.kind) for one in found.entities])
-        asked = {"title": title, "passage": passage, "kinds": list(self.tailoring.kinds)}
-        found = (await self.acall(**asked)).found
-        if self.gleanings:
-            found = await self._gleaned(found, asked)
-        return _of_kinds(found, [self.tailoring.kind(one.kind) for one in found.entities])
+        else:
+            asked = {"title": title, "passage": passage, "kinds": list(self.tailoring.kinds)}
+            found = await self._gleaned((await self.acall(**asked)).found, asked)
+        kinds = [self.tailoring.kind(one.kind) for one in found.entities]
+        entities = [one.model_copy(update={"kind": kind}) for one, kind in zip(found.entities, kinds, strict=True)]
+        return found.model_copy(update={"entities": entities})
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
@@ -300,15 +300,6 @@ class ExtractWithClaims(Extract):
 def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool) -> Extract:
     """The step that extracts. `claims` asks a model for them too; the offline reader finds them in any case."""
     return (ExtractWithClaims if claims else Extract)(models, gleanings, tailoring)
-
-
-def _of_kinds(found: Extracted, kinds: Sequence[str]) -> Extracted:
-    """The same with these kinds of its entities."""
-    entities = [
-        one if one.kind == kind else one.model_copy(update={"kind": kind})
-        for one, kind in zip(found.entities, kinds, strict=True)
-    ]
-    return found.model_copy(update={"entities": entities})
 
 
 def _fitting(examples: Sequence[Mapping[str, object]], tailoring: Tailoring) -> Sequence[Mapping[str, object]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from prompts.text.amounts import MONTH_OF
 from prompts.text.question import parse_question
 from prompts.text.thesaurus import likeness, meanings, sex_of
 from prompts.text.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
@@ -18,12 +19,6 @@ from tasks.traverse.relation_cues import cues_around, cues_in
 _ORDINALS = dict(
     zip("first second third fourth fifth sixth seventh eighth ninth tenth".split(), map(str, range(1, 11)), strict=True)
 )
-_MONTHS = {
-    name: f"m{number}"
-    for number, name in enumerate(
-        "january february march april may june july august september october november december".split(), 1
-    )
-}
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*|第[一二三四五六七八九十百]+|[a-z]+")
 _HAN_DIGITS = {digit: str(value) for value, digit in enumerate("一二三四五六七八九十", 1)}
 # Words that ask, say the kind of thing asked for, or say little beside the relation that they stand with.
@@ -166,8 +161,8 @@ def _figures(text: str) -> frozenset[str]:
             found.add("".join(_HAN_DIGITS.get(digit, digit) for digit in word[1:]))
         elif word in _ORDINALS:
             found.add(_ORDINALS[word])
-        elif word in _MONTHS and (word not in {"may", "march"} or text[match.start()].isupper()):
-            found.add(_MONTHS[word])
+        elif word in MONTH_OF and (word not in {"may", "march"} or text[match.start()].isupper()):
+            found.add(f"m{MONTH_OF[word]}")
     return frozenset(found)
 
 

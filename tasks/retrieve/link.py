@@ -2,14 +2,14 @@
 what is near in meaning.
 
 "Unlinked" is an answer: a question may name nothing that the graph knows. A question in lower case is linked as one
-with capitals: how the documents write a phrase tells whether it is a name.
+with capitals: what general English writes small is no name by itself.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,10 @@ from rapidfuzz.distance import OSA
 from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
 from prompts.text.tokens import usually_lower
-from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, terms
+from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han
 from storage.graph_records import Entity
-from storage.records import Chunk, Record
+from storage.records import Record
 from tasks.resolve.keys import name_key
-from tasks.retrieve.lexical import Lexicon
 
 _WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.][^\\W_{CJK}]+)*|[{CJK}]+")
 _POSSESSIVE = re.compile(r"['’]s$")
@@ -70,51 +69,6 @@ def is_cased(words: list[QuestionWord]) -> bool:
     """Whether capitals tell names: some word but the first has one, and not every word has."""
     rest = words[1:]
     return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
-
-
-# So many passages that hold the rarest word of a phrase tell how it is written.
-SAMPLE = 48
-MOST_CAPITAL = 0.5
-
-
-class Writing:
-    """The documents as a witness of spelling; immutable, so safe to share between threads."""
-
-    def __init__(self, lexicon: Lexicon, chunks: Sequence[Chunk]) -> None:
-        """`chunks` in the order of the lexicon."""
-        self._lexicon = lexicon
-        self._chunks = chunks
-        self._capitals = lru_cache(maxsize=20_000)(self._count)
-
-    def knows(self, word: str) -> bool:
-        """Whether a word occurs in the documents, in any form; what does not may be misspelt."""
-        return any(term in self._lexicon.column for term in terms(word)) or not terms(word)
-
-    def is_name(self, spellings: Iterable[str]) -> bool | None:
-        """Whether a phrase, in one of these spellings, mostly has capitals where the documents hold it; None where they
-        hold it nowhere."""
-        small = capital = 0
-        for spelling in spellings:
-            found = self._capitals(spelling)
-            small, capital = small + found[0], capital + found[1]
-        return capital >= MOST_CAPITAL * (small + capital) if small + capital else None
-
-    def _count(self, spelling: str) -> tuple[int, int]:
-        """How often the phrase stands in lower case, and how often with a capital."""
-        pattern = re.compile(rf"(?<!\w){re.escape(spelling)}(?!\w)", re.I)
-        small = capital = 0
-        for chunk in self._holding(spelling):
-            for match in pattern.finditer(chunk.text):
-                small, capital = (small + 1, capital) if match.group().islower() else (small, capital + 1)
-        return small, capital
-
-    def _holding(self, spelling: str) -> list[Chunk]:
-        wanted = terms(fold(spelling))
-        if not wanted or any(term not in self._lexicon.column for term in wanted):
-            return []
-        places = self._lexicon.holding(max(wanted, key=self._lexicon.idf_of))
-        spread = places[:: max(1, len(places) // SAMPLE)][:SAMPLE]
-        return [self._chunks[int(place)] for place in spread]
 
 
 # Longer Chinese names are rare, and each length costs a look-up at every place of the question.
@@ -195,8 +149,8 @@ class NearNames:
         """Keys that one letter left out, added, changed, or swapped with the next makes of this one, with likeness."""
         if len(key) < SHORTEST:
             return []
-        pool = self._by_ends(key, 1)
-        found = process.extract(key, list(dict.fromkeys(pool)), scorer=OSA.distance, score_cutoff=1, limit=3)
+        pool = sorted(set(self._by_ends(key, 1)))
+        found = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
         return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in found]
 
     def alike(self, key: str, limit: int = 2) -> list[Near]:
@@ -251,12 +205,11 @@ class Link(Record):
 class Names:
     """Every name of every entity, for looking up stretches of a question; immutable."""
 
-    def __init__(self, names: Iterable[tuple[str, int]], writing: Writing | None = None) -> None:
+    def __init__(self, names: Iterable[tuple[str, int]]) -> None:
         """`names` are (name, entity index), the main name of each entity before its others; a name may stand for
-        several entities. `writing` tells how the documents write a phrase; without it general English does."""
+        several entities."""
         self.by_key: dict[str, list[int]] = defaultdict(list)
         self._spelt: dict[str, list[str]] = defaultdict(list)
-        self._writing = writing
         main: dict[int, str] = {}
         for name, entity in names:
             main.setdefault(entity, fold_name(name))
@@ -345,10 +298,7 @@ class Names:
             return False
         if not capitals:
             return telling > 1
-        if len(stretch) == 1 and usually_lower(key):
-            return False
-        written = self._writing.is_name(dict.fromkeys(capitals)) if self._writing else None
-        return telling > 1 or not usually_lower(key) if written is None else written
+        return telling > 1 or not usually_lower(key)
 
     def _linked(self, question: str, stretch: Sequence[QuestionWord], key: str, score: float) -> list[Link]:
         """The entities that a stretch means by a key; a bracketed qualifier after it ("Agni (2004 film)") decides."""
@@ -385,23 +335,17 @@ class Names:
                 start, end = stretch[0].start, _reach(question, stretch)
                 touching = [link for link in links if link.start < end and start < link.end]
                 outside = any(link.start < start or link.end > end for link in touching)
-                if not outside and self._may_be_misspelt(question, stretch):
+                if not outside and self._may_be_misspelt(stretch):
                     found = self._one_slip(question, stretch)
                     links = [link for link in links if not found or link not in touching] + found
         return links
 
-    def _may_be_misspelt(self, question: str, stretch: list[QuestionWord]) -> bool:
-        """Whether a stretch is no known name, and two of its words carry meaning, or one that the documents lack."""
-        telling = [word for word in stretch if word.tells]
+    def _may_be_misspelt(self, stretch: list[QuestionWord]) -> bool:
+        """Whether a stretch is no known name, and two of its words carry meaning, or one that is no ordinary word."""
+        telling = [word.folded for word in stretch if word.tells]
         if key_of(stretch) in self.by_key or not telling:
             return False
-        return len(telling) > 1 or not self._known(question, telling[0])
-
-    def _known(self, question: str, word: QuestionWord) -> bool:
-        """Whether a word is spelt as the documents spell it."""
-        if word.folded in self.by_key or usually_lower(word.folded):
-            return True
-        return self._writing is None or self._writing.knows(question[word.start : word.end])
+        return len(telling) > 1 or not (telling[0] in self.by_key or usually_lower(telling[0]))
 
     def _one_slip(self, question: str, stretch: list[QuestionWord]) -> list[Link]:
         key = key_of(stretch)
