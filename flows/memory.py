@@ -9,7 +9,7 @@ from storage.answer_records import Passage
 from storage.memory import MemoryEntry
 from storage.records import content_id
 from tasks.answer import Answered
-from tasks.question_similarity import ComparedQuestion, NamedSpan, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
@@ -37,8 +37,7 @@ class QuestionFeatures:
 
     def _taken_apart(self, text: str) -> ComparedQuestion:
         found = self._spellings.named(text)
-        sure = [one for one in found if not one.doubtful] or found
-        return taken_apart(text, [NamedSpan(one.start, one.end, frozenset(one.entities)) for one in sure])
+        return taken_apart(text, [one for one in found if not one.doubtful] or found)
 
     def _digest(self, text: str) -> str:
         """Of all chunks that hold the rarest name in a question, or its rarest words where it names nothing.

@@ -5,7 +5,7 @@ alone does not tell them apart. So each question is taken apart once, and two ar
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -14,6 +14,7 @@ from prompts.text.question import parse_question
 from prompts.text.thesaurus import likeness, meanings, sex_of
 from prompts.text.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
 from storage.records import content_id
+from tasks.traverse.entity_names import NamedEntity
 from tasks.traverse.relation_cues import cues_around, cues_in
 
 _ORDINALS = dict(
@@ -39,22 +40,13 @@ _NOT_HAN = re.compile(rf"[^{CJK}0-9a-z]+")
 _Meaning = tuple[frozenset[str], str]  # what a word may mean, and the sex that it tells
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSpan:
-    """A stretch `start`..`end` of a question that names one of these entities."""
-
-    start: int
-    end: int
-    entities: frozenset[str]
-
-
 @dataclass(frozen=True)
 class ComparedQuestion:
     """A question taken apart for comparison. `relations` lead away from its first name; of a Chinese question they are
     the meanings of its words, and `words` the characters that are left."""
 
     text: str
-    mentions: tuple[NamedSpan, ...] = ()
+    mentions: tuple[NamedEntity, ...] = ()
     names: frozenset[str] = frozenset()
     figures: frozenset[str] = frozenset()
     relations: tuple[_Meaning, ...] = ()
@@ -63,7 +55,7 @@ class ComparedQuestion:
     expects: str = "text"
 
 
-def taken_apart(text: str, mentions: Sequence[NamedSpan]) -> ComparedQuestion:
+def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
     """The parts of a question; `mentions` are what it names, in its order."""
     han = is_han(text)
     relations, words = _read_han(text) if han else (_relations(text, mentions), _words(text))
@@ -73,21 +65,20 @@ def taken_apart(text: str, mentions: Sequence[NamedSpan]) -> ComparedQuestion:
     )  # fmt: skip
 
 
-def differs(one: ComparedQuestion, two: ComparedQuestion) -> str:
-    """In which part two questions do not ask the same: "language", "names", "figures", "kind", "relation"; "" in
-    none.
+def differs(one: ComparedQuestion, two: ComparedQuestion) -> bool:
+    """Whether two questions ask something else: in another language, of other names or figures, for another kind of
+    thing, or for another relation.
 
     A part that only one of them tells of, such as the kind of thing asked for, is no difference.
     """
-    checks: tuple[tuple[str, Callable[[ComparedQuestion, ComparedQuestion], bool]], ...] = (
-        ("language", lambda mine, yours: mine.han != yours.han),
+    return (
+        one.han != two.han
         # Chinese names are found here and not there: they are compared as text, with the rest.
-        ("names", lambda mine, yours: not mine.han and mine.names != yours.names),
-        ("figures", lambda mine, yours: mine.figures != yours.figures),
-        ("kind", lambda mine, yours: len({mine.expects, yours.expects} - _VAGUE) == 2),
-        ("relation", _other_relation),
+        or (not one.han and one.names != two.names)
+        or one.figures != two.figures
+        or len({one.expects, two.expects} - _VAGUE) == 2
+        or _other_relation(one, two)
     )
-    return next((part for part, other in checks if other(one, two)), "")
 
 
 def alike(one: ComparedQuestion, two: ComparedQuestion) -> float:
@@ -115,7 +106,7 @@ def keys(question: ComparedQuestion) -> tuple[str, ...]:
     return tuple(f"w_{term}" for term in dict.fromkeys(found))
 
 
-def _relations(text: str, mentions: Sequence[NamedSpan]) -> tuple[_Meaning, ...]:
+def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ...]:
     """The relations that the words around the first name ask for, in the order in which they lead away from it.
 
     Neighbouring words of one meaning are one ("educational institution"); relatives lead on one by one.

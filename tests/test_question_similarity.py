@@ -2,7 +2,8 @@
 
 import pytest
 
-from tasks.question_similarity import ComparedQuestion, NamedSpan, alike, differs, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, alike, differs, keys, taken_apart
+from tasks.traverse.entity_names import NamedEntity
 
 NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 
@@ -10,7 +11,7 @@ NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 def apart(text: str) -> ComparedQuestion:
     """A question in which these names are known."""
     found = [
-        NamedSpan(text.index(name), text.index(name) + len(name), frozenset({name})) for name in NAMES if name in text
+        NamedEntity(name, text.index(name), text.index(name) + len(name), (name,)) for name in NAMES if name in text
     ]
     return taken_apart(text, found)
 
@@ -40,8 +41,8 @@ def apart(text: str) -> ComparedQuestion:
     ],
 )
 def test_what_differs_is_told(one: str, two: str, part: str) -> None:
-    assert differs(apart(one), apart(two)) == part
-    assert differs(apart(two), apart(one)) == part, "whichever comes first"
+    assert differs(apart(one), apart(two)) is bool(part)
+    assert differs(apart(two), apart(one)) is bool(part), "whichever comes first"
 
 
 def test_likeness_lies_between_nothing_and_the_same() -> None:

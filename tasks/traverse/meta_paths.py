@@ -6,7 +6,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain as joined
+from itertools import islice
 
 from rapidfuzz import fuzz, process
 
@@ -42,48 +43,17 @@ _NAMES_SOURCE = re.compile(rf"[\W_]of$|^{_VERBS}$", re.I)
 Chain = tuple[Relation, ...]
 
 
-@dataclass(frozen=True)
-class WalkedStep:
-    """One step that was walked: the relations that lead from the entities of the step before."""
-
-    hop: Hop
-    relations: tuple[Relation, ...]
-    ends: tuple[str, ...]
-
-
-def follow(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]) -> list[WalkedStep]:
-    """Walk a meta-path from some entities; ends at the first step that leads nowhere, with no ends."""
-    steps: list[WalkedStep] = []
-    here = tuple(dict.fromkeys(sources))
+def chains_along(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]) -> dict[str, Chain]:
+    """For each entity at the end of a meta-path from the sources one chain of relations that leads there, the heaviest
+    first; none where it leads nowhere."""
+    chains: dict[str, Chain] = dict.fromkeys(sources, ()) if hops else {}
     for hop in hops:
-        relations = [
-            relation for entity in here[:WIDEST] for relation in facts.along(entity, hop.relation, hop.inverse)
-        ]
-        if hop.kind:
-            relations = [relation for relation in relations if facts.is_a(_far(relation, hop), hop.kind)]
-        here = tuple(dict.fromkeys(_far(relation, hop) for relation in relations))
-        steps.append(WalkedStep(hop, tuple(relations), here))
-        if not here:
-            break
-    return steps
-
-
-def _far(relation: Relation, hop: Hop) -> str:
-    return relation.source if hop.inverse else relation.target
-
-
-def chains_of(
-    steps: Sequence[WalkedStep], sources: Sequence[str], hops: Sequence[Hop]
-) -> dict[str, tuple[Relation, ...]]:
-    """For each entity at the end of a whole meta-path one chain of relations that leads there, the heaviest first."""
-    if len(steps) < len(hops) or not steps or not steps[-1].ends:
-        return {}
-    chains: dict[str, Chain] = dict.fromkeys(sources, ())
-    for step in steps:
         longer: dict[str, Chain] = {}
-        for relation in step.relations:
-            near = relation.target if step.hop.inverse else relation.source
-            longer.setdefault(_far(relation, step.hop), (*chains[near], relation))
+        for entity, chain in islice(chains.items(), WIDEST):
+            for relation in facts.along(entity, hop.relation, hop.inverse):
+                far = relation.source if hop.inverse else relation.target
+                if not hop.kind or facts.is_a(far, hop.kind):
+                    longer.setdefault(far, (*chain, relation))
         chains = longer
     return chains
 
@@ -134,7 +104,7 @@ def _longer(facts: GraphFacts, path: WordedPath, cues: Sequence[Cue]) -> list[Wo
             score, left = step_score(hop, cues[path.used : stop])
             if left is None:
                 continue
-            ends = ends or follow(facts, path.ends, [hop])[0].ends
+            ends = ends or tuple(chains_along(facts, path.ends, [hop]))
             total = path.score + score - undone
             longer.append(WordedPath(path.source, (*path.hops, hop), ends, total, stop, left=path.left + left))
     return longer
@@ -195,7 +165,7 @@ class Vocabulary:
         self._worded: dict[str, str | None] = {}
         self._by_handle: dict[str, set[str]] = defaultdict(set)
         for name in self.counts:
-            for word in chain.from_iterable(relation_words(name)):
+            for word in joined.from_iterable(relation_words(name)):
                 for handle in handles(word):
                     self._by_handle[handle].add(name)
 

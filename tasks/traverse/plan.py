@@ -14,7 +14,7 @@ from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts, Ways
 from tasks.step import step
 from tasks.traverse.entity_names import Spellings
-from tasks.traverse.meta_paths import Chain, Vocabulary, chains_of, follow
+from tasks.traverse.meta_paths import Chain, Vocabulary, chains_along
 
 EVERYTHING = "*"
 K = 3  # shortest paths
@@ -256,12 +256,15 @@ def _described(sources: Sequence[str], facts: GraphFacts) -> Outcome:
 
 
 def _followed(step: CheckedStep, sources: Sequence[str], graph: TraversalGraph) -> Outcome:
-    walked = follow(graph.facts, sources, step.hops)
-    chains = chains_of(walked, sources, step.hops)
+    chains = chains_along(graph.facts, sources, step.hops)
     if chains:
         return StepResult(entities=tuple(chains), chains=tuple(chains.values()))
-    stuck = walked[-1].hop
-    here = walked[-2].ends if len(walked) > 1 else tuple(sources)
+    here, stuck = sources, step.hops[0]
+    for hop in step.hops:
+        stuck, further = hop, tuple(chains_along(graph.facts, here, [hop]))
+        if not further:
+            break
+        here = further
     return graph.no_such_way(here, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
 
 
@@ -270,7 +273,7 @@ def _tied(step: CheckedStep, sources: Sequence[str], done: Sequence[Outcome], gr
     goals = [_entities([target], done)[:WIDE] for target in step.targets]
     targets = tuple(dict.fromkeys(end for goal in goals for end in goal))
     if step.operator == "check":
-        reached = chains_of(follow(facts, sources, step.hops), sources, step.hops)
+        reached = chains_along(facts, sources, step.hops)
         chains = [reached[target] for target in targets if target in reached]
     else:
         relations = frozenset(hop.relation for hop in step.hops) or None
@@ -300,7 +303,7 @@ def ranked(
     chains: dict[str, list[Chain]] = {}
     pairs: list[tuple[str, str]] = []
     for source in sources:
-        reached = chains_of(follow(graph.facts, [source], hops), [source], hops)
+        reached = chains_along(graph.facts, [source], hops)
         chains[source] = list(reached.values())
         pairs += [(source, name) for name in graph.names_of(list(reached))]
     if not pairs:
