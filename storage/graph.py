@@ -424,23 +424,6 @@ class TraversalReader:
         """
         return self._db.records(Measured, sql, _columns(pairs))
 
-    def count(self, values: Sequence[str]) -> int:
-        """How many different values there are."""
-        sql = "SELECT count(DISTINCT value) FROM (SELECT unnest(?::VARCHAR[]) AS value)"
-        return self._db.number(sql, [list(values)])
-
-    def shared(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """What all groups hold, in the order of its text."""
-        return self._combined("INTERSECT", groups)
-
-    def left_over(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """What the first group holds and no other one, in the order of its text."""
-        return self._combined("EXCEPT", groups)
-
-    def _combined(self, operator: Literal["INTERSECT", "EXCEPT"], groups: Sequence[Sequence[str]]) -> list[str]:
-        sql = f" {operator} ".join(["SELECT unnest(?::VARCHAR[]) AS value"] * len(groups))
-        return self._db.strings(f"SELECT value FROM ({sql}) ORDER BY value", [list(group) for group in groups])
-
 
 def _order(direction: Direction) -> tuple[str, str]:
     return ("DESC", "arg_max") if direction == "max" else ("ASC", "arg_min")

@@ -205,7 +205,7 @@ def run_plan(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcom
 
 def _run_step(step: CheckedStep, done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
     if step.operator in _OF_STEPS:
-        return _of_results(step, [_result(operand, done) for operand in step.sources], graph.tables)
+        return _of_results(step, [_result(operand, done) for operand in step.sources])
     sources = _entities(step.sources, done)
     match step.operator:
         case "max" | "min" | "sort":
@@ -215,14 +215,14 @@ def _run_step(step: CheckedStep, done: Sequence[Outcome], graph: TraversalGraph)
         case "connect" | "check":
             return _tied(step, sources[:WIDE], done, graph)
         case "count":
-            return _counted(_followed(step, sources, graph) if step.hops else _result(step.sources[0], done), graph)
+            return _counted(_followed(step, sources, graph) if step.hops else _result(step.sources[0], done))
     return _followed(step, sources, graph)
 
 
-def _counted(outcome: Outcome, graph: TraversalGraph) -> Outcome:
+def _counted(outcome: Outcome) -> Outcome:
     if isinstance(outcome, Problem):
         return outcome
-    return StepResult(values=(str(graph.tables.count(outcome.entities)),), chains=outcome.chains)
+    return StepResult(values=(str(len(set(outcome.entities))),), chains=outcome.chains)
 
 
 def _result(operand: Operand, done: Sequence[Outcome]) -> StepResult:
@@ -234,11 +234,11 @@ def _entities(operands: Sequence[Operand], done: Sequence[Outcome]) -> tuple[str
     return tuple(dict.fromkeys(entity for operand in operands for entity in _result(operand, done).entities))
 
 
-def _of_results(step: CheckedStep, results: Sequence[StepResult], tables: TraversalReader) -> Outcome:
+def _of_results(step: CheckedStep, results: Sequence[StepResult]) -> Outcome:
     """What all results share, or the first holds and no other, with the chains that lead there."""
-    entities = [result.entities for result in results]
+    first, *others = (set(result.entities) for result in results)
     shared = step.operator == "intersect"
-    picked = tables.shared(entities) if shared else tables.left_over(entities)
+    picked = sorted(first.intersection(*others) if shared else first.difference(*others))
     if not picked:
         return Problem("no path", f"the results {'have nothing in common' if shared else 'leave nothing over'}.")
     kept = set(picked)

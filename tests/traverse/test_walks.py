@@ -103,6 +103,3 @@ def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
     assert [one.item for one in tables.ranked(figures, "max")] == ["a", "b", "c"]
     pairs = [("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")]
     assert [(one.item, one.number) for one in tables.counted(pairs, "max")] == [("b", 2.0), ("a", 1.0)]
-    assert tables.count(["x", "x", "y"]) == 2
-    assert tables.shared([["x", "y"], ["y", "z"], ["y"]]) == ["y"]
-    assert tables.left_over([["x", "y"], ["y"]]) == ["x"]
