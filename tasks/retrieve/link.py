@@ -251,7 +251,7 @@ class Names:
         exact = self.by_key.get(name_key(name)) or self.by_key.get(key)
         found = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key, limit)
         links = [
-            Link(text=name, entity=entity, score=score, end=len(name))
+            Link(text=name, entity=entity, score=round(score, 4), end=len(name))
             for near, score in found
             if _same_figures(key, near)
             for entity in (exact or self.by_key[near])
@@ -356,18 +356,12 @@ class Names:
 
     def _by_looks(self, question: str, links: Sequence[Link]) -> list[Link]:
         """What looks like a name and no link touches, linked to the names most like it."""
-        found: list[Link] = []
-        for start, end in self._spans(question):
-            if _covered(start, end, links):
-                continue
-            text = question[start:end]
-            found += [
-                Link(text=text, entity=entity, score=round(score, 4), start=start, end=end)
-                for key, score in self._near.alike(fold_name(text))
-                if _same_figures(fold_name(text), key)
-                for entity in self.by_key[key]
-            ]
-        return found
+        return [
+            link.model_copy(update={"start": start, "end": end})
+            for start, end in self._spans(question)
+            if not _covered(start, end, links)
+            for link in self.candidates(question[start:end])
+        ]
 
     def _spans(self, question: str) -> list[tuple[int, int]]:
         """Where names stand, by their looks; a bracket qualifies a name and is none."""

@@ -199,8 +199,18 @@ class _Writer:
         return self.written(abs(number) if self.plan.operation == "difference" else number, self.figures())
 
     def written(self, number: float, cells: Sequence[GridCell]) -> str:
-        """A computed figure in the form of the cells that it was computed of."""
-        return written(number, cells, "average" in {self.plan.operation, self.grouped})
+        """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
+        averaged, scale = "average" in {self.plan.operation, self.grouped}, _scale_of(cells)
+        affixes = [_affixes(cell.raw) for cell in cells]
+        alike = len({(before.strip(), after.strip()) for before, after in affixes}) == 1
+        before, after = affixes[0] if alike else ("", "")
+        if scale == 1.0 and any(cell.scale != 1.0 for cell in cells):
+            after = ""
+        number = number / scale
+        places = max((cell.places for cell in cells), default=0)
+        comma = "," if any("," in cell.raw for cell in cells) or abs(number) >= 1e5 else ""
+        text = f"{number:{comma}.{places + 2 * averaged}f}"
+        return before + (text.rstrip("0").rstrip(".") if averaged else text) + after
 
     def remark(self, cells: Sequence[GridCell]) -> str:
         """What the heading of the table says of its figures, where neither the cells nor their column do."""
@@ -215,21 +225,6 @@ def _scale_of(cells: Sequence[GridCell]) -> float:
     """The scale that all cells have; 1 where they differ."""
     scales = {cell.scale for cell in cells}
     return scales.pop() if len(scales) == 1 else 1.0
-
-
-def written(number: float, cells: Sequence[GridCell], averaged: bool = False) -> str:
-    """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
-    scale = _scale_of(cells)
-    affixes = [_affixes(cell.raw) for cell in cells]
-    alike = len({(before.strip(), after.strip()) for before, after in affixes}) == 1
-    before, after = affixes[0] if alike else ("", "")
-    if scale == 1.0 and any(cell.scale != 1.0 for cell in cells):
-        after = ""
-    number = number / scale
-    places = max((cell.places for cell in cells), default=0)
-    comma = "," if any("," in cell.raw for cell in cells) or abs(number) >= 1e5 else ""
-    text = f"{number:{comma}.{places + 2 * averaged}f}"
-    return before + (text.rstrip("0").rstrip(".") if averaged else text) + after
 
 
 def _affixes(raw: str) -> tuple[str, str]:
