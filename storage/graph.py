@@ -189,22 +189,15 @@ class _StoredFinding(Record):
 
 
 class ReportSizes(Record):
-    """What there is to read without reading it: reports of the broadest level, their mean length in signs, and on how
-    many documents all reports rest."""
+    """How many reports the broadest level has, and on how many documents all reports rest."""
 
     reports: int
-    signs: float
     documents: int
 
 
 _SIZES = """
-    WITH roots AS (SELECT community, length(title) + length(summary) AS signs FROM reports
-                   WHERE level = (SELECT min(level) FROM reports)),
-         said AS (SELECT community, sum(length(summary)) AS signs
-                  FROM (SELECT DISTINCT community, ordinal, summary FROM findings) GROUP BY community)
-    SELECT count(*) AS reports, coalesce(avg(roots.signs + coalesce(said.signs, 0)), 0) AS signs,
+    SELECT (SELECT count(*) FROM reports WHERE level = (SELECT min(level) FROM reports)) AS reports,
            (SELECT count(DISTINCT document) FROM findings) AS documents
-    FROM roots LEFT JOIN said USING (community)
 """
 
 
