@@ -31,12 +31,11 @@ from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
 from tasks.sources import Source, number_of, span_of
-from tasks.step import step
+from tasks.step import first_fitting, step
 
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
 _Key = TypeVar("_Key", int, str)
-_Row = TypeVar("_Row", Entity, Relation)
 # The chunks that state a relation and that the question may look into.
 Stating = Callable[[str], Sequence[Chunk]]
 
@@ -292,17 +291,19 @@ def _alike(levels: Levels, keys: Sequence[str], embedder: Embedder | None) -> Sc
 def best_rows(
     found: LevelScores, entities: Sequence[Entity], facts: GraphFacts, tokens: int
 ) -> tuple[list[Entity], list[Relation]]:
-    """The entities and relations that scored best, as many as fit into their shares of an answer's tokens."""
+    """The entities and relations that scored best, as many as fit into their shares of an answer's tokens, at least one
+    of each."""
     by_score = sorted(found.entities, key=lambda place: (-found.entities[place], place))
     relations = sorted(found.relations, key=lambda name: (-found.relations[name], name))
+    named, stated = (entities[place] for place in by_score), (facts.relations[name] for name in relations)
     return (
-        _within((entities[place] for place in by_score), entity_cells, ENTITY_SHARE * tokens),
-        _within(
-            (facts.relations[name] for name in relations),
-            lambda one: relation_cells(one, facts),
-            RELATION_SHARE * tokens,
-        ),
+        first_fitting(named, lambda one: _tokens(entity_cells(one)), round(ENTITY_SHARE * tokens)),
+        first_fitting(stated, lambda one: _tokens(relation_cells(one, facts)), round(RELATION_SHARE * tokens)),
     )
+
+
+def _tokens(cells: Sequence[str]) -> int:
+    return count_tokens([" | ".join(cells)])[0]
 
 
 def entity_cells(entity: Entity) -> tuple[str, ...]:
@@ -314,17 +315,6 @@ def relation_cells(relation: Relation, facts: GraphFacts) -> tuple[str, ...]:
     """A row of the relation table, without its source."""
     source, target = facts.entities[relation.source].name, facts.entities[relation.target].name
     return source, relation.predicate, target, relation.description
-
-
-def _within(rows: Iterable[_Row], cells: Callable[[_Row], Sequence[str]], most: float) -> list[_Row]:
-    """The first rows that fit into so many tokens together."""
-    kept: list[_Row] = []
-    for row in rows:
-        most -= count_tokens([" | ".join(cells(row))])[0]
-        if most < 0:
-            break
-        kept.append(row)
-    return kept
 
 
 def stating_sources(

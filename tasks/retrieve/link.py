@@ -128,6 +128,8 @@ SHORTEST = 5
 # A word that more names share tells too little to compare them all.
 COMMON = 400
 FUZZY_CUTOFF = 84.0
+# A name that is not known is linked to so many.
+CANDIDATES = 2
 Near = tuple[str, float]
 
 
@@ -153,7 +155,7 @@ class NearNames:
         found = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
         return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in found]
 
-    def alike(self, key: str, limit: int = 2) -> list[Near]:
+    def alike(self, key: str) -> list[Near]:
         """The keys most alike, at least FUZZY_CUTOFF in a hundred, with likeness (rapidfuzz ratio, 0 to 1)."""
         if len(key) < SHORTEST:
             return []
@@ -162,7 +164,7 @@ class NearNames:
             sharing = self._by_word.get(word, ())
             pool += sharing if len(sharing) <= COMMON else ()
         # By name among equals, whatever the order in which they were found.
-        found = process.extract(key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=limit)
+        found = process.extract(key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES)
         return [(near, score / 100) for near, score, _ in found]
 
     def _by_ends(self, key: str, span: int) -> list[str]:
@@ -245,18 +247,18 @@ class Names:
         """What looks like a name and is linked to nothing, in the order of the question."""
         return [question[start:end] for start, end in self._spans(question) if not _covered(start, end, links)]
 
-    def candidates(self, name: str, limit: int = 3) -> list[Link]:
+    def candidates(self, name: str) -> list[Link]:
         """The entities that a name by itself may mean, best first: equal, one slip away, or much alike."""
         key = fold_name(name)
         exact = self.by_key.get(name_key(name)) or self.by_key.get(key)
-        found = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key, limit)
+        found = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key)
         links = [
             Link(text=name, entity=entity, score=round(score, 4), end=len(name))
             for near, score in found
             if _same_figures(key, near)
             for entity in (exact or self.by_key[near])
         ]
-        return links[:limit]
+        return links[:CANDIDATES]
 
     # --- equal ------------------------------------------------------------------------------------------------------
 
@@ -403,7 +405,6 @@ Floats = NDArray[np.float32]
 
 # "U.S. Navy" and "United States Navy" are at .96, "North Harbour" and "South Harbour" at .78.
 LEAST_COSINE = 0.85
-CANDIDATES = 2
 
 
 class NameVectors:

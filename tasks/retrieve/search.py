@@ -99,7 +99,7 @@ class Walker:
         self.transition = (both @ sparse.diags(1.0 / np.where(out > 0, out, 1.0))).tocsr()
         self.degree = np.bincount(entity_index, minlength=entities).astype(np.float64)
 
-    def walk(self, entities: dict[int, float], chunks: dict[int, float], damping: float = DAMPING) -> Scores:
+    def walk(self, entities: dict[int, float], chunks: dict[int, float]) -> Scores:
         """Stationary probability of every chunk; restart weights of entities and chunks, at least one positive."""
         restart = np.zeros(self.chunks + self.entities)
         for entity, weight in entities.items():
@@ -109,7 +109,7 @@ class Walker:
         restart /= restart.sum()
         here = restart
         for _ in range(STEPS):
-            here = damping * (self.transition @ here) + (1 - damping) * restart
+            here = DAMPING * (self.transition @ here) + (1 - DAMPING) * restart
         return np.asarray(here[: self.chunks])
 
 

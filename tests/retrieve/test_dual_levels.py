@@ -79,9 +79,8 @@ def test_documents_restrict_both_levels() -> None:
 
 def test_a_table_stops_at_its_tokens() -> None:
     both = low().with_high(high("restored"))
-    assert best_rows(both, INDEX.entities, FACTS, 0) == ([], [])
-    short, whole = (best_rows(both, INDEX.entities, FACTS, tokens)[0] for tokens in (200, 10_000))
-    assert 0 < len(short) < len(whole) == len(both.entities)
+    none, short, whole = (best_rows(both, INDEX.entities, FACTS, tokens)[0] for tokens in (0, 200, 10_000))
+    assert len(none) == 1 < len(short) < len(whole) == len(both.entities)
 
 
 def test_every_relation_has_the_source_that_states_it() -> None:
