@@ -5,7 +5,7 @@ what stands before it comes last to first.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prompts.text.thesaurus import han_words, phrases
 from prompts.text.words import CJK, HAN_STOP, STOPWORDS, fold, stem
@@ -27,6 +27,7 @@ _WORD = re.compile(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
 _OWNED = re.compile(r"\s*['’]\s*s\b|\s*的")
 _TO_DO = re.compile(r"\bdo(?: for (?:a |the )?living)?(?=\W*$)")  # "What does she do?"
 _DOES = re.compile(r"\b(?:does|did|do)\b.+\bdo\b")
+_WHERE = {"work": "work_at", "employ": "work_at"}  # "Where does she work?" asks for no profession
 _ELDERS = frozenset("father mother parent parents dad mom mum pa ma".split())
 _GRAND = re.compile(r"^(?:great-?)?grand-?(?=\w{3})")
 
@@ -57,6 +58,8 @@ class Cues:
         asking = tuple(cue for cue in self.before + self.after if cue.asking)
         before = tuple(cue for cue in reversed(self.before) if not cue.asking)
         after = tuple(cue for cue in self.after if not cue.asking)
+        if any(cue.word == "where" for cue in asking):
+            after = tuple(replace(cue, key=_WHERE.get(cue.key, cue.key)) for cue in after)
         likely, other = (after + before, before + after) if self.owned else (before + after, after + before)
         return [order + asking for order in dict.fromkeys((likely, other))]
 
