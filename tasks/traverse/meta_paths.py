@@ -31,6 +31,7 @@ WIDEST = 2_000  # entities of one step that are walked on from
 BEAM = 24  # partial paths that are tried on, of each length
 _UNWORDED = 0.5  # cost of a step of which the question says nothing
 _SKIPPED = 0.6  # cost of a cue that no step takes
+_ASKING = 0.5  # worth of "where" and the like
 _BACKWARDS = 0.1
 _UNDONE = 1.0  # cost of a step back along the relation just walked ("others of that religion"), seldom meant
 _LEAST_WORDED = 0.3
@@ -122,7 +123,7 @@ def step_score(hop: Hop, cues: Sequence[Cue]) -> tuple[float, tuple[Cue, ...] | 
         for word, value in likely.items():
             worded[word] = max(worded[word], value)
         if best:
-            score += best * (1.0 if new else _AGAIN)
+            score += best * (_ASKING if cue.asking else 1.0) * (1.0 if new else _AGAIN)
         elif not cue.asking:
             score -= _SKIPPED
             left.append(cue)
