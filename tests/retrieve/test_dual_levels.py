@@ -79,7 +79,7 @@ def test_documents_restrict_both_levels() -> None:
 
 def test_a_table_stops_at_its_tokens() -> None:
     both = low().with_high(high("restored"))
-    none, short, whole = (best_rows(both, INDEX.entities, FACTS, tokens)[0] for tokens in (0, 200, 10_000))
+    none, short, whole = (best_rows(both, INDEX.entities, FACTS, tokens)[0] for tokens in (0, 300, 10_000))
     assert len(none) == 1 < len(short) < len(whole) == len(both.entities)
 
 
