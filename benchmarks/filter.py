@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from benchmarks.runner import Cell, Run, measure
 from benchmarks.sets import SETS, files_of, open_set
 from flows.session import Session
-from prompts.offline.filter import FLOOR, odds_of
+from prompts.offline.filter import judge
 from prompts.text.words import fold_name
-from tasks.filter import shares
 from tasks.retrieve.search import retrieve
 
 TOP, DEPTH = 20, 12  # passages that are judged, and that a short question reads
@@ -37,29 +36,29 @@ def filter_hint(run: Run) -> None:
 async def _figures(run: Run, name: str, session: Session) -> dict[str, Cell]:
     questions = SETS[name].read_questions(run.options.data, run.limit)
     judgements = [await judged(session, question.text, question.gold) for question in questions]
-    odds, gold, named = (np.concatenate([one[place] for one in judgements]) for place in range(3))
+    ranks, gold, named = (np.concatenate([one[place] for one in judgements]) for place in range(3))
     second = ~(gold & named)
-    entailed = np.concatenate([one[0][:DEPTH] >= FLOOR for one in judgements])
-    first = np.concatenate([one[1][:DEPTH] for one in judgements])
+    entailed, first = (np.concatenate([one[place][:DEPTH] for one in judgements]) for place in (3, 1))
     return {
         "questions": len(questions),
-        "AUC": area(odds, gold),
-        "AUC, second hop": area(odds[second], gold[second]),
+        "AUC": area(-ranks, gold),
+        "AUC, second hop": area(-ranks[second], gold[second]),
         f"evidence of the first {DEPTH} entailed": float(entailed[first].mean()),
         "rest not entailed": float(1 - entailed[~first].mean()),
     }
 
 
-async def judged(session: Session, question: str, gold: Sequence[str]) -> tuple[Floats, Flags, Flags]:
-    """The log-odds of each passage, whether it is evidence, and whether the question names it."""
-    near = session.dense([question])
-    passages = await retrieve(session.index, [question], near, TOP)
-    known = shares(session.index, question, near[0], [passage.chunk for passage in passages])
-    odds = [odds_of(known.get(passage.chunk, 0.0), rank) for rank, passage in enumerate(passages, 1)]
+async def judged(session: Session, question: str, gold: Sequence[str]) -> tuple[Floats, Flags, Flags, Flags]:
+    """The rank of each passage, whether it is evidence, whether the question names it, and whether it is entailed."""
+    passages = await retrieve(session.index, [question], session.dense([question]), TOP)
+    texts = [f"{passage.title}\n{passage.text}" for passage in passages]
+    verdicts = judge(question, texts, session.index.lexicon.idf_of)
     asked = f" {fold_name(question)} "
     evidence = [passage.document in gold for passage in passages]
     named = [bool(passage.title) and f" {fold_name(passage.title)} " in asked for passage in passages]
-    return np.array(odds), np.array(evidence, bool), np.array(named, bool)
+    entailed = [verdict.label == "entailment" for verdict in verdicts]
+    flags = (np.array(one, bool) for one in (evidence, named, entailed))
+    return np.arange(len(passages), dtype=float), *flags  # type: ignore[return-value]
 
 
 def area(scores: Floats, gold: Flags) -> float:

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.runner import DATA, Cell, Run, measure, share
 from benchmarks.sets import Row, index, read_rows, write_rows
 from benchmarks.traversal import GRAPH, QUESTIONS, facts_of
@@ -20,17 +18,12 @@ from flows.question import AskOptions, QuestionContext, Response
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
-from prompts.engine.embedders import open_embedder
 from prompts.engine.spending import Meter
 from prompts.rewrite import Rewrite
 from tasks.choose import SEARCH
-from tasks.question_similarity import alike, taken_apart
 from tasks.rewrite import rewrite
 from tasks.step import watched
-from tasks.trigger import UNRELATED
 
-PAIRS = "qa/sts16_question_pairs.jsonl.gz"
-DIFFERENT = 2.0  # the score, of 5, up to which two questions count as different
 TAUS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 OWN_TAUS = (0.4, 0.6, 0.8, 0.9, 1.0)
 GROUPS = 100  # of like questions
@@ -118,8 +111,7 @@ def memory(run: Run) -> None:
 
     Retrieval work is counted in passages scored (every search scores all of the index) and in processor time of
     searching. An answer is the same where its values are, and how well it is supported. The words and weights were
-    chosen on other groups, on the odd groups of our own sets (`memory_paraphrases`) and on pairs of questions
-    (`memory_scale`).
+    chosen on other groups and on the odd groups of our own sets (`memory_paraphrases`).
     """
     folder = run.workspace("pathquestion_memory")
     indexed(folder, [{**row, "document": row["s"]} for row in read_rows(run.file(GRAPH))])
@@ -138,7 +130,7 @@ def memory(run: Run) -> None:
     shutil.copy(side, filled)
     rows = {"none": none}
     ways: dict[str, dict[str, object]] = {f"τ = {tau}": {"tau": tau} for tau in TAUS}
-    for name, settings in {**ways, "published": {"memory": "published", "theta": 1}}.items():
+    for name, settings in ways.items():
         for suffix in ("", "-wal", "-shm"):
             side.with_name(side.name + suffix).unlink(missing_ok=True)
         shutil.copy(filled, side)
@@ -251,27 +243,3 @@ def memory_paraphrases(run: Run) -> None:
 
 def _served(questions: Sequence[str], session: Session) -> dict[str, bool]:
     return {question: asyncio.run(fires(question, session)) for question in questions}
-
-
-@measure(files=[PAIRS])
-def memory_scale(run: Run) -> None:
-    """Where do the constants of memory's calibration come from? (`tasks.trigger`)
-
-    At each value of the common scale, which is the default embedder's cosine, so many pairs of different questions
-    (score of 2 or less of 5) lie above; the knot of another likeness is where as many lie above.
-    """
-    pairs = list(read_rows(run.file(PAIRS)))
-    embedder = open_embedder("bundled")
-    vectors = embedder.embed([text for pair in pairs for text in (pair["a"], pair["b"])])
-    different = np.array([pair["score"] <= DIFFERENT for pair in pairs])
-    cosines = (vectors[0::2] * vectors[1::2]).sum(axis=1)[different]
-    words = np.array([alike(taken_apart(pair["a"], ()), taken_apart(pair["b"], ())) for pair in pairs])[different]
-    rows = {}
-    for value in (0.5, 0.6, 0.7, 0.8, 0.9):
-        above = float((cosines >= value).mean())
-        rows[f"cosine {value}"] = {"pairs above": above, "by words": float(np.quantile(words, 1 - above))}
-    run.table(f"{len(cosines)} pairs of different questions", rows)
-    unlike = embedder.embed(list(dict.fromkeys(pair["a"] for pair in pairs)))
-    near = [float(one @ two) for one, two in itertools.combinations(unlike, 2)]
-    quantiles = {f"{part}": round(float(np.quantile(near, part)), 2) for part in UNRELATED}
-    run.table("cosines of unrelated questions, by quantile", {"cosine": quantiles})

@@ -111,9 +111,8 @@ def question_stops(answer: Answer, asked: QuestionContext) -> Iterator[Stop]:
     trace = answer.trace
     yield Stop(step="rewrite", lines=trace.queries)
     if trace.decision is not None:
-        costs = (f"{one.mode}: {one.calls} calls, {one.tokens:,} tokens" for one in trace.decision.forecasts)
         chosen_for = f"{trace.mode}, {trace.decision.confidence:.2f}: {trace.decision.reason}"
-        yield Stop(step="choose", lines=(chosen_for, *costs))
+        yield Stop(step="choose", lines=(chosen_for,))
     triggers = (
         f"Pop = {one.pop}, θ = {one.threshold}, τ = {one.tau}: {'memory' if one.use_memory else 'search'} | {one.query}"
         for one in trace.trigger

@@ -14,9 +14,9 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session
 from prompts.traverse import Hop
+from storage.graph_records import Relation
 from storage.records import Record
 from tasks.traverse.meta_paths import step_score
-from tasks.traverse.plan import around
 from tasks.traverse.relation_cues import cues_in
 
 QUESTIONS_ASKED = 600
@@ -107,8 +107,11 @@ def ways_of(session: Session, graph: nx.Graph) -> dict[str, Way]:
     name = {entity.id: entity.name for entity in facts.entities.values()}
 
     def bfs(start: Start) -> Walked:
-        found = around(facts, start.entities, STEPS, most=len(facts.relations))
-        ends = dict.fromkeys(end for one in found for end in (one.source, one.target) if end not in start.entities)
+        found, edge = dict[str, Relation](), list(start.entities)
+        for _ in range(STEPS):
+            found |= {one.id: one for entity in edge for one in facts.of(entity)}
+            edge = list(dict.fromkeys(end for one in found.values() for end in (one.source, one.target)))
+        ends = [end for end in edge if end not in start.entities]
         named = tuple(name[end] for end in ends)
         return Walked(values=named, read=frozenset(named), relations=len(found), calls=0)
 

@@ -1,73 +1,34 @@
 """Memory: what is remembered of earlier questions, and what is learnt from an answer (ERM4: trigger and reservoir)."""
 
-import logging
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from prompts.text.words import content_terms, terms
 from storage.answer_records import Passage
 from storage.memory import MemoryEntry
 from storage.records import content_id
-from storage.vectors import VectorReader
 from tasks.answer import Answered
-from tasks.question_similarity import ComparedQuestion, NamedSpan, keys, taken_apart
+from tasks.question_similarity import ComparedQuestion, keys, taken_apart
 from tasks.remember import Lesson, remember, worth_keeping
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
-from tasks.trigger import (
-    CHARACTER_SCALE,
-    DEFAULT,
-    WORD_SCALE,
-    Likeness,
-    Recall,
-    Scale,
-    check_trigger,
-    of_cosines,
-    overlap,
-)
+from tasks.trigger import Likeness, Recall, check_trigger, overlap
 
 if TYPE_CHECKING:  # they know the session, which holds the features below
     from flows.question import ModeResult, QuestionContext
 
 MOST_TEXTS = 20_000
-SAMPLE = 300  # passages, for the scale of an embedder that is not known
 WORDS_OF_NAMELESS = 2
-
-logger = logging.getLogger(__name__)
 
 
 class QuestionFeatures:
     """Questions taken apart by the names of a generation, and what it holds about them."""
 
-    def __init__(self, index: SearchIndex, vectors: VectorReader) -> None:
+    def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self._vectors = vectors
         self.asked = lru_cache(MOST_TEXTS)(self._taken_apart)
         self.surroundings = lru_cache(MOST_TEXTS)(self._digest)
-
-    def scale(self, embedder: str) -> Scale:
-        """Of the cosines of an embedder: the one known, else measured by the passages of this generation."""
-        if embedder == DEFAULT or self._vectors.model() != embedder:
-            return of_cosines(embedder, np.zeros((0, 1), np.float32))
-        return self._measured
-
-    @cached_property
-    def _measured(self) -> Scale:
-        scale = of_cosines(str(self._vectors.model()), self._unrelated())
-        logger.info("Memory compares questions by %s.", scale.name)
-        return scale
-
-    def _unrelated(self) -> NDArray[np.float32]:
-        """Vectors of passages, at most one a document."""
-        model = str(self._vectors.model())
-        firsts = [self._index.chunks[places[0]].id for places in self._index.documents.values()]
-        windows = {one.chunk: one.text_hash for one in self._vectors.windows(firsts[:: max(len(firsts) // SAMPLE, 1)])}
-        found = self._vectors.get(model, list(windows.values()))
-        return np.stack(list(found.values())) if found else np.zeros((0, 1), np.float32)
 
     @cached_property
     def _spellings(self) -> Spellings:
@@ -76,8 +37,7 @@ class QuestionFeatures:
 
     def _taken_apart(self, text: str) -> ComparedQuestion:
         found = self._spellings.named(text)
-        sure = [one for one in found if not one.doubtful] or found
-        return taken_apart(text, [NamedSpan(one.start, one.end, frozenset(one.entities)) for one in sure])
+        return taken_apart(text, [one for one in found if not one.doubtful] or found)
 
     def _digest(self, text: str) -> str:
         """Of all chunks that hold the rarest name in a question, or its rarest words where it names nothing.
@@ -99,7 +59,6 @@ class QuestionFeatures:
 
 # Forms of questions that a part of the documents answers; what reads widely has no use for what answered it once.
 RECALLED = frozenset({"fact", "list", "yesno"})
-PUBLISHED_TAU, PUBLISHED_THETA = 0.6, 3
 
 
 async def recalled(question: "QuestionContext") -> Recall:
@@ -108,12 +67,11 @@ async def recalled(question: "QuestionContext") -> Recall:
     parsed = (
         [question.session.question_features.asked(query) for query in question.queries] if _has_part(question) else []
     )
-    return await check_trigger(question.queries, _offered(question, parsed, likeness.strict), likeness)
+    return await check_trigger(question.queries, _offered(question, parsed), likeness)
 
 
 def passages_of(question: "QuestionContext", recall: Recall) -> list[Passage]:
     """What memory offers, in the order in which it was read when it was found: nothing is scored for it."""
-    question.remembered_shares.update(recall.shares)
     count = len(recall.chunks)
     return [question.passage_of(question.chunk(name), 1 - rank / count) for rank, name in enumerate(recall.chunks)]
 
@@ -130,53 +88,41 @@ async def keep(question: "QuestionContext", result: "ModeResult", answered: Answ
     if not chosen:
         return
     title = question.session.question_features.asked(question.text)
-    strict = question.session.runtime.settings.memory == "published"
     read = {passage.chunk: passage for passage in result.passages}
     kept = tuple(read.get(chunk) or question.passage_of(question.chunk(chunk)) for chunk in chosen)
     around = question.session.question_features.surroundings(title.text)
-    shares = question.shares(result.passages)
-    lesson = Lesson(title.text, answered.fallback, kept, around, question.session.number, strict, shares)
+    lesson = Lesson(title.text, answered.fallback, kept, around, question.session.number)
     for entry in await remember(lesson):
-        question.session.runtime.workspace.database.memory.put(entry, keys(title), title_alone=strict)
+        question.session.runtime.workspace.database.memory.put(entry, keys(title))
 
 
 def likeness_of(question: "QuestionContext") -> Likeness:
     """How the trigger compares queries with remembered titles, by the settings."""
     settings = question.session.runtime.settings
-    strict = settings.memory == "published"
-    given = settings.model_fields_set
-    tau = PUBLISHED_TAU if strict and "tau" not in given else settings.tau
-    theta = PUBLISHED_THETA if strict and "theta" not in given else settings.theta
 
     def similarity(query: ComparedQuestion, titles: Sequence[ComparedQuestion]) -> list[float]:
-        return close(query, titles, question, None if strict else tau)
+        return close(query, titles, question, settings.tau)
 
-    return Likeness(tau, theta, question.session.question_features.asked, similarity, strict)
+    return Likeness(settings.tau, settings.theta, question.session.question_features.asked, similarity)
 
 
 def close(
-    query: ComparedQuestion, titles: Sequence[ComparedQuestion], question: "QuestionContext", enough: float | None
+    query: ComparedQuestion, titles: Sequence[ComparedQuestion], question: "QuestionContext", enough: float
 ) -> list[float]:
-    """Likeness on the common scale: by words, and where those are not `enough`, by cosines if the embedder reads both.
-
-    None is the published way: cosines as they are.
-    """
+    """Likeness by words, and where that is not `enough`, by cosines if the embedder reads both."""
     embedder = question.embedder
-    words = overlap(query, titles)
-    scales = {han: CHARACTER_SCALE if han else WORD_SCALE for han in (True, False)}
-    found = [scales[query.han and title.han].common(like) for title, like in zip(titles, words, strict=True)]
+    found = overlap(query, titles)
     same = [title.text == query.text for title in titles]
-    known = [equal or (enough is not None and like >= enough) for equal, like in zip(same, found, strict=True)]
+    known = [equal or like >= enough for equal, like in zip(same, found, strict=True)]
     near = [at for at, title in enumerate(titles) if not known[at] and embedder.reads(title.text)]
     if near and embedder.reads(query.text):
         vectors = embedder.embed([query.text, *(titles[at].text for at in near)])
-        scale = question.session.question_features.scale(embedder.name)
         for at, cosine in zip(near, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-            found[at] = cosine if enough is None else scale.common(cosine)
+            found[at] = max(found[at], cosine)
     return [1.0 if equal else like for equal, like in zip(same, found, strict=True)]
 
 
-def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion], strict: bool) -> list[MemoryEntry]:
+def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion]) -> list[MemoryEntry]:
     """The entries that hold in this generation.
 
     After a rollback later ones are still there: they were chosen among documents that this one lacks.
@@ -184,7 +130,7 @@ def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion], s
     if not queries:
         return []
     memory, session = question.session.runtime.workspace.database.memory, question.session
-    found = memory.entries() if strict else [one for query in queries for one in memory.found_by(keys(query))]
+    found = [one for query in queries for one in memory.found_by(keys(query))]
     return [
         entry
         for entry in {(one.source, one.title): one for one in found}.values()

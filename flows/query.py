@@ -23,7 +23,7 @@ from prompts.engine.spending import Meter
 from prompts.filter import Filter
 from prompts.rewrite import Ambiguous, Rewrite
 from prompts.route import Route
-from prompts.structurize import ReadSchema, Structurize
+from prompts.structurize import Structurize
 from storage.answer_records import Answer, Effort, Mode, Passage, Retrieval, StructureType
 from tasks.choose import SEARCH
 from tasks.filter import filter_passages
@@ -85,8 +85,7 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     table = await computed(question, kept, route)
     if table is not None and (table.cells or table.values) and models.is_offline("answer"):
         return stated_result(table, passages, route, filtered, question)
-    builder, schema = Structurize(models, route.type), ReadSchema(models)
-    structured = await structurize(pool, question.relevance, builder, schema)  # structurize
+    structured = await structurize(pool, question.relevance, Structurize(models, route.type))  # structurize
     parts = await answered_parts(question, structured)  # decompose
     return structured_result(question, passages, kept, filtered, route, table, structured, parts)
 

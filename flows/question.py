@@ -1,7 +1,7 @@
 """One question: its options, its search in the open generation, what a mode finds for it, and the answer it gets."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -37,7 +37,7 @@ from storage.answer_records import (
 from storage.errors import NothingMatches
 from storage.records import Chunk, Document
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
-from tasks.filter import FilterResult, shares
+from tasks.filter import FilterResult
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
@@ -123,10 +123,6 @@ class QuestionContext:
     models: Models
     embedder: Embedder
     outside: Outside = field(default_factory=Outside)
-    # The nearest chunks by meaning that the search found, for each query.
-    cosines: dict[str, Mapping[str, float]] = field(default_factory=dict)
-    # What memory knows of how its passages hang together.
-    remembered_shares: dict[str, float] = field(default_factory=dict)
 
     def in_mode(self, mode: Mode) -> "QuestionContext":
         """The same question, asked in this mode."""
@@ -208,7 +204,6 @@ class QuestionContext:
         documents = self.options.documents
         index = self.session.index if graph else self.session.index.without_graph()
         dense = self.session.dense(queries, documents, self.embedder)
-        self.cosines.update(zip(queries, dense, strict=True))
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, documents))
 
     async def with_pages(self, queries: Sequence[str], passages: list[Passage]) -> list[Passage]:
@@ -261,21 +256,10 @@ class QuestionContext:
         """The passages as the filter judges them."""
         texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
         hypothesis: Hypothesis = "strong" if self.parsed.form == "fact" and hop_count(self.parsed) == 1 else "weak"
-        known = self.shares(passages)
-        # Of passages that were found in other ways too none is judged by the graph: it does not compare them.
-        whole = all(passage.chunk in known for passage in passages)
         return FilterRequest(
-            question=self.text, hypothesis=hypothesis, passages=texts,
-            shares=[known[passage.chunk] if whole else None for passage in passages], rarity=self.rarity,
+            question=self.text, hypothesis=hypothesis, passages=texts, rarity=self.rarity,
             all_read=not self.models.is_offline("answer"),
         )  # fmt: skip
-
-    def shares(self, passages: Sequence[Passage]) -> Mapping[str, float]:
-        """The share of each passage in the graph's evidence; of what memory offers, as it was when it was found."""
-        near = self.cosines.get(self.text)
-        if near is None:
-            return self.remembered_shares
-        return shares(self.session.index, self.text, near, [passage.chunk for passage in passages])
 
     async def answer(
         self, context: AnswerContext, stated: StatedAnswer | None = None, writer: type[AnswerStep] = AnswerStep,

@@ -89,7 +89,7 @@ class Session(AbstractContextManager["Session"]):
     @cached_property
     def question_features(self) -> QuestionFeatures:
         """What memory compares questions by."""
-        return QuestionFeatures(self.index, self.generation.vectors)
+        return QuestionFeatures(self.index)
 
     @cached_property
     def levels(self) -> Levels:

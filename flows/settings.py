@@ -125,14 +125,10 @@ class Settings(BaseModel):
     # The title is a question that was answered from all that it needs, so one source is enough.
     tau: float = Field(
         default=0.8, ge=0, le=1,
-        description="How like a remembered question must be, as the default embedder counts it ([memory](memory.md)).",
+        description="How like a remembered question must be, by words or by cosine ([memory](memory.md)).",
     )  # fmt: skip
     theta: int = Field(default=1, ge=1, description="How many documents memory must know of it.")
-    memory: Literal["on", "published", "off"] = Field(
-        default="on",
-        description="Whether answers are remembered; `published` is the paper's rule: closeness alone (τ .6 and θ 3 "
-        "unless given), one entry a title.",
-    )
+    memory: Literal["on", "off"] = Field(default="on", description="Whether answers are remembered.")
     answer_cache: bool = Field(
         default=True,
         description="Whether a question's steps may get an answer that a model has given to the same prompt before.",

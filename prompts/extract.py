@@ -185,15 +185,29 @@ EXAMPLES: tuple[dict[str, object], ...] = (
 )  # fmt: skip
 
 
-class Glean(TailoredStep):
-    """One passage and what was found in it → what was missed."""
+class _ReadingStep(TailoredStep):
+    """A step that reads a passage for things of the configured kinds."""
 
-    step = "glean"
     role = "extract"
-    task = GleanGraph
     output_format = RecordsFormat(E="entities", R="relations")
     own_language = "the passage's language"
     examples = EXAMPLES
+
+    @property
+    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+        """None where kinds are set: those of the examples are others."""
+        return () if self.tailoring.entity_types else super().fitting_examples
+
+    @property
+    def fixed(self) -> dict[str, object]:
+        return {"kinds": list(self.tailoring.kinds)}
+
+
+class Glean(_ReadingStep):
+    """One passage and what was found in it → what was missed."""
+
+    step = "glean"
+    task = GleanGraph
 
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
@@ -202,11 +216,7 @@ class Glean(TailoredStep):
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, object]]:
         """With what a first reader missed."""
-        return [_missed(dspy.Example(**example)) for example in _fitting(super().fitting_examples, self.tailoring)]
-
-    @property
-    def fixed(self) -> dict[str, object]:
-        return {"kinds": list(self.tailoring.kinds)}
+        return [_missed(dspy.Example(**example)) for example in super().fitting_examples]
 
 
 class GleanWithClaims(Glean):
@@ -216,35 +226,18 @@ class GleanWithClaims(Glean):
     output_format = RecordsFormat(E="entities", R="relations", C="claims")
 
 
-class Extract(TailoredStep):
+class Extract(_ReadingStep):
     """One passage → its entities and relations; a model is asked up to `gleanings` times more what it has missed."""
 
     step = "extract"
-    role = "extract"
     task = ExtractGraph
-    output_format = RecordsFormat(E="entities", R="relations")
-    own_language = "the passage's language"
-    examples = EXAMPLES
     further: ClassVar[type[Glean]] = Glean
+    settings = ("tailoring", "sparing", "gleanings")
 
     def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
         self.gleanings = gleanings
         self.demos = [_shown(example) for example in tailoring.examples]
-
-    def __deepcopy__(self, memo: dict[int, object]) -> "Extract":
-        copied = super().__deepcopy__(memo)
-        assert isinstance(copied, Extract)  # noqa: S101 - a copy is of the same class
-        copied.gleanings = self.gleanings
-        return copied
-
-    @property
-    def fixed(self) -> dict[str, object]:
-        return {"kinds": list(self.tailoring.kinds)}
-
-    @property
-    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
-        return _fitting(super().fitting_examples, self.tailoring)
 
     @property
     def own_author(self) -> str:
@@ -259,12 +252,12 @@ class Extract(TailoredStep):
         """Of the configured kinds; what is of none of them is kept as a "thing"."""
         if self.is_offline:
             found = extract_offline(title, passage)
-            return _of_kinds(found, [self.tailoring.kind_offline(one.name, one.kind) for one in found.entities])
-        asked = {"title": title, "passage": passage, "kinds": list(self.tailoring.kinds)}
-        found = (await self.acall(**asked)).found
-        if self.gleanings:
-            found = await self._gleaned(found, asked)
-        return _of_kinds(found, [self.tailoring.kind(one.kind) for one in found.entities])
+        else:
+            asked = {"title": title, "passage": passage, "kinds": list(self.tailoring.kinds)}
+            found = await self._gleaned((await self.acall(**asked)).found, asked)
+        kinds = [self.tailoring.kind(one.kind) for one in found.entities]
+        entities = [one.model_copy(update={"kind": kind}) for one, kind in zip(found.entities, kinds, strict=True)]
+        return found.model_copy(update={"entities": entities})
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
@@ -300,20 +293,6 @@ class ExtractWithClaims(Extract):
 def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool) -> Extract:
     """The step that extracts. `claims` asks a model for them too; the offline reader finds them in any case."""
     return (ExtractWithClaims if claims else Extract)(models, gleanings, tailoring)
-
-
-def _of_kinds(found: Extracted, kinds: Sequence[str]) -> Extracted:
-    """The same with these kinds of its entities."""
-    entities = [
-        one if one.kind == kind else one.model_copy(update={"kind": kind})
-        for one, kind in zip(found.entities, kinds, strict=True)
-    ]
-    return found.model_copy(update={"entities": entities})
-
-
-def _fitting(examples: Sequence[Mapping[str, object]], tailoring: Tailoring) -> Sequence[Mapping[str, object]]:
-    """None where kinds are set: those of the examples are others."""
-    return () if tailoring.entity_types else examples
 
 
 def _shown(example: Example) -> dspy.Example:

@@ -32,14 +32,12 @@ ALL_READ = "the model that answers reads every passage"
 class FilterRequest:
     """A question, what its passages must do, and the passages, best first.
 
-    `shares`: of each passage of being evidence with others, by the graph; None where that is not known. `all_read`: the
-    model that answers reads all of them, so that judging them before would gain nothing.
+    `all_read`: the model that answers reads all of them, so that judging them before would gain nothing.
     """
 
     question: str
     hypothesis: Hypothesis
     passages: Sequence[NumberedText]
-    shares: Sequence[float | None]
     rarity: Callable[[str], float]
     all_read: bool = False
 
@@ -127,7 +125,7 @@ class Filter(Step):
     def offline_verdicts(self, request: FilterRequest) -> list[FilterVerdict]:
         """Without a model: in the order of the passages."""
         texts = [f"{one.title}\n{one.text}" for one in request.passages]
-        return judge(request.question, texts, request.shares, request.rarity)
+        return judge(request.question, texts, request.rarity)
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """A model that judges nothing is asked once more."""

@@ -11,9 +11,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
-from prompts.engine.models import Models
 from prompts.tailored_step import TailoredStep
-from prompts.tailoring import UNTAILORED, Tailoring
 from prompts.text.words import is_han
 
 # How many statements a report quotes where no model writes it.
@@ -107,10 +105,6 @@ class WriteReports(TailoredStep):
     role = "report"
     task = WriteReport
     own_language = "the statements' language"
-
-    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
-        super().__init__(models, tailoring)
-        self.sparing = sparing
 
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
         """The report that needs no model; None where one is to be asked."""

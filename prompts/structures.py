@@ -5,7 +5,7 @@ they copy them (section 5), so every element is compared with the sentence that 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -15,7 +15,7 @@ from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold_name, is_han
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
-# The share of an element's words that its sentence (with title and heading) must have.
+# The share of the words of an element that its sentence (with title and heading) must have.
 SAID = 0.6
 _FIGURE = re.compile(r"\d(?:[\d.,:/\u00a0-]*\d)?")
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
@@ -26,8 +26,20 @@ def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
 
     A paraphrase, or a name in place of a pronoun, is among them: a flag, no reason to refuse it.
     """
-    holds = _HOLDS[structure]
-    return sum(not holds(element) for element in elements)
+    if structure == "chunk":
+        return 0
+    return sum(
+        not (element.value.strip() and _said(element.value, element))
+        or (structure == "graph" and not _said(element.label, element))
+        for element in elements
+    )
+
+
+def _said(part: str, element: Evidence) -> bool:
+    """Whether the sentence, with what it hangs on, has the figures of a part exactly, and most of its words."""
+    around = f"{element.title}\n{element.heading}\n{element.before}\n{element.text}"
+    terms = set(concept_terms(part))
+    return has_figures(part, around) and len(terms & set(concept_terms(around))) >= SAID * len(terms)
 
 
 def has_figures(said: str, source: str) -> bool:
@@ -55,49 +67,6 @@ def _depth(label: str) -> int:
     return found.group().count(".") + 1 if found else 1
 
 
-def _around(element: Evidence) -> str:
-    return f"{element.title}\n{element.heading}\n{element.before}\n{element.text}"
-
-
-def _cell(element: Evidence) -> bool:
-    """The cell stands in the sentence or row, character by character; its row is named near it."""
-    return bool(element.value.strip()) and element.value in element.text
-
-
-def _triple(element: Evidence) -> bool:
-    """Both ends are named in the sentence or in what it hangs on, one of them in the sentence itself."""
-    ends = [fold_name(end) for end in (element.label, element.value)]
-    here, near = f" {fold_name(element.text)} ", f" {fold_name(_around(element))} "
-    return all(end and _named(end, near) for end in ends) and any(_named(end, here) for end in ends)
-
-
-def _named(name: str, text: str) -> bool:
-    return f" {name} " in text or (not name.isascii() and name in text)
-
-
-def _line(element: Evidence) -> bool:
-    """A step or a catalogue line says, in words of its source, nothing that is not there; its figures stand there."""
-    return (
-        bool(element.value.strip())
-        and _covered(element.value, element)
-        and has_figures(element.value, _around(element))
-    )
-
-
-def _covered(said: str, element: Evidence) -> bool:
-    terms = set(concept_terms(said))
-    return not terms or len(terms & set(concept_terms(_around(element)))) >= SAID * len(terms)
-
-
-_HOLDS: dict[StructureName, Callable[[Evidence], bool]] = {
-    "table": _cell,
-    "graph": _triple,
-    "algorithm": _line,
-    "catalogue": _line,
-    "chunk": lambda element: True,
-}
-
-
 _OPENERS = frozenset("if when whenever unless until once before after in only as where".split())
 # From so many cells in a hundred on, a table is written with a column for each attribute.
 _DENSE = 50
@@ -116,15 +85,15 @@ def _table(elements: Sequence[Evidence]) -> str:
     for element in elements:
         cells.setdefault((element.label, element.attribute), []).append(element.value)
     if 100 * len(cells) >= _DENSE * len(rows) * len(columns):
-        table = [["", *columns], *([row, *("; ".join(cells.get((row, one), ())) for one in columns)] for row in rows)]
-    else:
-        table = [["row", "column", "cell"], *([one.label, one.attribute, one.value] for one in elements)]
-    lines = [_row(line) for line in table]
-    return "\n".join([lines[0], _row(["---"] * len(table[0])), *lines[1:]])
+        lines = [[row, *("; ".join(cells.get((row, one), ())) for one in columns)] for row in rows]
+        return markdown_table(["", *columns], lines)
+    return markdown_table(["row", "column", "cell"], [[one.label, one.attribute, one.value] for one in elements])
 
 
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows of cells as a Markdown table; each cell on one line, its bars escaped."""
+    lines = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in (head, ["---"] * len(head), *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _graph(elements: Sequence[Evidence]) -> str:

@@ -11,9 +11,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
-from prompts.engine.models import Models
 from prompts.tailored_step import TailoredStep
-from prompts.tailoring import UNTAILORED, Tailoring
 from prompts.text.words import fold
 
 MAX_SENTENCES = 3
@@ -97,10 +95,6 @@ class Summarize(TailoredStep):
         },
     )
 
-    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
-        super().__init__(models, tailoring)
-        self.sparing = sparing
-
     def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
         """The description that needs no model; None where one is to be asked."""
         if self.is_offline:
@@ -160,10 +154,6 @@ class DescribeRelations(TailoredStep):
             ),
         },
     )
-
-    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
-        super().__init__(models, tailoring)
-        self.sparing = sparing
 
     async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""

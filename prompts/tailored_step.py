@@ -17,20 +17,27 @@ from prompts.tailoring import UNTAILORED, Tailoring
 
 
 class TailoredStep(Step):
-    """A step that writes for somebody. `own_language` is how its instruction names the language that is the default."""
+    """A step that writes for somebody. `own_language` is how its instruction names the language that is the default.
+
+    With `sparing` no model is asked where rules give what it would.
+    """
 
     own_language: ClassVar[str]
+    # What a copy has too.
+    settings: ClassVar[tuple[str, ...]] = ("tailoring", "sparing")
 
-    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
+    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
         super().__init__(models)
         self.tailoring = tailoring
+        self.sparing = sparing
         signature = with_instruction(self.task, models.instructions.get(self.step, ""))
         self.signature = instructed(signature, self.own_language, tailoring.persona, tailoring.language)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "TailoredStep":
         copied = super().__deepcopy__(memo)
         assert isinstance(copied, TailoredStep)  # noqa: S101 - a copy is of the same class
-        copied.tailoring = self.tailoring
+        for name in self.settings:
+            setattr(copied, name, getattr(self, name))
         return copied
 
     @property

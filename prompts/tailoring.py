@@ -29,8 +29,6 @@ OTHER_KIND = "thing"
 TABLE = "tailoring"
 # Examples are read again with every passage.
 MOST_EXAMPLE_TOKENS = 1200
-# Other words for kinds that the offline reader knows.
-_SAME = {"organization": "organisation", "company": "organisation", "location": "place", "geo": "place"}
 
 
 class Unfit(ValueError):
@@ -190,18 +188,6 @@ class Tailoring(_TailoringValue):
             return meant
         names = (one.name for one in self.entity_types)
         return next((name for name in names if name.casefold() == meant.casefold()), OTHER_KIND)
-
-    def kind_offline(self, name: str, known: str) -> str:
-        """The kind of a name that the offline reader takes for a `known` one: the configured kind that the name ends
-        with ("Orla Bridge"), else the one that means the known kind, else "thing"."""
-        if not self.entity_types:
-            return known
-        kinds = {one.name.casefold(): one.name for one in self.entity_types}
-        folded = name.casefold()
-        for kind in sorted(kinds, key=len, reverse=True):
-            if folded.endswith(kind if not kind.isascii() else f" {kind}"):
-                return kinds[kind]
-        return next((kinds[kind] for kind in kinds if _SAME.get(kind, kind) == known), OTHER_KIND)
 
     def digest(self, *names: str) -> str:
         """Changes when one of these values changes; empty where none of them is set."""

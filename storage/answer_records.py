@@ -94,14 +94,6 @@ class RouteDecision(Record):
     reason: str
 
 
-class ModeForecast(Record):
-    """What a mode would take with a model behind every role: an estimate from sizes alone, before anything is asked."""
-
-    mode: Mode
-    calls: int
-    tokens: int
-
-
 class ModeTried(Record):
     """Another mode that was tried and gave no answer, and what it said."""
 
@@ -110,7 +102,7 @@ class ModeTried(Record):
 
 
 class ModeDecision(Record):
-    """Which mode `auto` follows: how sure (0-1) and why, and what it and the others would take.
+    """Which mode `auto` follows: how sure (0-1) and why.
 
     `mode` is the one whose answer is given: the first choice, or a fallback for those in `tried`.
     """
@@ -118,7 +110,6 @@ class ModeDecision(Record):
     mode: Mode
     confidence: float
     reason: str
-    forecasts: tuple[ModeForecast, ...] = ()
     tried: tuple[ModeTried, ...] = ()
 
 

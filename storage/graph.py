@@ -189,22 +189,15 @@ class _StoredFinding(Record):
 
 
 class ReportSizes(Record):
-    """What there is to read without reading it: reports of the broadest level, their mean length in signs, and on how
-    many documents all reports rest."""
+    """How many reports the broadest level has, and on how many documents all reports rest."""
 
     reports: int
-    signs: float
     documents: int
 
 
 _SIZES = """
-    WITH roots AS (SELECT community, length(title) + length(summary) AS signs FROM reports
-                   WHERE level = (SELECT min(level) FROM reports)),
-         said AS (SELECT community, sum(length(summary)) AS signs
-                  FROM (SELECT DISTINCT community, ordinal, summary FROM findings) GROUP BY community)
-    SELECT count(*) AS reports, coalesce(avg(roots.signs + coalesce(said.signs, 0)), 0) AS signs,
+    SELECT (SELECT count(*) FROM reports WHERE level = (SELECT min(level) FROM reports)) AS reports,
            (SELECT count(DISTINCT document) FROM findings) AS documents
-    FROM roots LEFT JOIN said USING (community)
 """
 
 
@@ -399,23 +392,6 @@ class TraversalReader:
             GROUP BY item ORDER BY number {_order(direction)[0]}, item
         """
         return self._db.records(Measured, sql, _columns(pairs))
-
-    def count(self, values: Sequence[str]) -> int:
-        """How many different values there are."""
-        sql = "SELECT count(DISTINCT value) FROM (SELECT unnest(?::VARCHAR[]) AS value)"
-        return self._db.number(sql, [list(values)])
-
-    def shared(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """What all groups hold, in the order of its text."""
-        return self._combined("INTERSECT", groups)
-
-    def left_over(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """What the first group holds and no other one, in the order of its text."""
-        return self._combined("EXCEPT", groups)
-
-    def _combined(self, operator: Literal["INTERSECT", "EXCEPT"], groups: Sequence[Sequence[str]]) -> list[str]:
-        sql = f" {operator} ".join(["SELECT unnest(?::VARCHAR[]) AS value"] * len(groups))
-        return self._db.strings(f"SELECT value FROM ({sql}) ORDER BY value", [list(group) for group in groups])
 
 
 def _order(direction: Direction) -> tuple[str, str]:

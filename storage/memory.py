@@ -7,6 +7,8 @@ not grow with what is remembered.
 import sqlite3
 from collections.abc import Collection, Sequence
 
+from pydantic import ConfigDict
+
 from storage.answer_records import Fallback
 from storage.records import Record
 from storage.sqlite import Row, SqliteFile
@@ -19,13 +21,14 @@ _OLDEST = "SELECT source, title FROM memory_entries ORDER BY generation DESC, ra
 
 class MemoryEntry(Record):
     """A title and its content. `evidence` are the hashes of what it was made from, `documents` where that stands;
-    both are sets and come back sorted; `ranked` is the evidence in the order in which it was read, `shares` what each
-    had, beside the others, by the graph (`tasks.filter`; 0: not told). `support` is how well the answer was
-    supported that it comes from.
+    both are sets and come back sorted; `ranked` is the evidence in the order in which it was read. `support` is how
+    well the answer was supported that it comes from. What an earlier version kept besides is passed over.
 
     `surroundings` stands for all passages about what the title names when it was stored: where they are others, newer
     ones may say more. Empty: not told.
     """
+
+    model_config = ConfigDict(extra="ignore")
 
     source: str
     title: str
@@ -36,7 +39,6 @@ class MemoryEntry(Record):
     support: Fallback = "none"
     surroundings: str = ""
     ranked: tuple[str, ...] = ()
-    shares: tuple[float, ...] = ()
 
 
 class Memory:
@@ -47,21 +49,20 @@ class Memory:
         self._limit = limit
         self._added = 0
 
-    def put(self, entry: MemoryEntry, keys: Collection[str] = (), title_alone: bool = False) -> None:
+    def put(self, entry: MemoryEntry, keys: Collection[str] = ()) -> None:
         """Stores an entry, to be found by `keys`; the same title of the same source replaces.
 
-        With `title_alone` the title of whatever source does, as published. One of another source goes also where its
-        surroundings are others: it would not be served again.
+        One of another source goes also where its surroundings are others: it would not be served again.
         """
         names = (entry.source, entry.title)
         sets = {name: tuple(sorted(set(getattr(entry, name)))) for name in ("evidence", "documents")}
         indexed = {"evidence": sets["evidence"], "document": sets["documents"], "key": set(keys)}
         same_title = """
             SELECT source, title FROM memory_entries
-            WHERE title = ? AND (? OR json_extract(entry, '$.surroundings') <> ?)
+            WHERE title = ? AND json_extract(entry, '$.surroundings') <> ?
         """
         with self._file.transaction() as connection:
-            outdated = connection.execute(same_title, (entry.title, title_alone, entry.surroundings)).fetchall()
+            outdated = connection.execute(same_title, (entry.title, entry.surroundings)).fetchall()
             _delete(connection, [names, *outdated])
             stored = entry.model_copy(update=sets).model_dump_json()
             connection.execute(

@@ -12,9 +12,7 @@ INSERT INTO memory_entries SELECT source, title, generation, json_object(
     'documents', json((SELECT json_group_array(document) FROM (
         SELECT document FROM memory_documents AS d WHERE d.source = m.source AND d.title = m.title ORDER BY document))),
     'support', coalesce(b.support, 'none'), 'surroundings', coalesce(b.surroundings, ''),
-    'ranked', json((SELECT json_group_array(json_extract(value, '$[0]')) FROM json_each(coalesce(b.ranked, '[]')))),
-    'shares', json((SELECT json_group_array(json_extract(value, '$[1]')) FROM json_each(coalesce(b.ranked, '[]')) WHERE EXISTS (
-        SELECT 1 FROM json_each(b.ranked) AS other WHERE json_extract(other.value, '$[1]') <> 0)))
+    'ranked', json((SELECT json_group_array(json_extract(value, '$[0]')) FROM json_each(coalesce(b.ranked, '[]'))))
 ) FROM memory AS m LEFT JOIN memory_basis AS b USING (source, title);
 INSERT INTO memory_index
     SELECT source, title, 'evidence', hash FROM memory_evidence

@@ -4,17 +4,12 @@ A model's labels stand: what it calls entailment is kept, what is neutral only w
 judges, a label is a hint for memory and for the reader of the trace, and every passage goes on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from prompts.engine.calls import rough_tokens
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
-from prompts.text.words import is_han
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
-from tasks.retrieve.passage_sets import pair_scores
-from tasks.retrieve.search import SearchIndex
 from tasks.step import gather_or_cancel, portions, step
 
 MOST_SHOWN = 12
@@ -87,18 +82,3 @@ def disagreements(passages: Sequence[Passage], verdicts: Sequence[FilterVerdict]
         for passage, verdict in zip(passages, verdicts, strict=True)
         if verdict.label == "contradiction" and verdict.against is not None
     )  # fmt: skip
-
-
-def shares(index: SearchIndex, question: str, dense: Mapping[str, float], chunks: Sequence[str]) -> dict[str, float]:
-    """For each chunk of the index its share of being evidence with another, the sum 1; `dense` as the search had it.
-
-    Empty where the search does not rank by pairs: for Chinese, without the graph, for a single chunk.
-    """
-    known = [chunk for chunk in dict.fromkeys(chunks) if chunk in index.position]
-    if len(known) < 2 or is_han(question) or not index.switches.sets:
-        return {}
-    places = [index.position[chunk] for chunk in known]
-    pairs = pair_scores(index.selector.signs(index.asked(question, dense), places, index.switches))
-    np.fill_diagonal(pairs, -np.inf)
-    likely = np.exp(pairs - pairs.max()).sum(axis=1)
-    return dict(zip(known, (likely / likely.sum()).tolist(), strict=True))

@@ -5,25 +5,21 @@ alone does not tell them apart. So each question is taken apart once, and two ar
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from prompts.text.amounts import MONTH_OF
 from prompts.text.question import parse_question
 from prompts.text.thesaurus import likeness, meanings, sex_of
 from prompts.text.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, word_terms
 from storage.records import content_id
+from tasks.traverse.entity_names import NamedEntity
 from tasks.traverse.relation_cues import cues_around, cues_in
 
 _ORDINALS = dict(
     zip("first second third fourth fifth sixth seventh eighth ninth tenth".split(), map(str, range(1, 11)), strict=True)
 )
-_MONTHS = {
-    name: f"m{number}"
-    for number, name in enumerate(
-        "january february march april may june july august september october november december".split(), 1
-    )
-}
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*|第[一二三四五六七八九十百]+|[a-z]+")
 _HAN_DIGITS = {digit: str(value) for value, digit in enumerate("一二三四五六七八九十", 1)}
 # Words that ask, say the kind of thing asked for, or say little beside the relation that they stand with.
@@ -44,22 +40,13 @@ _NOT_HAN = re.compile(rf"[^{CJK}0-9a-z]+")
 _Meaning = tuple[frozenset[str], str]  # what a word may mean, and the sex that it tells
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSpan:
-    """A stretch `start`..`end` of a question that names one of these entities."""
-
-    start: int
-    end: int
-    entities: frozenset[str]
-
-
 @dataclass(frozen=True)
 class ComparedQuestion:
     """A question taken apart for comparison. `relations` lead away from its first name; of a Chinese question they are
     the meanings of its words, and `words` the characters that are left."""
 
     text: str
-    mentions: tuple[NamedSpan, ...] = ()
+    mentions: tuple[NamedEntity, ...] = ()
     names: frozenset[str] = frozenset()
     figures: frozenset[str] = frozenset()
     relations: tuple[_Meaning, ...] = ()
@@ -68,7 +55,7 @@ class ComparedQuestion:
     expects: str = "text"
 
 
-def taken_apart(text: str, mentions: Sequence[NamedSpan]) -> ComparedQuestion:
+def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
     """The parts of a question; `mentions` are what it names, in its order."""
     han = is_han(text)
     relations, words = _read_han(text) if han else (_relations(text, mentions), _words(text))
@@ -78,29 +65,28 @@ def taken_apart(text: str, mentions: Sequence[NamedSpan]) -> ComparedQuestion:
     )  # fmt: skip
 
 
-def differs(one: ComparedQuestion, two: ComparedQuestion) -> str:
-    """In which part two questions do not ask the same: "language", "names", "figures", "kind", "relation"; "" in
-    none.
+def differs(one: ComparedQuestion, two: ComparedQuestion) -> bool:
+    """Whether two questions ask something else: in another language, of other names or figures, for another kind of
+    thing, or for another relation.
 
     A part that only one of them tells of, such as the kind of thing asked for, is no difference.
     """
-    checks: tuple[tuple[str, Callable[[ComparedQuestion, ComparedQuestion], bool]], ...] = (
-        ("language", lambda mine, yours: mine.han != yours.han),
+    return (
+        one.han != two.han
         # Chinese names are found here and not there: they are compared as text, with the rest.
-        ("names", lambda mine, yours: not mine.han and mine.names != yours.names),
-        ("figures", lambda mine, yours: mine.figures != yours.figures),
-        ("kind", lambda mine, yours: len({mine.expects, yours.expects} - _VAGUE) == 2),
-        ("relation", _other_relation),
+        or (not one.han and one.names != two.names)
+        or one.figures != two.figures
+        or len({one.expects, two.expects} - _VAGUE) == 2
+        or _other_relation(one, two)
     )
-    return next((part for part, other in checks if other(one, two)), "")
 
 
 def alike(one: ComparedQuestion, two: ComparedQuestion) -> float:
     """Likeness of two questions by their words (0-1): for texts that the embedder cannot read."""
     if one.han and two.han:
-        # What one of them says alone counts half: it may be a word that asks.
+        # What one of them says alone counts a quarter: it may be a word that asks.
         mine, yours = {*one.words, *map(str, one.relations)}, {*two.words, *map(str, two.relations)}
-        return len(mine & yours) / (len(mine & yours) + len(mine ^ yours) / 2) if mine & yours else 0.0
+        return len(mine & yours) / (len(mine & yours) + len(mine ^ yours) / 4) if mine & yours else 0.0
     if not one.words or not two.words:
         return 0.0
     first = sum(max(likeness(word, other) for other in two.words) for word in one.words)
@@ -120,7 +106,7 @@ def keys(question: ComparedQuestion) -> tuple[str, ...]:
     return tuple(f"w_{term}" for term in dict.fromkeys(found))
 
 
-def _relations(text: str, mentions: Sequence[NamedSpan]) -> tuple[_Meaning, ...]:
+def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ...]:
     """The relations that the words around the first name ask for, in the order in which they lead away from it.
 
     Neighbouring words of one meaning are one ("educational institution"); relatives lead on one by one.
@@ -166,8 +152,8 @@ def _figures(text: str) -> frozenset[str]:
             found.add("".join(_HAN_DIGITS.get(digit, digit) for digit in word[1:]))
         elif word in _ORDINALS:
             found.add(_ORDINALS[word])
-        elif word in _MONTHS and (word not in {"may", "march"} or text[match.start()].isupper()):
-            found.add(_MONTHS[word])
+        elif word in MONTH_OF and (word not in {"may", "march"} or text[match.start()].isupper()):
+            found.add(f"m{MONTH_OF[word]}")
     return frozenset(found)
 
 

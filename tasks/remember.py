@@ -5,8 +5,8 @@ that the whole answer rests on, which are content hashes: what has changed in th
 half of an answer's evidence never stands for all of it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from storage.answer_records import Fallback, Passage
 from storage.memory import MemoryEntry
@@ -15,18 +15,13 @@ from tasks.step import step
 
 @dataclass(frozen=True)
 class Lesson:
-    """An answered question: how well it was supported, the passages to keep, and all there is about it by a digest.
-
-    `whole`: its entries are one, under the title alone, as published. `shares`: of the passages, by the graph.
-    """
+    """An answered question: how well it was supported, the passages to keep, and all there is about it by a digest."""
 
     question: str
     support: Fallback
     kept: Sequence[Passage]
     surroundings: str
     generation: int
-    whole: bool = False
-    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 def worth_keeping(
@@ -50,7 +45,7 @@ async def remember(lesson: Lesson) -> list[MemoryEntry]:
     """One entry a document, in the order of the passages."""
     by_document: dict[str, list[Passage]] = {}
     for passage in lesson.kept:
-        by_document.setdefault("" if lesson.whole else passage.document, []).append(passage)
+        by_document.setdefault(passage.document, []).append(passage)
     return [
         MemoryEntry(
             source=source,
@@ -62,7 +57,6 @@ async def remember(lesson: Lesson) -> list[MemoryEntry]:
             support=lesson.support,
             surroundings=lesson.surroundings,
             ranked=tuple(passage.chunk for passage in lesson.kept),
-            shares=tuple(lesson.shares.get(passage.chunk, 0.0) for passage in lesson.kept) if lesson.shares else (),
         )
         for source, passages in by_document.items()
     ]

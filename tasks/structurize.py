@@ -2,7 +2,7 @@
 
 K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where rules make the structure without
 loss (rows of tables, numbered steps) the call is spared; a model structures the rest, large documents each in calls of
-their own, side by side. Where the parts of a table are built apart, one schema says first which columns all have.
+their own, side by side.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from prompts.engine.calls import rough_tokens
 from prompts.structures import rendered
-from prompts.structurize import NOT_FOUND, Built, ReadSchema, Structurize, is_exact, structurize_offline
+from prompts.structurize import NOT_FOUND, Built, Structurize, is_exact, structurize_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType
@@ -40,9 +40,7 @@ class Structured:
 
 
 @step("structurize")
-async def structurize(
-    pool: EvidencePool, relevance: Relevance, builder: Structurize, schemer: ReadSchema
-) -> Structured:
+async def structurize(pool: EvidencePool, relevance: Relevance, builder: Structurize) -> Structured:
     """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks."""
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool.evidence:
@@ -56,7 +54,7 @@ async def structurize(
             built[document] = structurize_offline(structure, pieces, relevance)
         else:
             left.append([piece for piece in pieces if piece.attribute != "step"])
-    built |= await _by_model(left, relevance.question.text, builder, schemer) if left else {}
+    built |= await _by_model(left, relevance.question.text, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
     elements = tuple(element for one in ordered for element in one.elements)
     descriptions = tuple(one.description for one in ordered)
@@ -65,9 +63,7 @@ async def structurize(
     return Structured(structure, elements, descriptions, pool, ordered, by_model=not by_rules)
 
 
-async def _by_model(
-    documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize, schemer: ReadSchema
-) -> dict[str, Built]:
+async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize) -> dict[str, Built]:
     """The structures of documents by id, in as few calls as they fit in; one that no prompt holds says so."""
     limits = builder.policy.limits
     read, most = list[Sequence[Evidence]](), limits.structures
@@ -83,11 +79,8 @@ async def _by_model(
     ]
     batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
     packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
-    wanted = question
-    if builder.structure == "table" and len(packed) > 1:
-        wanted = await _columns(question, read, schemer)
     found: dict[str, Built] = {}
-    for answer in await gather_or_cancel(builder.run(batch, wanted) for batch in packed):
+    for answer in await gather_or_cancel(builder.run(batch, question) for batch in packed):
         for one in answer:
             found[one.document] = _joined(found[one.document], one) if one.document in found else one
     for first in (pieces[0] for pieces in documents if pieces[0].document not in found):
@@ -125,16 +118,6 @@ def _bounded(text: str) -> str:
         return text
     cut = text[:SHOWN_SIGNS].rpartition("\n")[0] or text[:SHOWN_SIGNS]
     return f"{cut}\n…"
-
-
-async def _columns(question: str, documents: Sequence[Sequence[Evidence]], schemer: ReadSchema) -> str:
-    """What is wanted of every document, so that all have the same columns; the question where none is named."""
-    found = await schemer.run(question, [pieces[0].title for pieces in documents])
-    if not found.attributes:
-        return question
-    rows = f" Rows: {'; '.join(found.things)}." if found.things else ""
-    periods = f" Periods: {'; '.join(found.periods)}." if found.periods else ""
-    return f"Columns: {'; '.join(found.attributes)}.{rows}{periods}"
 
 
 LABELS = {

@@ -3,17 +3,10 @@
 Pop(q) counts the distinct sources whose remembered title is close to the query; at θ or more memory is used. A
 remembered title counts only if it asks the same of the same things (`tasks.question_similarity`): questions that differ
 in one name, year or relation are close in meaning and need different evidence.
-
-τ is the cosine of the default embedder. Each other likeness (another embedder's, of words, of Chinese signs) has
-a monotone map onto that scale, straight between knots (likeness, on the scale): at each knot as many pairs of different
-questions lie above the one as above the other. `python -m benchmarks.memory --fit` prints where they come from.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from storage.answer_records import Fallback, TriggerDecision
 from storage.memory import MemoryEntry
@@ -24,39 +17,25 @@ from tasks.step import step
 # The better supported comes first.
 _SUPPORT: tuple[Fallback, ...] = ("none", "partial", "ungrounded", "abstained")
 
-DEFAULT = "all-MiniLM-L6-v2"
-# Of the default embedder: its cosines of questions that have nothing in common, by the share of pairs below them.
-UNRELATED = {0.5: 0.09, 0.99: 0.36, 0.999: 0.47}
-LEAST_UNRELATED = 60  # texts
-
-Knots = tuple[tuple[float, float], ...]
-WORDS: Knots = ((0.0, 0.0), (0.44, 0.5), (0.57, 0.6), (0.65, 0.7), (0.74, 0.8), (0.87, 0.9), (1.0, 1.0))
-CHARACTERS: Knots = ((0.0, 0.0), (0.22, 0.47), (0.7, 0.8), (1.0, 1.0))
-
 
 @dataclass(frozen=True)
 class Likeness:
-    """When two questions are alike: τ on the common scale and θ, how a text is taken apart, and how close a query is to
-    titles (-1..1).
-
-    `strict` is the published rule: closeness alone counts, and titles instead of sources.
-    """
+    """When two questions are alike: τ and θ, how a text is taken apart, and how close a query is to
+    titles (-1..1)."""
 
     tau: float
     theta: int
     taken_apart: Callable[[str], ComparedQuestion]
     similarity: Callable[[ComparedQuestion, Sequence[ComparedQuestion]], list[float]]
-    strict: bool = False
 
 
 class Recall(Record):
     """The decision for each query, the chunk ids that memory offers where it is used, and how well the answers were
-    supported that they come from; `shares` of the chunks by the graph, where they are known."""
+    supported that they come from."""
 
     decisions: tuple[TriggerDecision, ...]
     chunks: tuple[str, ...]
     support: Fallback = "none"
-    shares: tuple[tuple[str, float], ...] = ()
 
     @property
     def used(self) -> bool:
@@ -90,7 +69,7 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
     for query in queries:
         near = _near(query, list(titles.values()), likeness) if titles else {}
         found = [entry for entry in entries if near.get(entry.title, -1.0) >= likeness.tau]
-        pop = len({entry.title if likeness.strict else entry.source for entry in found})
+        pop = len({entry.source for entry in found})
         use = pop >= likeness.theta
         decisions.append(
             TriggerDecision(query=query, pop=pop, threshold=likeness.theta, tau=likeness.tau, use_memory=use)
@@ -101,9 +80,6 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
     return Recall(
         decisions=tuple(decisions),
         chunks=tuple(dict.fromkeys(chunk for entry in close.values() for chunk in entry.ranked or entry.evidence)),
-        shares=tuple(
-            pair for entry in reversed(close.values()) for pair in zip(entry.ranked, entry.shares, strict=False)
-        ),
         support=min((entry.support for entry in close.values()), key=_SUPPORT.index, default="none"),
     )
 
@@ -111,53 +87,7 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
 def _near(query: str, titles: Sequence[ComparedQuestion], likeness: Likeness) -> dict[str, float]:
     """How close the query is to each title that asks the same; the parts first: they leave few to be embedded."""
     asked = likeness.taken_apart(query)
-    fit = [title for title in titles if likeness.strict or not differs(asked, title)]
+    fit = [title for title in titles if not differs(asked, title)]
     if not fit:
         return {}
     return {title.text: close for title, close in zip(fit, likeness.similarity(asked, fit), strict=True)}
-
-
-# --- the scale of a likeness -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A map onto the common scale, and what it comes from."""
-
-    name: str
-    knots: Knots
-
-    def common(self, likeness: float) -> float:
-        """The likeness on the common scale; rises with it."""
-        raw, scaled = zip(*self.knots, strict=True)
-        return float(np.interp(likeness, raw, scaled))
-
-
-# Of likeness by words, and of Chinese questions by what they share.
-WORD_SCALE, CHARACTER_SCALE = Scale("words", WORDS), Scale("characters", CHARACTERS)
-
-
-def of_cosines(embedder: str, unrelated: NDArray[np.float32]) -> Scale:
-    """Of an embedder's cosines. One that is not the default is measured by `unrelated`, the vectors (n × d, unit) of
-    texts of this corpus that have nothing to do with each other; of too few texts its cosines are taken as they are."""
-    if embedder == DEFAULT:
-        return Scale("cosines", ((-1.0, -1.0), (1.0, 1.0)))
-    if len(unrelated) < LEAST_UNRELATED:
-        return Scale(f"cosines of {embedder}, not calibrated: {len(unrelated)} passages", ((-1.0, -1.0), (1.0, 1.0)))
-    cosines = (unrelated @ unrelated.T)[np.triu_indices(len(unrelated), 1)]
-    return Scale(f"cosines of {embedder}, by {len(unrelated)} passages", quantile_knots(cosines, UNRELATED))
-
-
-def quantile_knots(likenesses: "NDArray[np.floating]", shares: Mapping[float, float]) -> Knots:
-    """Knots that bring the likeness below which each share of the pairs lies to the value given for that share."""
-    found = [(float(np.quantile(likenesses, share)), value) for share, value in sorted(shares.items())]
-    return rising([(-1.0, -1.0), *found, (1.0, 1.0)])
-
-
-def rising(knots: Sequence[tuple[float, float]]) -> Knots:
-    """The knots of which each lies above the one before: a map that rises needs no others."""
-    kept: list[tuple[float, float]] = []
-    for raw, scaled in sorted(knots):
-        if not kept or (raw > kept[-1][0] and scaled >= kept[-1][1]):
-            kept.append((raw, scaled))
-    return tuple(kept)

@@ -1,12 +1,9 @@
 """Is memory used when enough sources answer a like question, and never for another question or after a change?"""
 
-import dataclasses
-import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
@@ -15,8 +12,6 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.engine.embedders import Floats
-from prompts.engine.spending import Meter
 from storage.answer_records import Answer
 from storage.memory import MemoryEntry
 from tasks.question_similarity import ComparedQuestion, keys, taken_apart
@@ -171,62 +166,6 @@ async def test_a_restricted_question_neither_reads_memory_nor_fills_it(runtime: 
     restricted = await asked(LIKE, runtime, only)
     assert not served(restricted)
     assert {passage.document for passage in restricted.passages} == {"ledger"}
-
-
-async def test_the_published_rule_keeps_one_entry_a_title_and_counts_titles(runtime: Runtime, tmp_path: Path) -> None:
-    published = opened(tmp_path, memory="published")
-    for question in (ORLA, LIKE, "The Orla Bridge was designed by whom?"):
-        answer = await asked(question, published)
-        assert not served(answer)
-        assert (answer.trace.trigger[0].threshold, answer.trace.trigger[0].tau) == (3, 0.6)
-    entries = published.workspace.database.memory.entries()
-    assert [entry.source for entry in entries] == ["", "", ""]
-    assert all(set(TELLERS) <= set(entry.documents) for entry in entries)
-    again = await asked(ORLA, published)
-    assert (again.trace.trigger[0].pop, served(again)) == (3, True)
-
-
-class Leaning:
-    """An embedder that nobody knows, whose vectors all lean one way."""
-
-    name = "leaning"
-    dimension = 16
-    max_tokens = 256
-
-    def reads(self, text: str) -> bool:
-        return text.isascii()
-
-    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
-        return [(0, len(text))]
-
-    def embed(self, texts: Sequence[str]) -> Floats:
-        found = np.array([[4.0 + len(text) % (place + 2) / (place + 2) for place in range(16)] for text in texts])
-        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
-
-    def metered(self, meter: Meter) -> "Leaning":
-        return self
-
-
-async def test_an_unknown_embedder_is_measured_by_the_passages(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Everything looks alike to it: without a scale of its own each title would be as close as any."""
-    names = [f"{one}{two}" for one in ("Harl", "Velm", "Tosk", "Bren", "Gald") for two in range(13)]
-    rows = [
-        {"id": name, "text": f"{name} Mill was kept by Otto {name}." + "." * (at % 13)} for at, name in enumerate(names)
-    ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    runtime = dataclasses.replace(opened(tmp_path), embedder=Leaning())
-    await build_index([tmp_path / "rows.jsonl"], IndexOptions(), runtime)
-    with open_session(runtime) as session, caplog.at_level("INFO", "flows.memory"):
-        scale = session.question_features.scale("leaning")
-        raw = [float(one @ two) for one, two in itertools.pairwise(Leaning().embed([row["text"] for row in rows]))]
-        assert session.question_features.scale("never used here").name.startswith(
-            "cosines of never used here, not calibrated"
-        )
-    assert min(raw) > 0.9
-    assert max(sorted(map(scale.common, raw))[:-3]) < 0.6
-    assert caplog.messages == ["Memory compares questions by cosines of leaning, by 65 passages."]
 
 
 async def test_the_popularity_counts_sources_not_entries() -> None:

@@ -105,15 +105,6 @@ async def test_a_summary_is_answered_from_a_numbered_catalogue(offline: Session)
     assert all(citation.verified for citation in answer.citations)
 
 
-async def test_a_model_is_given_a_numbered_catalogue_too(on_model: Session, process: Server) -> None:
-    answer = await asked(on_model, SUMMARY, structure="catalogue")
-    assert "structurize" in process.stats()["steps"]
-    assert (answer.trace.structure, answer.fallback) == ("catalogue", "none")
-    texts = [one.text for one in answer.trace.structures if one.elements]
-    assert texts
-    assert all(NUMBERED.match(line) for text in texts for line in text.splitlines())
-
-
 async def test_a_structure_that_a_model_cannot_write_is_an_error_and_no_missing_document(
     on_model: Session, process: Server
 ) -> None:

@@ -12,7 +12,7 @@ from prompts.engine.models import Models
 from prompts.engine.output_formats import conversation
 from prompts.offline.structurize import steps_of
 from prompts.structures import StructureName, has_figures, numbered, rendered, unverified
-from prompts.structurize import ReadSchema, Structurize, built_of, structurize_offline
+from prompts.structurize import Structurize, built_of, structurize_offline
 from prompts.text.evidence import Evidence
 from prompts.text.question import parse_question
 from prompts.text.relevance import Relevance
@@ -135,7 +135,7 @@ def test_sentences_that_say_their_place_are_steps_where_no_list_is() -> None:
 
 async def by_rules(structure: StructureType, texts: Mapping[str, str], question: str) -> Structured:
     models = Models.offline()
-    return await structurize(pool(texts), judge(question), Structurize(models, structure), ReadSchema(models))
+    return await structurize(pool(texts), judge(question), Structurize(models, structure))
 
 
 async def test_a_document_that_gives_nothing_is_named_with_not_found() -> None:
@@ -178,12 +178,7 @@ def answering(
 
 
 async def by_model(texts: Mapping[str, str], made: Structurize) -> Structured:
-    question = judge("Who designed the bridges?")
-    schemer = ReadSchema(Models.offline())
-    schemer.lm = DummyLM(
-        [{"schema_found": {"things": [], "attributes": ["length"], "periods": []}}], adapter=dspy.JSONAdapter()
-    )
-    return await structurize(pool(texts), question, made, schemer)
+    return await structurize(pool(texts), judge("Who designed the bridges?"), made)
 
 
 @pytest.mark.parametrize(
@@ -213,14 +208,13 @@ async def test_what_a_model_invents_is_counted_by_document() -> None:
     ]
 
 
-async def test_large_documents_are_structured_in_calls_of_their_own_under_one_schema() -> None:
+async def test_large_documents_are_structured_in_calls_of_their_own() -> None:
     long = {name: f"{text} " + "It is long and old and made of stone. " * 60 for name, text in BRIDGES.items()}
     made = answering("table", *[[("Orla", "length", "long", 0)]] * 4, limits={"structure": 900})
     await by_model(long, made)
     asked = [call["messages"][-1]["content"] for call in made.lm.history]
     assert 2 <= len(asked) <= 4
     assert "Kestrel" not in asked[0]
-    assert all("Columns: length." in content for content in asked)
 
 
 async def test_a_document_beyond_the_limit_is_told() -> None:

@@ -145,14 +145,14 @@ async def test_without_configured_kinds_the_models_word_stands() -> None:
 
 async def test_offline_the_kinds_alone_count() -> None:
     passage = "The engineer Tomas Reyd was born in Velin. He designed the Orla Bridge for the Holm Institute."
-    kinds = Tailoring.model_validate({"entity_types": ["Person", "Bridge", "Organization"]})
+    kinds = Tailoring.model_validate({"entity_types": ["Person", "Organisation"]})
     plain = await Extract(Models.offline()).run("", passage)
     tailored = await Extract(Models.offline(), tailoring=kinds).run("", passage)
     assert {one.name: one.kind for one in tailored.entities} == {
         "Tomas Reyd": "Person",
         "Velin": "thing",
-        "Orla Bridge": "Bridge",
-        "Holm Institute": "Organization",
+        "Orla Bridge": "thing",
+        "Holm Institute": "Organisation",
     }
     assert tailored.relations == plain.relations
     told = FULL.model_copy(update={"entity_types": ()})

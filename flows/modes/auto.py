@@ -65,16 +65,5 @@ def _titles(question: QuestionContext) -> list[str]:
 
 
 def _sizes(question: QuestionContext) -> Sizes:
-    session, reports = question.session, question.session.report_sizes
-    sample = session.index.chunks[:SAMPLE]
-    signs = sum(len(chunk.text) for chunk in sample) / max(len(sample), 1)
-    return Sizes(
-        chunks=len(session.index.chunks),
-        chunk_tokens=session.passage_tokens,
-        reports=reports.reports,
-        # Languages differ in how many tokens a sign takes.
-        report_tokens=reports.signs * session.passage_tokens / max(signs, 1),
-        depth=question.depth,
-        documents=len(session.index.documents),
-        reported=reports.documents,
-    )
+    reports = question.session.report_sizes
+    return Sizes(reports=reports.reports, documents=len(question.session.index.documents), reported=reports.documents)

@@ -15,7 +15,7 @@ from storage.answer_records import Mode, Passage
 from storage.records import Chunk
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages
-from tasks.retrieve.dual_levels import Level, LevelScores, Shares, best_rows, graph_notes, search_graph, stating_sources
+from tasks.retrieve.dual_levels import Level, LevelScores, best_rows, graph_notes, search_graph, stating_sources
 from tasks.retrieve.link import Link
 from tasks.rewrite import find_keys
 
@@ -43,7 +43,7 @@ async def dual_level_search(question: QuestionContext) -> ModeResult:
     filtered = await filter_passages(question.filter_request(passages), passages, Filter(models))
     kept = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
     most = models.policy.limits.answer
-    entities, relations = best_rows(searched, session.index.entities, session.facts, Shares().of(most))
+    entities, relations = best_rows(searched, session.index.entities, session.facts, most)
     if only is not None:
         entities = [entity.model_copy(update={"description": ""}) for entity in entities]
         relations = [relation.model_copy(update={"description": ""}) for relation in relations]
@@ -70,9 +70,8 @@ async def search_levels(question: QuestionContext, k: int) -> tuple[LevelScores,
     mode, documents = question.options.mode, question.options.documents
     keys = await find_keys(question.text, Keywords(question.models))
     levels = question.session.levels
-    # Kept for the filter too: it compares the passages by the graph.
-    question.cosines[question.text] = question.session.dense([question.text], documents, question.embedder)[0]
-    near = levels.near(question.text, question.cosines[question.text], documents)
+    cosines = question.session.dense([question.text], documents, question.embedder)[0]
+    near = levels.near(question.text, cosines, documents)
     links = [] if mode == "high" else levels.link(question.text, keys.low)
     links += _linked_by_meaning(question, keys.low, links)
     found = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, question.embedder)

@@ -290,14 +290,10 @@ def _structure(trace: Trace) -> list[str]:
 
 
 def _chosen(decision: ModeDecision) -> list[str]:
-    """Why this mode, what gave nothing, and what each mode would take with a model."""
-    costs = ", ".join(
-        f"{forecast.mode} {forecast.tokens:,} in {forecast.calls} calls" for forecast in decision.forecasts
-    )
+    """Why this mode, and what gave nothing."""
     return [
         f"chosen ({decision.confidence:.2f}): {plain(decision.reason)}",
         *(f"{attempt.mode} was tried and gave no answer: {plain(attempt.said)}" for attempt in decision.tried),
-        *([f"estimated tokens with a model for every step: {costs}"] if costs else []),
     ]
 
 

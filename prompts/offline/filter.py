@@ -1,10 +1,5 @@
-"""Filter without a model: a passage helps as far as the graph ties it to what else was found, or as it has the words.
+"""Filter without a model: a passage helps if it is among the first that were found and has words of the question."""
 
-Two rules: log-odds from the passage's share in the graph's evidence and its rank, where the graph compares the
-passages; the coverage of the question's rare words where it does not (Chinese, pages from outside, a search without the
-graph)."""
-
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,13 +7,8 @@ from typing import Literal
 from prompts.text.languages import language_among, language_of
 
 Label = Literal["entailment", "neutral", "contradiction"]
-# Log-odds that a passage is evidence, fitted to questions of two public sets (see benchmarks/filter.py).
-TOGETHER, RANK, BIAS = 1.08, -0.99, 2.85
-# From this on it counts as evidence: .97 of the evidence that the weights were fitted to does.
-FLOOR = -4.0
-# Without the graph: the coverage of the question's words from which a passage counts.
-LEAST_COVERED = 0.25
-_LEAST_SHARE = 1e-6
+# So many of the first passages count: .98 of the evidence of two public sets is among them (see benchmarks/filter.py).
+FIRST = 5
 _MOST_WORDS = 4
 
 
@@ -31,30 +21,14 @@ class FilterVerdict:
     against: int | None = None
 
 
-def odds_of(share: float, rank: int) -> float:
-    """The log-odds that a passage is evidence; `rank` is from 1 on."""
-    return BIAS + TOGETHER * math.log(max(share, _LEAST_SHARE)) + RANK * math.log(rank)
-
-
-def judge(
-    question: str, passages: Sequence[str], shares: Sequence[float | None], rarity: Callable[[str], float]
-) -> list[FilterVerdict]:
-    """A verdict for each passage (title and text, best first); no contradiction is told without a model.
-
-    `shares`: of each passage of being evidence with others, all of them 1; None where the graph does not say.
-    """
+def judge(question: str, passages: Sequence[str], rarity: Callable[[str], float]) -> list[FilterVerdict]:
+    """A verdict for each passage (title and text, best first); no contradiction is told without a model."""
     language = language_among(question, frozenset(map(language_of, passages)))
-    wanted = {term: rarity(term) for term in language.content_terms(question)}
-    total = sum(wanted.values()) or 1.0
+    wanted = sorted(set(language.content_terms(question)), key=lambda term: (-rarity(term), term))
     verdicts = []
-    for rank, (text, share) in enumerate(zip(passages, shares, strict=True), 1):
+    for rank, text in enumerate(passages, 1):
         here = set(language.content_terms(text))
-        shared = sorted((term for term in wanted if term in here), key=lambda term: (-wanted[term], term))
-        if share is None:
-            helps = sum(wanted[term] for term in shared) / total >= LEAST_COVERED
-        else:
-            helps = odds_of(share, rank) >= FLOOR
-        words = ", ".join(shared[:_MOST_WORDS])
-        told = f"has {words}" if shared else "hangs together with what else was found" if helps else "shares nothing"
-        verdicts.append(FilterVerdict("entailment" if helps else "neutral", told))
+        shared = [term for term in wanted if term in here]
+        label: Label = "entailment" if shared and rank <= FIRST else "neutral"
+        verdicts.append(FilterVerdict(label, f"has {', '.join(shared[:_MOST_WORDS])}" if shared else "shares nothing"))
     return verdicts

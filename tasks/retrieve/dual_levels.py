@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from prompts.engine.embedders import Embedder
+from prompts.structures import markdown_table
 from prompts.text.thesaurus import concept_terms
 from prompts.text.tokens import count_tokens
 from prompts.text.words import fold_name
@@ -30,12 +31,11 @@ from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
 from tasks.sources import Source, number_of, span_of
-from tasks.step import step
+from tasks.step import first_fitting, step
 
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
 _Key = TypeVar("_Key", int, str)
-_Row = TypeVar("_Row", Entity, Relation)
 # The chunks that state a relation and that the question may look into.
 Stating = Callable[[str], Sequence[Chunk]]
 
@@ -55,35 +55,25 @@ MEANT = 0.5
 LEAST_ALIKE = 0.35
 # What the high level counts beside the low one: names are surer than themes.
 HIGH_SHARE = 0.3
-
-
-@dataclass(frozen=True)
-class LevelScores:
-    """What one level, or both, found: scores of entities (by index), of relations (by id) and of all chunks."""
-
-    entities: Mapping[int, float]
-    relations: Mapping[str, float]
-    chunks: Scores
-
-    def with_high(self, high: "LevelScores") -> "LevelScores":
-        """Both levels; this one is the low."""
-        return LevelScores(
-            _joined(self.entities, high.entities),
-            _joined(self.relations, high.relations),
-            scaled(self.chunks) + HIGH_SHARE * scaled(high.chunks),
-        )
+# The most tokens of each table, as shares of an answer's evidence.
+ENTITY_SHARE, RELATION_SHARE = 0.1, 0.15
 
 
 @dataclass
-class _Tally:
-    """Scores while they are being summed."""
+class LevelScores:
+    """What one level, or both, found: scores of all chunks, of entities (by index) and of relations (by id)."""
 
     chunks: Scores
     entities: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     relations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def found(self) -> LevelScores:
-        return LevelScores(dict(self.entities), dict(self.relations), self.chunks)
+    def with_high(self, high: "LevelScores") -> "LevelScores":
+        """Both levels; this one is the low."""
+        return LevelScores(
+            scaled(self.chunks) + HIGH_SHARE * scaled(high.chunks),
+            _joined(self.entities, high.entities),
+            _joined(self.relations, high.relations),
+        )
 
 
 class Levels:
@@ -108,16 +98,9 @@ class Levels:
 
     def near(self, question: str, cosines: Mapping[str, float], documents: Collection[str] | None = None) -> Scores:
         """How near each chunk is to the question by words and meaning, 0 to 1; -1 outside the documents."""
-        meaning = np.zeros(len(self._index.chunks))
-        for chunk, cosine in cosines.items():
-            meaning[self._index.position[chunk]] = max(cosine, 0.0)
-        near = (scaled(self._index.lexicon.scores(question)) + scaled(meaning)) / 2
-        if documents is not None:
-            inside = [place for name in set(documents) for place in self._index.documents.get(name, ())]
-            outside = np.ones(len(near), bool)
-            outside[inside] = False
-            near[outside] = -1.0
-        return near
+        asked = self._index.asked(question, cosines)
+        near: Scores = (scaled(self._index.lexicon.scores(question)) + scaled(asked.cosines)) / 2
+        return np.where(self._index.allowed(documents), near, -1.0)
 
     def link(self, question: str, keys: Iterable[str]) -> list[Link]:
         """The entities that the question names, and those that its low keys name besides."""
@@ -130,14 +113,14 @@ class Levels:
         """The linked entities, their relations, the entities one hop on, and the passages of all; `keys` are the
         question's high ones, by which relations are preferred."""
         wanted = self._wanted(keys)
-        tally = _Tally(np.zeros(len(near)))
+        tally = LevelScores(np.zeros(len(near)))
         for link in links:
             weight = link.score / (1 + float(np.log1p(len(self._places(link.entity)))))
             self._add_entity(tally, link.entity, weight, near)
             for relation, fit in self._nearest(link.entity, wanted, near):
                 self._add_relation(tally, relation, weight * fit, near)
                 self._add_entity(tally, self._other(relation, link.entity), ONE_HOP * weight * fit, near)
-        return tally.found()
+        return tally
 
     def alike(self, vectors: NDArray[np.float32]) -> Scores:
         """For each relation how near its keys and description lie to the nearest of these vectors of unit length (the
@@ -164,7 +147,7 @@ class Levels:
         if alike is not None:
             # A theme may share no word with the passage that states it: nearness must not decide here.
             scores = scores + MEANT * np.where(near[self._stated] >= 0, alike, 0.0)
-        tally = _Tally(np.zeros(len(near)))
+        tally = LevelScores(np.zeros(len(near)))
         for place in np.argsort(-scores, kind="stable")[:THEMED]:
             if scores[place] <= 0:
                 break
@@ -172,7 +155,7 @@ class Levels:
             self._add_relation(tally, relation, float(scores[place]), near)
             for end in (relation.source, relation.target):
                 self._add_entity(tally, self._where[end], ONE_HOP * float(scores[place]), near)
-        return tally.found()
+        return tally
 
     def best(self, found: LevelScores, k: int) -> list[Passage]:
         """The k best passages of what was found; only such as the graph leads to."""
@@ -214,7 +197,7 @@ class Levels:
         source, target = self._where[relation.source], self._where[relation.target]
         return target if source == entity else source
 
-    def _add_entity(self, tally: _Tally, entity: int, weight: float, near: Scores) -> None:
+    def _add_entity(self, tally: LevelScores, entity: int, weight: float, near: Scores) -> None:
         """The passage about an entity counts in full, those that mention it the more the nearer they are."""
         tally.entities[entity] += weight
         names = {fold_name(name) for name in self._index.names_of(entity)}
@@ -225,7 +208,7 @@ class Levels:
                 about = fold_name(self._index.chunks[place].title) in names
                 tally.chunks[place] += weight * ((1.0 if about else share) + near[place] * share)
 
-    def _add_relation(self, tally: _Tally, relation: Relation, weight: float, near: Scores) -> None:
+    def _add_relation(self, tally: LevelScores, relation: Relation, weight: float, near: Scores) -> None:
         tally.relations[relation.id] += weight
         for chunk in {place.chunk for place in self._facts.places[relation.id]}:
             place = self._index.position[chunk]
@@ -305,54 +288,33 @@ def _alike(levels: Levels, keys: Sequence[str], embedder: Embedder | None) -> Sc
 # --- tables for the context ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Shares:
-    """The most tokens of each table, as shares of an answer's evidence."""
-
-    entities: float = 0.1
-    relations: float = 0.15
-
-    def of(self, tokens: int) -> tuple[int, int]:
-        """Tokens of the entity table and of the relation table."""
-        return round(self.entities * tokens), round(self.relations * tokens)
-
-
-def entity_row(entity: Entity) -> str:
-    """One line of the entity table."""
-    return f"| {_cell(entity.name)} | {_cell(entity.kind)} | {_cell(entity.description)} |"
-
-
-def relation_row(relation: Relation, facts: GraphFacts) -> str:
-    """One line of the relation table, without its source."""
-    source, target = facts.entities[relation.source].name, facts.entities[relation.target].name
-    return f"| {_cell(source)} | {_cell(relation.predicate)} | {_cell(target)} | {_cell(relation.description)} |"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
-
-
 def best_rows(
-    found: LevelScores, entities: Sequence[Entity], facts: GraphFacts, most: tuple[int, int]
+    found: LevelScores, entities: Sequence[Entity], facts: GraphFacts, tokens: int
 ) -> tuple[list[Entity], list[Relation]]:
-    """The entities and relations that scored best, as many as fit into so many tokens of each."""
+    """The entities and relations that scored best, as many as fit into their shares of an answer's tokens, at least one
+    of each."""
     by_score = sorted(found.entities, key=lambda place: (-found.entities[place], place))
     relations = sorted(found.relations, key=lambda name: (-found.relations[name], name))
+    named, stated = (entities[place] for place in by_score), (facts.relations[name] for name in relations)
     return (
-        within((entities[place] for place in by_score), entity_row, most[0]),
-        within((facts.relations[name] for name in relations), lambda one: relation_row(one, facts), most[1]),
+        first_fitting(named, lambda one: _tokens(entity_cells(one)), round(ENTITY_SHARE * tokens)),
+        first_fitting(stated, lambda one: _tokens(relation_cells(one, facts)), round(RELATION_SHARE * tokens)),
     )
 
 
-def within(rows: Iterable[_Row], shown: Callable[[_Row], str], most: int) -> list[_Row]:
-    """The first rows that fit into so many tokens together."""
-    kept: list[_Row] = []
-    for row in rows:
-        most -= count_tokens([shown(row)])[0]
-        if most < 0:
-            break
-        kept.append(row)
-    return kept
+def _tokens(cells: Sequence[str]) -> int:
+    return count_tokens([" | ".join(cells)])[0]
+
+
+def entity_cells(entity: Entity) -> tuple[str, ...]:
+    """A row of the entity table."""
+    return entity.name, entity.kind, entity.description
+
+
+def relation_cells(relation: Relation, facts: GraphFacts) -> tuple[str, ...]:
+    """A row of the relation table, without its source."""
+    source, target = facts.entities[relation.source].name, facts.entities[relation.target].name
+    return source, relation.predicate, target, relation.description
 
 
 def stating_sources(
@@ -383,10 +345,10 @@ def graph_notes(
     """Both tables in Markdown; relations without a source are left out."""
     notes = []
     if entities:
-        rows = ["| entity | kind | description |", "| --- | --- | --- |", *map(entity_row, entities)]
-        notes.append(Note("Entities", "\n".join(rows)))
-    stated = [f"{relation_row(one, facts)} [{numbers[one.id]}] |" for one in relations if one.id in numbers]
+        table = markdown_table(("entity", "kind", "description"), map(entity_cells, entities))
+        notes.append(Note("Entities", table))
+    stated = [(*relation_cells(one, facts), f"[{numbers[one.id]}]") for one in relations if one.id in numbers]
     if stated:
-        head = ["| source | relation | target | description | stated in |", "| --- | --- | --- | --- | --- |"]
-        notes.append(Note("Relations", "\n".join([*head, *stated])))
+        head = ("source", "relation", "target", "description", "stated in")
+        notes.append(Note("Relations", markdown_table(head, stated)))
     return notes

@@ -5,50 +5,40 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite, log1p
-from typing import Literal
 
-import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from storage.graph_records import Entity, Occurrence, Relation
-
-Direction = Literal["along", "against", "either"]
 
 MAX_HOPS = 5
 MAX_TRIED = 5_000  # partial chains that are taken up again
 
 
 class Ways:
-    """The relations as weighted edges between entities; immutable.
+    """The relations as weighted edges between entities, whatever their direction; immutable.
 
     A step costs 1 and the mean of log(1 + degree) of its ends.
     """
 
     def __init__(self, entities: Mapping[str, Entity], relations: Iterable[Relation]) -> None:
-        pairs = sorted({(one.source, one.target) for one in relations if one.source != one.target})
+        ends = ((one.source, one.target) for one in relations if one.source != one.target)
+        pairs = sorted({(min(pair), max(pair)) for pair in ends})
         self.nodes = sorted({end for pair in pairs for end in pair})
         self.place = {node: index for index, node in enumerate(self.nodes)}
         penalty = {node: log1p(entities[node].degree) / 2 for node in self.nodes}
-        rows = np.array([self.place[one] for one, _ in pairs], np.int32)
-        columns = np.array([self.place[two] for _, two in pairs], np.int32)
-        costs = np.array([1.0 + penalty[one] + penalty[two] for one, two in pairs])
-        along = csr_matrix((costs, (rows, columns)), shape=(len(self.nodes), len(self.nodes)))
-        against = along.T.tocsr()
-        self._steps: dict[Direction, csr_matrix] = {
-            "along": along,
-            "against": against,
-            "either": along.maximum(against).tocsr(),
-        }
+        rows = [self.place[one] for one, _ in pairs]
+        columns = [self.place[two] for _, two in pairs]
+        costs = [1.0 + penalty[one] + penalty[two] for one, two in pairs]
+        upper = csr_matrix((costs, (rows, columns)), shape=(len(self.nodes), len(self.nodes)))
+        self._steps = (upper + upper.T).tocsr()
 
-    def cheapest(self, source: str, target: str, direction: Direction, k: int) -> list[tuple[float, list[str]]]:
+    def cheapest(self, source: str, target: str, k: int) -> list[tuple[float, list[str]]]:
         """The k cheapest chains with their cost, at most `MAX_HOPS` long and no node twice; all if fewer."""
         if source == target or source not in self.place or target not in self.place:
             return []
-        steps = self._steps[direction]
-        back: dict[Direction, Direction] = {"along": "against", "against": "along", "either": "either"}
-        start, goal = self.place[source], self.place[target]
-        left = dijkstra(self._steps[back[direction]], indices=goal)
+        steps, start, goal = self._steps, self.place[source], self.place[target]
+        left = dijkstra(steps, indices=goal)
         found: list[tuple[float, list[str]]] = []
         heap: list[tuple[float, float, tuple[int, ...]]] = [(float(left[start]), 0.0, (start,))]
         for _ in range(MAX_TRIED):
@@ -73,10 +63,8 @@ class GraphFacts:
         self.entities = {entity.id: entity for entity in entities}
         self.relations = {relation.id: relation for relation in relations}
         self.places: dict[str, list[Occurrence]] = defaultdict(list)
-        self.in_chunk: dict[str, list[str]] = defaultdict(list)
         for place in places:
             self.places[place.item].append(place)
-            self.in_chunk[place.chunk].append(place.item)
         self.touching: dict[str, list[Relation]] = defaultdict(list)
         for relation in relations:
             self.touching[relation.source].append(relation)
@@ -124,8 +112,3 @@ class GraphFacts:
             ways[relation.source][relation.predicate, False].append(relation)
             ways[relation.target][relation.predicate, True].append(relation)
         return ways
-
-    def inside(self, chunks: Iterable[str]) -> list[Relation]:
-        """The relations that some chunks state, in the order of the chunks."""
-        found = dict.fromkeys(item for chunk in chunks for item in self.in_chunk.get(chunk, ()))
-        return [self.relations[item] for item in found]

@@ -2,14 +2,14 @@
 what is near in meaning.
 
 "Unlinked" is an answer: a question may name nothing that the graph knows. A question in lower case is linked as one
-with capitals: how the documents write a phrase tells whether it is a name.
+with capitals: what general English writes small is no name by itself.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,10 @@ from rapidfuzz.distance import OSA
 from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
 from prompts.text.tokens import usually_lower
-from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, terms
+from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han
 from storage.graph_records import Entity
-from storage.records import Chunk, Record
+from storage.records import Record
 from tasks.resolve.keys import name_key
-from tasks.retrieve.lexical import Lexicon
 
 _WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.][^\\W_{CJK}]+)*|[{CJK}]+")
 _POSSESSIVE = re.compile(r"['’]s$")
@@ -70,51 +69,6 @@ def is_cased(words: list[QuestionWord]) -> bool:
     """Whether capitals tell names: some word but the first has one, and not every word has."""
     rest = words[1:]
     return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
-
-
-# So many passages that hold the rarest word of a phrase tell how it is written.
-SAMPLE = 48
-MOST_CAPITAL = 0.5
-
-
-class Writing:
-    """The documents as a witness of spelling; immutable, so safe to share between threads."""
-
-    def __init__(self, lexicon: Lexicon, chunks: Sequence[Chunk]) -> None:
-        """`chunks` in the order of the lexicon."""
-        self._lexicon = lexicon
-        self._chunks = chunks
-        self._capitals = lru_cache(maxsize=20_000)(self._count)
-
-    def knows(self, word: str) -> bool:
-        """Whether a word occurs in the documents, in any form; what does not may be misspelt."""
-        return any(term in self._lexicon.column for term in terms(word)) or not terms(word)
-
-    def is_name(self, spellings: Iterable[str]) -> bool | None:
-        """Whether a phrase, in one of these spellings, mostly has capitals where the documents hold it; None where they
-        hold it nowhere."""
-        small = capital = 0
-        for spelling in spellings:
-            found = self._capitals(spelling)
-            small, capital = small + found[0], capital + found[1]
-        return capital >= MOST_CAPITAL * (small + capital) if small + capital else None
-
-    def _count(self, spelling: str) -> tuple[int, int]:
-        """How often the phrase stands in lower case, and how often with a capital."""
-        pattern = re.compile(rf"(?<!\w){re.escape(spelling)}(?!\w)", re.I)
-        small = capital = 0
-        for chunk in self._holding(spelling):
-            for match in pattern.finditer(chunk.text):
-                small, capital = (small + 1, capital) if match.group().islower() else (small, capital + 1)
-        return small, capital
-
-    def _holding(self, spelling: str) -> list[Chunk]:
-        wanted = terms(fold(spelling))
-        if not wanted or any(term not in self._lexicon.column for term in wanted):
-            return []
-        places = self._lexicon.holding(max(wanted, key=self._lexicon.idf_of))
-        spread = places[:: max(1, len(places) // SAMPLE)][:SAMPLE]
-        return [self._chunks[int(place)] for place in spread]
 
 
 # Longer Chinese names are rare, and each length costs a look-up at every place of the question.
@@ -174,6 +128,8 @@ SHORTEST = 5
 # A word that more names share tells too little to compare them all.
 COMMON = 400
 FUZZY_CUTOFF = 84.0
+# A name that is not known is linked to so many.
+CANDIDATES = 2
 Near = tuple[str, float]
 
 
@@ -195,11 +151,11 @@ class NearNames:
         """Keys that one letter left out, added, changed, or swapped with the next makes of this one, with likeness."""
         if len(key) < SHORTEST:
             return []
-        pool = self._by_ends(key, 1)
-        found = process.extract(key, list(dict.fromkeys(pool)), scorer=OSA.distance, score_cutoff=1, limit=3)
+        pool = sorted(set(self._by_ends(key, 1)))
+        found = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
         return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in found]
 
-    def alike(self, key: str, limit: int = 2) -> list[Near]:
+    def alike(self, key: str) -> list[Near]:
         """The keys most alike, at least FUZZY_CUTOFF in a hundred, with likeness (rapidfuzz ratio, 0 to 1)."""
         if len(key) < SHORTEST:
             return []
@@ -208,7 +164,7 @@ class NearNames:
             sharing = self._by_word.get(word, ())
             pool += sharing if len(sharing) <= COMMON else ()
         # By name among equals, whatever the order in which they were found.
-        found = process.extract(key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=limit)
+        found = process.extract(key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES)
         return [(near, score / 100) for near, score, _ in found]
 
     def _by_ends(self, key: str, span: int) -> list[str]:
@@ -251,12 +207,11 @@ class Link(Record):
 class Names:
     """Every name of every entity, for looking up stretches of a question; immutable."""
 
-    def __init__(self, names: Iterable[tuple[str, int]], writing: Writing | None = None) -> None:
+    def __init__(self, names: Iterable[tuple[str, int]]) -> None:
         """`names` are (name, entity index), the main name of each entity before its others; a name may stand for
-        several entities. `writing` tells how the documents write a phrase; without it general English does."""
+        several entities."""
         self.by_key: dict[str, list[int]] = defaultdict(list)
         self._spelt: dict[str, list[str]] = defaultdict(list)
-        self._writing = writing
         main: dict[int, str] = {}
         for name, entity in names:
             main.setdefault(entity, fold_name(name))
@@ -292,18 +247,18 @@ class Names:
         """What looks like a name and is linked to nothing, in the order of the question."""
         return [question[start:end] for start, end in self._spans(question) if not _covered(start, end, links)]
 
-    def candidates(self, name: str, limit: int = 3) -> list[Link]:
+    def candidates(self, name: str) -> list[Link]:
         """The entities that a name by itself may mean, best first: equal, one slip away, or much alike."""
         key = fold_name(name)
         exact = self.by_key.get(name_key(name)) or self.by_key.get(key)
-        found = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key, limit)
+        found = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key)
         links = [
-            Link(text=name, entity=entity, score=score, end=len(name))
+            Link(text=name, entity=entity, score=round(score, 4), end=len(name))
             for near, score in found
             if _same_figures(key, near)
             for entity in (exact or self.by_key[near])
         ]
-        return links[:limit]
+        return links[:CANDIDATES]
 
     # --- equal ------------------------------------------------------------------------------------------------------
 
@@ -345,10 +300,7 @@ class Names:
             return False
         if not capitals:
             return telling > 1
-        if len(stretch) == 1 and usually_lower(key):
-            return False
-        written = self._writing.is_name(dict.fromkeys(capitals)) if self._writing else None
-        return telling > 1 or not usually_lower(key) if written is None else written
+        return telling > 1 or not usually_lower(key)
 
     def _linked(self, question: str, stretch: Sequence[QuestionWord], key: str, score: float) -> list[Link]:
         """The entities that a stretch means by a key; a bracketed qualifier after it ("Agni (2004 film)") decides."""
@@ -385,23 +337,17 @@ class Names:
                 start, end = stretch[0].start, _reach(question, stretch)
                 touching = [link for link in links if link.start < end and start < link.end]
                 outside = any(link.start < start or link.end > end for link in touching)
-                if not outside and self._may_be_misspelt(question, stretch):
+                if not outside and self._may_be_misspelt(stretch):
                     found = self._one_slip(question, stretch)
                     links = [link for link in links if not found or link not in touching] + found
         return links
 
-    def _may_be_misspelt(self, question: str, stretch: list[QuestionWord]) -> bool:
-        """Whether a stretch is no known name, and two of its words carry meaning, or one that the documents lack."""
-        telling = [word for word in stretch if word.tells]
+    def _may_be_misspelt(self, stretch: list[QuestionWord]) -> bool:
+        """Whether a stretch is no known name, and two of its words carry meaning, or one that is no ordinary word."""
+        telling = [word.folded for word in stretch if word.tells]
         if key_of(stretch) in self.by_key or not telling:
             return False
-        return len(telling) > 1 or not self._known(question, telling[0])
-
-    def _known(self, question: str, word: QuestionWord) -> bool:
-        """Whether a word is spelt as the documents spell it."""
-        if word.folded in self.by_key or usually_lower(word.folded):
-            return True
-        return self._writing is None or self._writing.knows(question[word.start : word.end])
+        return len(telling) > 1 or not (telling[0] in self.by_key or usually_lower(telling[0]))
 
     def _one_slip(self, question: str, stretch: list[QuestionWord]) -> list[Link]:
         key = key_of(stretch)
@@ -412,18 +358,12 @@ class Names:
 
     def _by_looks(self, question: str, links: Sequence[Link]) -> list[Link]:
         """What looks like a name and no link touches, linked to the names most like it."""
-        found: list[Link] = []
-        for start, end in self._spans(question):
-            if _covered(start, end, links):
-                continue
-            text = question[start:end]
-            found += [
-                Link(text=text, entity=entity, score=round(score, 4), start=start, end=end)
-                for key, score in self._near.alike(fold_name(text))
-                if _same_figures(fold_name(text), key)
-                for entity in self.by_key[key]
-            ]
-        return found
+        return [
+            link.model_copy(update={"start": start, "end": end})
+            for start, end in self._spans(question)
+            if not _covered(start, end, links)
+            for link in self.candidates(question[start:end])
+        ]
 
     def _spans(self, question: str) -> list[tuple[int, int]]:
         """Where names stand, by their looks; a bracket qualifies a name and is none."""
@@ -465,7 +405,6 @@ Floats = NDArray[np.float32]
 
 # "U.S. Navy" and "United States Navy" are at .96, "North Harbour" and "South Harbour" at .78.
 LEAST_COSINE = 0.85
-CANDIDATES = 2
 
 
 class NameVectors:

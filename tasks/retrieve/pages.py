@@ -20,7 +20,7 @@ from tasks.chunk import chunk_document
 from tasks.load.discover import SourceFile, resolve, walk
 from tasks.load.sources import compose, read_file
 from tasks.load.text import Unreadable, clean, pretty_stem
-from tasks.retrieve.lexical import Lexicon, chunk_terms
+from tasks.retrieve.lexical import Lexicon, chunk_terms, scaled
 from tasks.step import step
 
 PAGES = 5
@@ -78,10 +78,7 @@ def best_parts(chunks: Sequence[Chunk], queries: Sequence[str]) -> list[Passage]
     lexicon = _lexicon(chunks)
     total = np.zeros(len(chunks))
     for rank, query in enumerate(queries):
-        scores = lexicon.scores(query)
-        best = scores.max(initial=0.0)
-        if best > 0:
-            total = np.maximum(total, scores / best * (FURTHER_QUERY if rank else 1.0))
+        total = np.maximum(total, scaled(lexicon.scores(query)) * (FURTHER_QUERY if rank else 1.0))
     order = [place for place in np.argsort(-total, kind="stable")[:PARTS].tolist() if total[place] > 0]
     return [
         Passage(

@@ -21,7 +21,7 @@ from storage.graph import EntityChunkPairs
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk
 from tasks.retrieve.lexical import Lexicon, Scores, scaled
-from tasks.retrieve.link import Link, Names, Writing
+from tasks.retrieve.link import Link, Names
 from tasks.retrieve.passage_sets import Bridges, PassageSetSelector, SearchedQuestion, Switches
 from tasks.step import step
 
@@ -42,7 +42,6 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
 
 OPENING = 200  # characters
 LEAST_SPOKEN = 0.02  # of the chunks
-PEOPLE = frozenset({"person", "thing"})
 
 
 def subjects(
@@ -74,38 +73,6 @@ def _opening(text: str, here: Collection[int], spellings: Sequence[Sequence[str]
     return [entity for size, entity in names if size == longest]
 
 
-def short_names(about: Sequence[Sequence[int]], entities: Sequence[Entity]) -> list[tuple[int, int]]:
-    """(chunk, entity): the chunk is about a person whose middle names the entity's name leaves out or shortens.
-
-    "Clarence Leon Brown" is "Clarence Brown" and "Clarence L. Brown", unless another such person has a chunk too.
-    """
-    names = [fold_name(entity.name).split() for entity in entities]
-    by_ends: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for index, words in enumerate(names):
-        if len(words) > 1:
-            by_ends[words[0], words[-1]].append(index)
-    own = {entity for here in about for entity in here}
-    owners: dict[int, set[int]] = defaultdict(set)
-    found: list[tuple[int, int]] = []
-    for chunk, here in enumerate(about):
-        for person in here:
-            if entities[person].kind != "person" or len(names[person]) < 3:
-                continue
-            for other in by_ends[names[person][0], names[person][-1]]:
-                if other not in own and entities[other].kind in PEOPLE and _shortens(names[other], names[person]):
-                    owners[other].add(person)
-                    found.append((chunk, other))
-    return [(chunk, other) for chunk, other in found if len(owners[other]) == 1]
-
-
-def _shortens(short: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether the words between first and last are left out, or the first letters of the whole name's."""
-    middle, full = short[1:-1], whole[1:-1]
-    return len(middle) <= len(full) and all(
-        len(one) == 1 and name.startswith(one) for one, name in zip(middle, full, strict=False)
-    )
-
-
 DAMPING = 0.85
 STEPS = 24
 
@@ -132,7 +99,7 @@ class Walker:
         self.transition = (both @ sparse.diags(1.0 / np.where(out > 0, out, 1.0))).tocsr()
         self.degree = np.bincount(entity_index, minlength=entities).astype(np.float64)
 
-    def walk(self, entities: dict[int, float], chunks: dict[int, float], damping: float = DAMPING) -> Scores:
+    def walk(self, entities: dict[int, float], chunks: dict[int, float]) -> Scores:
         """Stationary probability of every chunk; restart weights of entities and chunks, at least one positive."""
         restart = np.zeros(self.chunks + self.entities)
         for entity, weight in entities.items():
@@ -142,7 +109,7 @@ class Walker:
         restart /= restart.sum()
         here = restart
         for _ in range(STEPS):
-            here = damping * (self.transition @ here) + (1 - damping) * restart
+            here = DAMPING * (self.transition @ here) + (1 - DAMPING) * restart
         return np.asarray(here[: self.chunks])
 
 
@@ -185,8 +152,7 @@ class SearchIndex:
         where = {entity.id: index for index, entity in enumerate(self.entities)}
         self.names = Names(
             [(entity.name, index) for index, entity in enumerate(self.entities)]
-            + [(alias.name, where[alias.entity]) for alias in aliases],
-            Writing(self.lexicon, self.chunks),
+            + [(alias.name, where[alias.entity]) for alias in aliases]
         )
         self.spellings: list[tuple[str, ...]] = [(entity.name,) for entity in self.entities]
         for alias in aliases:
@@ -211,9 +177,6 @@ class SearchIndex:
                 named[text][entity] = named[text].get(entity, 0.0) + count
             named[place] = {}
         about = subjects(self.chunks, named, self.spellings, self.names.by_key)
-        for chunk, entity in short_names(about, self.entities):
-            named[chunk].setdefault(entity, 1.0)
-            about[chunk] += (entity,)
         ends = np.array([(chunk, entity) for chunk, here in enumerate(named) for entity in here], np.int32)
         counts = np.array([count for here in named for count in here.values()])
         chunk_index, entity_index = ends.reshape(-1, 2).T

@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from prompts.plan_table import PlanTable
+from prompts.structures import markdown_table
 from prompts.text.amounts import scale_stated
 from prompts.text.words import is_han
 from storage.answer_records import TableCell, TableResult
 from storage.records import Chunk, Document
-from storage.table_query import Condition, Group
+from storage.table_query import Group
 from tasks.answer import Note, StatedAnswer
 from tasks.sources import Source, number_of
 from tasks.step import step
@@ -31,7 +32,6 @@ _SCALES = {
     1e3: ("thousands", "千"), 1e4: ("ten thousands", "万"), 1e6: ("millions", "百万"), 1e8: ("hundred millions", "亿"),
     1e9: ("billions", "十亿"),
 }  # fmt: skip
-_SIGNS = {"equal": "=", "not_equal": "≠", "less": "<", "at_most": "≤", "more": ">", "at_least": "≥", "contains": "∋"}
 _LABELS = {
     "max": ("Highest", "最高"), "min": ("Lowest", "最低"), "sum": ("sum", "合计"), "average": ("average", "平均"),
     "difference": ("difference", "相差"), "ratio": ("ratio", "比值"),
@@ -120,11 +120,8 @@ class _Writer:
         self.outcome = outcome
         self.plan = outcome.plan
         self.chinese = chinese
-        self.colon = "：" if chinese else ": "
         self.names = _names(outcome)
-        self.counts = outcome.plan.aggregate == "count" and outcome.by != "row"
-        averaged = outcome.plan.aggregate == "average" and outcome.by != "row"
-        self.averages = outcome.plan.operation == "average" or averaged
+        self.grouped = "" if outcome.by == "row" else outcome.plan.aggregate
 
     def values(self) -> list[str]:
         """The bare answers."""
@@ -139,37 +136,36 @@ class _Writer:
 
     def sentence(self) -> str:
         """What came out, in one sentence."""
-        operation, groups = self.plan.operation, self.outcome.groups[:MOST_NAMED]
-        join = "、" if self.chinese else "; "
-        label = _LABELS.get(operation, ("", ""))[self.chinese]
-        head = ("数量" if self.chinese else "count") if self.counts else self.header(self.outcome.columns[0])
-        more = len(self.outcome.groups) - len(groups)
-        tail = (f"，还有{more}项" if self.chinese else f"; and {more} more") if more else ""
-        names = join.join(self.names[group.rows] for group in groups) + tail
-        stated = join.join(f"{self.names[group.rows]}{self.colon}{self.figure(group)}" for group in groups) + tail
-        if operation == "lookup" or len(self.outcome.columns) > 1:
-            stated = join.join(map(self.looked_up, groups)) + tail
-        if operation in {"lookup", "list"}:
-            text = stated if operation == "lookup" else names
-        elif operation == "count":
-            text = f"{self.computed()}{self.colon}{names}" if groups else self.computed()
-        elif self.outcome.number is not None:
-            text = f"{head} ({label}){self.colon}{self.computed()}{self.remark(self.figures())}"
-            text += f" ({stated})" if operation in {"difference", "ratio"} else ""
+        operation, groups, number = self.plan.operation, self.outcome.groups[:MOST_NAMED], self.outcome.number
+        colon, join, stop = ("：", "、", "。") if self.chinese else (": ", "; ", ".")
+        if operation in {"list", "count"}:
+            shown = [self.names[group.rows] for group in groups]
+        elif operation == "lookup" or len(self.outcome.columns) > 1:
+            shown = [self.looked_up(group, colon) for group in groups]
         else:
-            lead = label if operation in {"max", "min"} else ""
-            text = f"{head}{lead}{self.colon}{stated}" if self.chinese else f"{lead} {head}{self.colon}{stated}".strip()
-        return text + ("。" if self.chinese else ".")
+            shown = [f"{self.names[group.rows]}{colon}{self.figure(group)}" for group in groups]
+        more = len(self.outcome.groups) - len(groups)
+        listed = join.join(shown) + (f" (+ {more})" if more else "")
+        head = self.header(self.outcome.columns[0])
+        label = _LABELS.get(operation, ("", ""))[self.chinese]
+        if operation in {"list", "lookup"}:
+            return listed + stop
+        if operation == "count":
+            return (f"{self.computed()}{colon}{listed}" if groups else self.computed()) + stop
+        if number is not None:
+            behind = f" ({listed})" if operation in {"difference", "ratio"} else ""
+            return f"{head} ({label}){colon}{self.computed()}{self.remark(self.figures())}{behind}{stop}"
+        best = operation in {"max", "min"}
+        named = (f"{head}{label}" if self.chinese else f"{label} {head}") if best else head
+        return f"{named}{colon}{listed}{stop}"
 
-    def looked_up(self, group: Group) -> str:
+    def looked_up(self, group: Group, colon: str) -> str:
         """The cells asked for of one row, each with its column."""
         cells = [
-            f"{self.header(column)}{self.colon}{cell.raw}{self.remark([cell])}"
-            for column, cell in self.asked_for(group)
+            f"{self.header(column)}{colon}{cell.raw}{self.remark([cell])}" for column, cell in self.asked_for(group)
         ]
         name = self.names[group.rows]
-        listed = ("，" if self.chinese else ", ").join(cells)
-        return f"{name} – {listed}" if self.outcome.columns != (self.outcome.table.label,) else name
+        return f"{name} – {', '.join(cells)}" if self.outcome.columns != (self.outcome.table.label,) else name
 
     def asked_for(self, group: Group) -> list[tuple[int, GridCell]]:
         """The cells of a row in the columns asked for."""
@@ -188,48 +184,47 @@ class _Writer:
 
     def figure(self, group: Group) -> str:
         """A group's figure: the cell itself where it is of one row, else as its cells are written."""
-        if self.counts:
+        if self.grouped == "count":
             return str(len(group.rows))
         cells = self.figures(group)
-        figure = cells[0].raw if len(cells) == 1 else written(group.number or 0.0, cells, self.averages)
-        return figure + self.remark(cells)
+        return (cells[0].raw if len(cells) == 1 else self.written(group.number or 0.0, cells)) + self.remark(cells)
 
     def computed(self) -> str:
         """The one figure of the outcome."""
         number = self.outcome.number or 0.0
-        match self.plan.operation:
-            case "count":
-                return f"{number:.0f}"
-            case "ratio":
-                return f"{number:.4g}"
-            case "difference":
-                number = abs(number)
-        return written(number, self.figures(), self.averages)
+        if self.plan.operation == "count":
+            return f"{number:.0f}"
+        if self.plan.operation == "ratio":
+            return f"{number:.4g}"
+        return self.written(abs(number) if self.plan.operation == "difference" else number, self.figures())
+
+    def written(self, number: float, cells: Sequence[GridCell]) -> str:
+        """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
+        averaged, scale = "average" in {self.plan.operation, self.grouped}, _scale_of(cells)
+        affixes = [_affixes(cell.raw) for cell in cells]
+        alike = len({(before.strip(), after.strip()) for before, after in affixes}) == 1
+        before, after = affixes[0] if alike else ("", "")
+        if scale == 1.0 and any(cell.scale != 1.0 for cell in cells):
+            after = ""
+        number = number / scale
+        places = max((cell.places for cell in cells), default=0)
+        comma = "," if any("," in cell.raw for cell in cells) or abs(number) >= 1e5 else ""
+        text = f"{number:{comma}.{places + 2 * averaged}f}"
+        return before + (text.rstrip("0").rstrip(".") if averaged else text) + after
 
     def remark(self, cells: Sequence[GridCell]) -> str:
         """What the heading of the table says of its figures, where neither the cells nor their column do."""
-        scales = {cell.scale for cell in cells if cell.number is not None}
-        scale = scales.pop() if len(scales) == 1 else 1.0
+        scale = _scale_of([cell for cell in cells if cell.number is not None])
         stated = scale_stated(self.header(self.outcome.columns[0])) != 1.0 or any(_affixes(c.raw)[1] for c in cells)
         if stated or scale not in _SCALES:
             return ""
         return f"（{_SCALES[scale][1]}）" if self.chinese else f" (in {_SCALES[scale][0]})"
 
 
-def written(number: float, cells: Sequence[GridCell], averaged: bool = False) -> str:
-    """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
+def _scale_of(cells: Sequence[GridCell]) -> float:
+    """The scale that all cells have; 1 where they differ."""
     scales = {cell.scale for cell in cells}
-    scale = scales.pop() if len(scales) == 1 else 1.0
-    affixes = [_affixes(cell.raw) for cell in cells]
-    alike = len({(before.strip(), after.strip()) for before, after in affixes}) == 1
-    before, after = affixes[0] if alike else ("", "")
-    if scale == 1.0 and any(cell.scale != 1.0 for cell in cells):
-        after = ""
-    number = number / scale
-    places = max((cell.places for cell in cells), default=0)
-    comma = "," if any("," in cell.raw for cell in cells) or abs(number) >= 1e5 else ""
-    text = f"{number:{comma}.{places + 2 * averaged}f}"
-    return before + (text.rstrip("0").rstrip(".") if averaged else text) + after
+    return scales.pop() if len(scales) == 1 else 1.0
 
 
 def _affixes(raw: str) -> tuple[str, str]:
@@ -239,29 +234,22 @@ def _affixes(raw: str) -> tuple[str, str]:
 
 
 def _names(outcome: PlanOutcome) -> dict[tuple[int, ...], str]:
-    """What each group of rows is called: the cell it was put together by, or its row's name, told apart by more of its
-    words where two rows have one name."""
-    every = [*outcome.groups, *outcome.considered]
-    if isinstance(outcome.by, int):
-        cells = {group.rows: outcome.cell(group.rows[0], outcome.by) for group in every}
-        return {rows: cell.raw if cell else "–" for rows, cell in cells.items()}
-    table = outcome.table
-    words = [table.label, *(c for c in range(len(table.columns)) if c != table.label and _tells_apart(outcome, c))]
-    made: dict[tuple[int, ...], str] = {}
-    for many in range(1, min(len(words), 3) + 1):
-        made = {
-            group.rows: ", ".join(cell.raw for c in words[:many] if (cell := outcome.cell(group.rows[0], c)))
-            for group in every
-        }
-        if len(set(made.values())) == len(made):
-            break
-    return {rows: " ".join(name.split()) or "–" for rows, name in made.items()}
+    """What each group of rows is called: the cell it was put together by, or its row's name, with the row's other words
+    where two rows have one name."""
+    table, every = outcome.table, [*outcome.groups, *outcome.considered]
+    columns = [outcome.by if isinstance(outcome.by, int) else table.label]
+    named = _called(outcome, every, columns)
+    if len(set(named.values())) < len(named) and outcome.by == "row":
+        words = [
+            c for c in range(len(table.columns)) if c not in {*outcome.columns, table.label} and table.has_words(c)
+        ]
+        named = _called(outcome, every, columns + words[:2])
+    return named
 
 
-def _tells_apart(outcome: PlanOutcome, column: int) -> bool:
-    """Whether a column holds words."""
-    cells = [cell for row in outcome.table.rows[:20] if (cell := row[column])]
-    return column not in outcome.columns and sum(cell.number is None for cell in cells) * 2 > len(cells)
+def _called(outcome: PlanOutcome, groups: Sequence[Group], columns: Sequence[int]) -> dict[tuple[int, ...], str]:
+    cells = {group.rows: [cell for c in columns if (cell := outcome.cell(group.rows[0], c))] for group in groups}
+    return {rows: ", ".join(" ".join(cell.raw.split()) for cell in own) or "–" for rows, own in cells.items()}
 
 
 def _rows(outcome: PlanOutcome) -> list[int]:
@@ -276,11 +264,10 @@ def _markdown(writer: _Writer) -> str:
     columns, rows = list(dict.fromkeys(used)), _rows(outcome)
     if not rows:
         return ""
-    lines = [[writer.header(column) for column in columns], ["---"] * len(columns)]
-    lines += [[cell.raw if (cell := outcome.cell(row, c)) else "" for c in columns] for row in rows[:MOST_SHOWN]]
+    lines = [[cell.raw if (cell := outcome.cell(row, c)) else "" for c in columns] for row in rows[:MOST_SHOWN]]
     if len(rows) > MOST_SHOWN:
         lines.append([f"… {len(rows) - MOST_SHOWN} more rows", *[""] * (len(columns) - 1)])
-    return "\n".join("| " + " | ".join(" ".join(c.split()).replace("|", "\\|") for c in line) + " |" for line in lines)
+    return markdown_table([writer.header(column) for column in columns], lines)
 
 
 def _cells(outcome: PlanOutcome) -> tuple[TableCell, ...]:
@@ -305,17 +292,9 @@ def _cells(outcome: PlanOutcome) -> tuple[TableCell, ...]:
 def _described(outcome: PlanOutcome) -> str:
     """What was done, for the trace."""
     table, plan = outcome.table, outcome.plan
-    said = f"{plan.operation} of {', '.join(table.columns[column] for column in outcome.columns)} in {table.name}"
-    if outcome.conditions:
-        said += f" where {' and '.join(_condition(one, table.columns) for one in outcome.conditions)}"
+    text = f"{plan.operation} of {', '.join(table.columns[column] for column in outcome.columns)} in {table.name}"
+    if plan.filters:
+        text += f" where {' and '.join(f'{one.column} {one.comparison} {one.value}' for one in plan.filters)}"
     if isinstance(outcome.by, int):
-        said += f" by {table.columns[outcome.by]}"
-        said += f" ({plan.aggregate})" if plan.operation not in {"sum", "average", "count", "list"} else ""
-    return said + (f", first {plan.limit}" if plan.limit else "")
-
-
-def _condition(condition: Condition, columns: Sequence[str]) -> str:
-    shown = " or ".join(
-        f"{value.number:.10g}" if value.number is not None else value.text for value in condition.values
-    )
-    return f"{columns[condition.column]} {_SIGNS[condition.comparison]} {shown}"
+        text += f" by {table.columns[outcome.by]} ({plan.aggregate})"
+    return text + (f", first {plan.limit}" if plan.limit else "")

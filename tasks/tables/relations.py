@@ -334,6 +334,11 @@ class DocumentTable:
     # Whether its rows are documents at dates.
     of_reports: bool = False
 
+    def has_words(self, column: int) -> bool:
+        """Whether most cells of a column are no figures."""
+        cells = [cell for row in self.rows if (cell := row[column])]
+        return sum(cell.number is None for cell in cells) * 2 > len(cells)
+
     @property
     def view(self) -> TableView:
         """The table as a planner sees it."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
 from prompts.text.words import is_han
 from storage.answer_records import Fallback, SubQuestion
@@ -83,16 +84,16 @@ class Statements:
 def entity_table(facts: GraphFacts, entities: Sequence[str]) -> str:
     """The entities as a Markdown table, best connected first."""
     rows = sorted((facts.entities[entity] for entity in set(entities)), key=lambda row: (-row.degree, row.name))
-    return _table(
+    return markdown_table(
         ("entity", "kind", "relations", "description"),
-        [(row.name, row.kind, str(row.degree), row.description) for row in rows],
+        [(row.name, row.kind, str(row.degree), row.description) for row in rows[:MOST_ROWS]],
     )
 
 
 def relation_table(stated: Statements, relations: Sequence[Relation]) -> str:
     """The relations as a Markdown table; the last column is the number of their source, from 1 on."""
     rows = [stated.of(relation) for relation in relations[:MOST_ROWS]]
-    return _table(
+    return markdown_table(
         ("source", "relation", "target", "evidence"),
         [(row.source, row.relation.predicate, row.target, f"[{row.evidence.number + 1}]") for row in rows],
     )
@@ -117,12 +118,6 @@ def _path(stated: Statements, chain: Chain, numbered: bool) -> str:
         here = relation.target if along else relation.source
     numbers = "".join(f"[{stated.of(relation).evidence.number + 1}]" for relation in chain) if numbered else ""
     return f"{line} {numbers}".strip()
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows[:MOST_ROWS]]
-    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 def relations_in(chains: Sequence[Chain]) -> list[Relation]:

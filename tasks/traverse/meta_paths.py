@@ -6,7 +6,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain as joined
+from itertools import islice
 
 from rapidfuzz import fuzz, process
 
@@ -14,7 +15,6 @@ from prompts.text.thesaurus import (
     SEXES,
     SYNONYM,
     handles,
-    is_mutual,
     is_one_way,
     is_opposite,
     likeness,
@@ -29,12 +29,9 @@ from tasks.traverse.relation_cues import Cue
 
 WIDEST = 2_000  # entities of one step that are walked on from
 BEAM = 24  # partial paths that are tried on, of each length
-_OUTER_PART = 0.25  # weight of the words of a dotted relation that are not in its last part
 _UNWORDED = 0.5  # cost of a step of which the question says nothing
 _SKIPPED = 0.6  # cost of a cue that no step takes
-_SKIPPED_BOUND = 1.0
 _ASKING = 0.5  # worth of "where" and the like
-_PER_HOP = 0.05
 _BACKWARDS = 0.1
 _UNDONE = 1.0  # cost of a step back along the relation just walked ("others of that religion"), seldom meant
 _LEAST_WORDED = 0.3
@@ -47,48 +44,17 @@ _NAMES_SOURCE = re.compile(rf"[\W_]of$|^{_VERBS}$", re.I)
 Chain = tuple[Relation, ...]
 
 
-@dataclass(frozen=True)
-class WalkedStep:
-    """One step that was walked: the relations that lead from the entities of the step before."""
-
-    hop: Hop
-    relations: tuple[Relation, ...]
-    ends: tuple[str, ...]
-
-
-def follow(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]) -> list[WalkedStep]:
-    """Walk a meta-path from some entities; ends at the first step that leads nowhere, with no ends."""
-    steps: list[WalkedStep] = []
-    here = tuple(dict.fromkeys(sources))
+def chains_along(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]) -> dict[str, Chain]:
+    """For each entity at the end of a meta-path from the sources one chain of relations that leads there, the heaviest
+    first; none where it leads nowhere."""
+    chains: dict[str, Chain] = dict.fromkeys(sources, ()) if hops else {}
     for hop in hops:
-        relations = [
-            relation for entity in here[:WIDEST] for relation in facts.along(entity, hop.relation, hop.inverse)
-        ]
-        if hop.kind:
-            relations = [relation for relation in relations if facts.is_a(_far(relation, hop), hop.kind)]
-        here = tuple(dict.fromkeys(_far(relation, hop) for relation in relations))
-        steps.append(WalkedStep(hop, tuple(relations), here))
-        if not here:
-            break
-    return steps
-
-
-def _far(relation: Relation, hop: Hop) -> str:
-    return relation.source if hop.inverse else relation.target
-
-
-def chains_of(
-    steps: Sequence[WalkedStep], sources: Sequence[str], hops: Sequence[Hop]
-) -> dict[str, tuple[Relation, ...]]:
-    """For each entity at the end of a whole meta-path one chain of relations that leads there, the heaviest first."""
-    if len(steps) < len(hops) or not steps or not steps[-1].ends:
-        return {}
-    chains: dict[str, Chain] = dict.fromkeys(sources, ())
-    for step in steps:
         longer: dict[str, Chain] = {}
-        for relation in step.relations:
-            near = relation.target if step.hop.inverse else relation.source
-            longer.setdefault(_far(relation, step.hop), (*chains[near], relation))
+        for entity, chain in islice(chains.items(), WIDEST):
+            for relation in facts.along(entity, hop.relation, hop.inverse):
+                far = relation.source if hop.inverse else relation.target
+                if not hop.kind or facts.is_a(far, hop.kind):
+                    longer.setdefault(far, (*chain, relation))
         chains = longer
     return chains
 
@@ -120,7 +86,7 @@ def best_paths(facts: GraphFacts, source: str, cues: Sequence[Cue], k: int = 3) 
         edge = sorted(grown, key=lambda path: (-path.score, path.hops))[:BEAM]
         for path in edge:
             rest = tuple(cue for cue in cues[path.used :] if not cue.asking)
-            score, left = path.score - sum(map(_skip, rest)), path.left + rest
+            score, left = path.score - _SKIPPED * len(rest), path.left + rest
             if path.hops not in whole or whole[path.hops].score < score:
                 whole[path.hops] = replace(path, score=score, left=left, worded=telling - len(left))
     return sorted(whole.values(), key=lambda path: (-path.score, len(path.hops), path.hops))[:k]
@@ -139,35 +105,32 @@ def _longer(facts: GraphFacts, path: WordedPath, cues: Sequence[Cue]) -> list[Wo
             score, left = step_score(hop, cues[path.used : stop])
             if left is None:
                 continue
-            ends = ends or follow(facts, path.ends, [hop])[0].ends
-            total = path.score + score - _PER_HOP - undone
+            ends = ends or tuple(chains_along(facts, path.ends, [hop]))
+            total = path.score + score - undone
             longer.append(WordedPath(path.source, (*path.hops, hop), ends, total, stop, left=path.left + left))
     return longer
 
 
 def step_score(hop: Hop, cues: Sequence[Cue]) -> tuple[float, tuple[Cue, ...] | None]:
     """How well cues word one step, and those of them that do not; None where they do not word it at all."""
-    inner, *outer = relation_words(hop.relation)
+    inner = relation_words(hop.relation)[0]
     score, left = 0.0, list[Cue]()
     worded = dict.fromkeys(inner, 0.0)
     for cue in cues:
         likely = {word: _meant(cue, word, hop) for word in inner}
         best = max(likely.values())
         new = any(value > worded[word] for word, value in likely.items() if not worded[word])
-        if not best and outer:
-            best = _OUTER_PART * max(likeness(cue.key, word) for part in outer for word in part)
         for word, value in likely.items():
             worded[word] = max(worded[word], value)
         if best:
-            score += best * (_ASKING if cue.asking else 1.0) * (1.0 if new or not max(likely.values()) else _AGAIN)
+            score += best * (_ASKING if cue.asking else 1.0) * (1.0 if new else _AGAIN)
         elif not cue.asking:
-            score -= _skip(cue)
+            score -= _SKIPPED
             left.append(cue)
     covered = sum(worded.values()) / len(worded)
     if covered < _LEAST_WORDED:
         return 0.0, None
-    backwards = _BACKWARDS * hop.inverse / (2 if is_mutual(hop.relation) else 1)
-    return score - _UNWORDED * (1 - covered) - backwards, tuple(left)
+    return score - _UNWORDED * (1 - covered) - _BACKWARDS * hop.inverse, tuple(left)
 
 
 def _meant(cue: Cue, word: str, hop: Hop) -> float:
@@ -183,10 +146,6 @@ def _meant(cue: Cue, word: str, hop: Hop) -> float:
     if to_named or not is_one_way(hop.relation) or (names_source and _DOING.match(cue.word)):
         return likeness(cue.key, word)
     return SYNONYM if is_opposite(cue.key, hop.relation) else 0.0
-
-
-def _skip(cue: Cue) -> float:
-    return 0.0 if cue.asking else _SKIPPED_BOUND if cue.bound else _SKIPPED
 
 
 # --- the relations of a graph ------------------------------------------------------------------------------------
@@ -207,7 +166,7 @@ class Vocabulary:
         self._worded: dict[str, str | None] = {}
         self._by_handle: dict[str, set[str]] = defaultdict(set)
         for name in self.counts:
-            for word in chain.from_iterable(relation_words(name)):
+            for word in joined.from_iterable(relation_words(name)):
                 for handle in handles(word):
                     self._by_handle[handle].add(name)
 

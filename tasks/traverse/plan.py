@@ -6,16 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
-from typing import Literal, get_args
+from typing import Literal
 
 from prompts.traverse import MAX_HOPS, MAX_STEPS, Hop, Operator, PlanStep, TraversalPlan
 from storage.graph import Direction, Measured, TraversalReader
 from storage.graph_records import Relation
-from tasks.retrieve.facts import Direction as WalkDirection
 from tasks.retrieve.facts import GraphFacts, Ways
 from tasks.step import step
 from tasks.traverse.entity_names import Spellings
-from tasks.traverse.meta_paths import Chain, Vocabulary, chains_of, follow
+from tasks.traverse.meta_paths import Chain, Vocabulary, chains_along
 
 EVERYTHING = "*"
 K = 3  # shortest paths
@@ -101,12 +100,11 @@ class TraversalGraph:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a step works on: entities, or the results of earlier steps (from 1), or `everything` the graph has."""
+    """What a step works on: entities, or the result of an earlier step (from 1)."""
 
     text: str
     entities: tuple[str, ...] = ()
     step: int | None = None
-    everything: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,21 +145,23 @@ def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
         raise unfit("names nothing to reach")
     if len(step.hops) > MAX_HOPS:
         raise unfit(f"has {len(step.hops)} hops, more than {MAX_HOPS}")
-    sources, targets = (
-        tuple(_operand(name, number, graph) for name in names) for names in (step.sources, step.targets)
-    )
-    if step.operator in _OF_STEPS and len(sources) < 2:
+    if step.operator in _OF_STEPS and len(step.sources) < 2:
         raise unfit("needs two results")
-    if any(operand.everything for operand in sources) and not (
-        step.hops and step.operator in {"count", "max", "min", "sort"}
-    ):
+    if EVERYTHING in step.sources and not (step.hops and step.operator in {"count", "max", "min", "sort"}):
         raise unfit("cannot start from everything")
-    return CheckedStep(step.operator, sources, targets, tuple(_hop(hop, graph) for hop in step.hops))
+    hops = tuple(_hop(hop, graph) for hop in step.hops)
+    sources, targets = (
+        tuple(_operand(name, number, hops, graph) for name in names) for names in (step.sources, step.targets)
+    )
+    return CheckedStep(step.operator, sources, targets, hops)
 
 
-def _operand(name: str, number: int, graph: TraversalGraph) -> Operand:
-    if name == EVERYTHING:
-        return Operand(name, everything=True)
+def _operand(name: str, number: int, hops: Sequence[Hop], graph: TraversalGraph) -> Operand:
+    """`everything` is what the step's first hop leads on from."""
+    if name == EVERYTHING and hops:
+        stated = (one for one in graph.facts.relations.values() if one.predicate == hops[0].relation)
+        ends = dict.fromkeys(one.target if hops[0].inverse else one.source for one in stated)
+        return Operand(name, tuple(ends))
     reference = _REFERENCE.fullmatch(name.strip())
     if reference is not None:
         if not 1 <= int(reference[1]) < number:
@@ -205,24 +205,24 @@ def run_plan(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcom
 
 def _run_step(step: CheckedStep, done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
     if step.operator in _OF_STEPS:
-        return _of_results(step, [_result(operand, done) for operand in step.sources], graph.tables)
-    sources = _entities(step.sources, done, step, graph.facts)
+        return _of_results(step, [_result(operand, done) for operand in step.sources])
+    sources = _entities(step.sources, done)
     match step.operator:
         case "max" | "min" | "sort":
             return ranked(graph, sources, step.hops, step.operator)
         case "neighbours":
-            return _described(sources, graph.facts)
+            return _described(sources[:WIDE], graph.facts)
         case "connect" | "check":
             return _tied(step, sources[:WIDE], done, graph)
         case "count":
-            return _counted(_followed(step, sources, graph) if step.hops else _result(step.sources[0], done), graph)
+            return _counted(_followed(step, sources, graph) if step.hops else _result(step.sources[0], done))
     return _followed(step, sources, graph)
 
 
-def _counted(outcome: Outcome, graph: TraversalGraph) -> Outcome:
+def _counted(outcome: Outcome) -> Outcome:
     if isinstance(outcome, Problem):
         return outcome
-    return StepResult(values=(str(graph.tables.count(outcome.entities)),), chains=outcome.chains)
+    return StepResult(values=(str(len(set(outcome.entities))),), chains=outcome.chains)
 
 
 def _result(operand: Operand, done: Sequence[Outcome]) -> StepResult:
@@ -230,22 +230,15 @@ def _result(operand: Operand, done: Sequence[Outcome]) -> StepResult:
     return outcome if isinstance(outcome, StepResult) else StepResult()
 
 
-def _entities(
-    operands: Sequence[Operand], done: Sequence[Outcome], step: CheckedStep, facts: GraphFacts
-) -> tuple[str, ...]:
-    """The entities of operands; `everything` is what the step's first hop leads on from."""
-    if any(operand.everything for operand in operands):
-        hop = step.hops[0]
-        stated = (relation for relation in facts.relations.values() if relation.predicate == hop.relation)
-        return tuple(dict.fromkeys(relation.target if hop.inverse else relation.source for relation in stated))
+def _entities(operands: Sequence[Operand], done: Sequence[Outcome]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entity for operand in operands for entity in _result(operand, done).entities))
 
 
-def _of_results(step: CheckedStep, results: Sequence[StepResult], tables: TraversalReader) -> Outcome:
+def _of_results(step: CheckedStep, results: Sequence[StepResult]) -> Outcome:
     """What all results share, or the first holds and no other, with the chains that lead there."""
-    entities = [result.entities for result in results]
+    first, *others = (set(result.entities) for result in results)
     shared = step.operator == "intersect"
-    picked = tables.shared(entities) if shared else tables.left_over(entities)
+    picked = sorted(first.intersection(*others) if shared else first.difference(*others))
     if not picked:
         return Problem("no path", f"the results {'have nothing in common' if shared else 'leave nothing over'}.")
     kept = set(picked)
@@ -255,30 +248,32 @@ def _of_results(step: CheckedStep, results: Sequence[StepResult], tables: Traver
 
 
 def _described(sources: Sequence[str], facts: GraphFacts) -> Outcome:
-    chosen = sources[:WIDE]
-    share = max(1, MOST_AROUND // max(1, len(chosen)))
-    relations = {one.id: one for source in chosen for one in around(facts, [source], most=share)}
+    share = max(1, MOST_AROUND // max(1, len(sources)))
+    relations = {one.id: one for source in sources for one in around(facts, source, share)}
     if not relations:
         return Problem("no path", "nothing is stated of it but its name.")
-    return StepResult(entities=tuple(chosen), chains=tuple((relation,) for relation in relations.values()))
+    return StepResult(entities=tuple(sources), chains=tuple((relation,) for relation in relations.values()))
 
 
 def _followed(step: CheckedStep, sources: Sequence[str], graph: TraversalGraph) -> Outcome:
-    walked = follow(graph.facts, sources, step.hops)
-    chains = chains_of(walked, sources, step.hops)
+    chains = chains_along(graph.facts, sources, step.hops)
     if chains:
         return StepResult(entities=tuple(chains), chains=tuple(chains.values()))
-    stuck = walked[-1].hop
-    here = walked[-2].ends if len(walked) > 1 else tuple(sources)
+    here, stuck = sources, step.hops[0]
+    for hop in step.hops:
+        stuck, further = hop, tuple(chains_along(graph.facts, here, [hop]))
+        if not further:
+            break
+        here = further
     return graph.no_such_way(here, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
 
 
 def _tied(step: CheckedStep, sources: Sequence[str], done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
     facts = graph.facts
-    goals = [_entities([target], done, step, facts)[:WIDE] for target in step.targets]
+    goals = [_entities([target], done)[:WIDE] for target in step.targets]
     targets = tuple(dict.fromkeys(end for goal in goals for end in goal))
     if step.operator == "check":
-        reached = chains_of(follow(facts, sources, step.hops), sources, step.hops)
+        reached = chains_along(facts, sources, step.hops)
         chains = [reached[target] for target in targets if target in reached]
     else:
         relations = frozenset(hop.relation for hop in step.hops) or None
@@ -308,7 +303,7 @@ def ranked(
     chains: dict[str, list[Chain]] = {}
     pairs: list[tuple[str, str]] = []
     for source in sources:
-        reached = chains_of(follow(graph.facts, [source], hops), [source], hops)
+        reached = chains_along(graph.facts, [source], hops)
         chains[source] = list(reached.values())
         pairs += [(source, name) for name in graph.names_of(list(reached))]
     if not pairs:
@@ -322,26 +317,14 @@ def ranked(
     return StepResult(entities=tuple(best), chains=tuple(chain for item in shown for chain in chains[item]))
 
 
-def around(facts: GraphFacts, sources: Sequence[str], depth: int = 1, most: int = MOST_AROUND) -> list[Relation]:
-    """At most so many relations within `depth` steps of the sources: the nearest first, then the best connected."""
-    seen = set(sources)
-    edge = list(dict.fromkeys(sources))
-    relations: dict[str, Relation] = {}
-    for _ in range(depth):
-        touching = [(relation, entity) for entity in edge for relation in facts.of(entity)]
-        touching.sort(key=lambda pair: (-_far_degree(facts, *pair), -pair[0].weight, pair[0].id))
-        new = {relation.id: relation for relation, _ in touching if relation.id not in relations}
-        relations |= new
-        edge = [end for relation in new.values() for end in (relation.source, relation.target) if end not in seen]
-        edge = list(dict.fromkeys(edge))
-        seen.update(edge)
-        if len(relations) >= most or not edge:
-            break
-    return list(relations.values())[:most]
+def around(facts: GraphFacts, source: str, most: int = MOST_AROUND) -> list[Relation]:
+    """At most so many relations in and out of an entity, those to the best connected things first."""
 
+    def rank(relation: Relation) -> tuple[int, float, str]:
+        far = relation.target if relation.source == source else relation.source
+        return -facts.entities[far].degree, -relation.weight, relation.id
 
-def _far_degree(facts: GraphFacts, relation: Relation, entity: str) -> int:
-    return facts.entities[relation.target if relation.source == entity else relation.source].degree
+    return sorted(facts.of(source), key=rank)[:most]
 
 
 def shortest_paths(
@@ -351,20 +334,16 @@ def shortest_paths(
     k: int = K,
     relations: frozenset[str] | None = None,
 ) -> list[Chain]:
-    """Up to k chains from one of the sources to one of the targets, each through other entities; `relations` are the
-    only ones to walk on.
+    """Up to k chains from one of the sources to one of the targets, each through other entities, the cheapest first;
+    `relations` are the only ones to walk on.
 
-    Those along the relations' own direction come first, then those against it, then mixed ones; within each the
-    cheapest first. A step through a hub costs more, so that what everything touches comes last.
+    A step through a hub costs more, so that what everything touches comes last.
     """
     ways = facts.ways
     if relations is not None:
         ways = Ways(facts.entities, (one for one in facts.relations.values() if one.predicate in relations))
-    unique: dict[tuple[str, ...], None] = {}
-    directions: tuple[WalkDirection, ...] = get_args(WalkDirection)
-    for direction in directions:
-        found = [chain for one in sources for two in targets for chain in ways.cheapest(one, two, direction, k)]
-        unique.update(dict.fromkeys(tuple(nodes) for _, nodes in sorted(found)))
+    found = sorted(chain for one in sources for two in targets for chain in ways.cheapest(one, two, k))
+    unique = dict.fromkeys(tuple(nodes) for _, nodes in found)
     return [tuple(_heaviest(facts, *pair, relations) for pair in pairwise(nodes)) for nodes in islice(unique, k)]
 
 

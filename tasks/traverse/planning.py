@@ -6,17 +6,17 @@ plan. While walking none is made.
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from prompts.engine.models import Models
 from prompts.text.question import DIRECTION, REQUEST_WORDS
 from prompts.text.words import fold, stem
-from prompts.traverse import MAX_HOPS, SURE, Hop, PlanStep, PlanTraversal, TraversalPlan
+from prompts.traverse import SURE, PlanStep, PlanTraversal, TraversalPlan
 from storage.answer_records import QuestionType
 from tasks.step import step
 from tasks.traverse.entity_names import Linked, NamedEntity
-from tasks.traverse.meta_paths import MOST_NEAR, WordedPath, best_paths, follow, step_score
+from tasks.traverse.meta_paths import MOST_NEAR, WordedPath, best_paths, step_score
 from tasks.traverse.plan import CheckedStep, Problem, TraversalGraph, UnfitPlan, check
 from tasks.traverse.relation_cues import Cue, cues_around, cues_in
 
@@ -251,8 +251,7 @@ def _connected(one: NamedEntity, others: Sequence[NamedEntity], graph: Traversal
 
 
 def _checked(question: str, one: NamedEntity, two: NamedEntity, graph: TraversalGraph) -> TraversalPlan:
-    """Whether the worded relation leads from the one that it is said to be of to the other one, at most one unworded
-    step further ("Is Ada's kid an engineer?")."""
+    """Whether the worded relation leads from the one that it is said to be of to the other one."""
     owners = [name for name in (one, two) if _owns(question, name)]
     pairs = [(name, two if name is one else one) for name in (owners if len(owners) == 1 else (two, one))]
     tried = [
@@ -264,7 +263,6 @@ def _checked(question: str, one: NamedEntity, two: NamedEntity, graph: Traversal
         cues = [cue for cue in cues_in(blanked(question, [one, two])) if not cue.asking]
         raise _nothing_worded(cues, pairs[0][0].entities, graph)
     reaching = [(way, target) for way, target in tried if set(target.entities) & set(way.ends) and not way.left]
-    reaching = reaching or [pair for way, target in tried for pair in _one_further(way, target, graph)]
     way, target = max(reaching or tried, key=lambda pair: pair[0].score)
     sources, targets = graph.names_of([way.source]), _called([target], graph)
     return _plan(PlanStep(operator="check", sources=sources, targets=targets, hops=way.hops))
@@ -273,12 +271,6 @@ def _checked(question: str, one: NamedEntity, two: NamedEntity, graph: Traversal
 def _owns(question: str, name: NamedEntity) -> bool:
     """Whether a relation is said to be this name's ("X's spouse", "the spouse of X")."""
     return bool(_OF_BEFORE.search(question[: name.start]) or _OWNED_AFTER.match(question, name.end))
-
-
-def _one_further(way: WordedPath, target: NamedEntity, graph: TraversalGraph) -> list[tuple[WordedPath, NamedEntity]]:
-    hops = [Hop(relation=relation, inverse=inverse) for relation, inverse in graph.facts.leaving(way.ends)]
-    reaching = [hop for hop in hops if set(target.entities) & set(follow(graph.facts, way.ends, [hop])[0].ends)]
-    return [(replace(way, hops=(*way.hops, hop)), target) for hop in reaching if len(way.hops) < MAX_HOPS]
 
 
 def _nested(question: str, names: Sequence[NamedEntity], graph: TraversalGraph) -> TraversalPlan:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from prompts.text.thesaurus import han_words, phrases
 from prompts.text.words import CJK, HAN_STOP, STOPWORDS, fold, stem
-from tasks.retrieve.link import INTRODUCING
 
 # They begin a request or say what sort of word follows; no relation is meant by them.
 _EMPTY = frozenset(
@@ -28,8 +27,6 @@ _WORD = re.compile(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
 _OWNED = re.compile(r"\s*['’]\s*s\b|\s*的")
 _TO_DO = re.compile(r"\bdo(?: for (?:a |the )?living)?(?=\W*$)")  # "What does she do?"
 _DOES = re.compile(r"\b(?:does|did|do)\b.+\bdo\b")
-# "the film Salt": the word says what the name is, and asks for nothing.
-_INTRODUCED = re.compile(rf"\b(?:{'|'.join(sorted(INTRODUCING))})\s+['\"“]?$", re.I)
 _WHERE = {"work": "work_at", "employ": "work_at"}  # "Where does she work?" asks for no profession
 _ELDERS = frozenset("father mother parent parents dad mom mum pa ma".split())
 _GRAND = re.compile(r"^(?:great-?)?grand-?(?=\w{3})")
@@ -77,9 +74,8 @@ def cues_around(question: str, start: int, end: int) -> Cues:
     """The cues of a question around the name at `start`..`end`."""
     after = question[end:]
     owned = _OWNED.match(after)
-    before = _INTRODUCED.sub("", question[:start])
     rest = _OWNED.sub(" ", after, count=1)
-    return Cues(tuple(_cues(before, False)), tuple(_cues(rest, owned is not None)), owned is not None)
+    return Cues(tuple(_cues(question[:start], False)), tuple(_cues(rest, owned is not None)), owned is not None)
 
 
 def _cues(text: str, owned: bool) -> list[Cue]:

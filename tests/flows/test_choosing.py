@@ -62,8 +62,6 @@ async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(
     assert all(citation.verified for citation in answer.citations)
     answer, decision = await asked("Where was Tilde born?", session)
     assert ("Velin" in answer.answer, decision.mode) == (True, "struct")
-    tokens = {one.mode: one.tokens for one in decision.forecasts}
-    assert tokens["traverse"] < tokens["struct"] < tokens["drift"]
 
 
 async def test_a_question_about_all_of_them_is_answered_from_many(session: Session) -> None:

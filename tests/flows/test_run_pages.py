@@ -15,7 +15,6 @@ from storage.answer_records import (
     DocumentStructure,
     FilterCounts,
     ModeDecision,
-    ModeForecast,
     ModeTried,
     RouteDecision,
     SparedCall,
@@ -65,7 +64,6 @@ def answered(text: str = "Tomas Reyd [1]", question: str = "Who designed the bri
         structure="graph", subquestions=parts, structures=(STRUCTURE,),
         decision=ModeDecision(
             mode="struct", confidence=0.93, reason="about a part of the documents: names something",
-            forecasts=(ModeForecast(mode="struct", calls=2, tokens=3100),),
             tried=(ModeTried(mode="traverse", said="No path: *none*."),),
         ),
         answered_by="model", spared=(SparedCall(step="filter", reason="the model that answers reads it all"),),

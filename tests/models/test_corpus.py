@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from prompts.engine.models import ROLES
 from storage.answer_records import Answer
 from tests.models.running import Place, write_rows
 from tests.server.client import Server
@@ -91,15 +90,6 @@ async def test_roles_on_a_model_beside_roles_offline(of: tuple[str, ...], place:
     assert called <= set(of)
     assert set(place.server.stats()["steps"]) == called
     assert called or "report" in of
-
-
-async def test_one_role_offline_among_models(place: Place, source: Path) -> None:
-    roles = {"extract": {"model": "offline"}, "answer": {"model": "offline"}}
-    report = await place.index(source, roles=roles)
-    (answer,) = await place.ask(QUESTION, roles=roles)
-    assert "Tomas Reyd" in answer.answer
-    assert not {"extract", "answer"} & {*report.usage.by_step, *answer.usage.by_step}
-    assert set(ROLES) > set(place.server.stats()["steps"])
 
 
 async def test_calls_for_vectors_are_in_the_ledger_of_the_run_and_of_each_question(place: Place, source: Path) -> None:

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from prompts.choose import Choose
-from prompts.engine.effort import Effort, Policy
+from prompts.engine.effort import Effort
 from prompts.engine.models import Models
 from prompts.text.question import parse_question
 from storage.answer_records import Mode
-from tasks.choose import Sizes, Walk, choose, forecasts, whole_mode
+from tasks.choose import Sizes, Walk, choose, whole_mode
 from tests.query.steps import golden, rendered, scripted, sent, spared
 
-SIZES = Sizes(chunks=2_000, chunk_tokens=100, reports=200, report_tokens=110, depth=12, documents=900, reported=300)
+SIZES = Sizes(reports=200, documents=900, reported=300)
 WHOLE = "What themes do the guests raise most often across these interviews?"
 PART = "When was the Orla Bridge opened?"
 UNCLEAR = "What do people in Velin think of the quay?"
@@ -100,7 +100,6 @@ async def test_a_question_about_a_part_is_searched(question: str) -> None:
 async def test_where_there_are_no_reports_everything_is_searched() -> None:
     bare = replace(SIZES, reports=0, reported=0)
     assert (await choose(parse_question(WHOLES[0]), (), None, bare, offline())).order == ("struct",)
-    assert {one.mode for one in forecasts(bare, Policy())} == {"naive", "struct", "traverse", "ts"}
 
 
 @pytest.mark.parametrize(
@@ -116,14 +115,3 @@ async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> No
     assert taken.order == ("traverse", "struct")
     assert taken.decision.reason == "the graph's triples answer it: 2 hops"
     assert (await choose(question, (), Walk(answers=False, told="no path"), SIZES, offline())).order == ("struct",)
-
-
-def test_forecasts_grow_with_what_is_read() -> None:
-    known = {one.mode: one for one in forecasts(SIZES, Policy())}
-    assert known["traverse"].tokens < known["struct"].tokens < known["drift"].tokens < known["ts"].tokens
-    more = {one.mode: one for one in forecasts(replace(SIZES, chunks=4_000, reports=400), Policy())}
-    assert more["ts"].tokens > 1.9 * known["ts"].tokens
-    assert more["struct"].tokens == known["struct"].tokens
-    assert [one.tokens for one in forecasts(SIZES, Policy())] == sorted(
-        one.tokens for one in forecasts(SIZES, Policy())
-    )

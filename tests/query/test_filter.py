@@ -1,7 +1,5 @@
 """The filter: a model's labels decide what goes on; without one every passage does."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from prompts.answer import NumberedText
@@ -16,9 +14,9 @@ TEXTS = {"tarn": "The bore measures 3.1 km.", "lake": "Hikers need three hours."
 PASSAGES = [Passage(document=name, title=name, chunk=f"c_{name}", score=1, text=text) for name, text in TEXTS.items()]
 
 
-def request(all_read: bool = False, shares: Sequence[float | None] = (None, None, None)) -> FilterRequest:
+def request(all_read: bool = False) -> FilterRequest:
     passages = [NumberedText(n, one.title, one.text) for n, one in enumerate(PASSAGES, 1)]
-    return FilterRequest(QUESTION, "strong", passages, shares, lambda _: 1.0, all_read)
+    return FilterRequest(QUESTION, "strong", passages, lambda _: 1.0, all_read)
 
 
 def judged(*labels: str) -> dict[str, object]:
@@ -85,11 +83,9 @@ async def test_where_the_answer_reads_everything_the_call_is_spared_but_not_at_h
 
 
 async def test_without_a_model_every_passage_goes_on_under_a_label() -> None:
-    found = await filter_passages(request(shares=(0.9, 0.0, 0.1)), PASSAGES, Filter(Models.offline()))
+    found = await filter_passages(request(), PASSAGES, Filter(Models.offline()))
     assert (len(found.chunks), found.counts.tier) == (3, "all")
     assert [one.label for one in found.counts.judged] == ["entailment", "neutral", "entailment"]
-    by_words = await filter_passages(request(), PASSAGES, Filter(Models.offline()))
-    assert [one.label for one in by_words.counts.judged] == ["entailment", "neutral", "entailment"]
 
 
 def test_the_prompt_reads_like_the_golden_one() -> None:

@@ -12,7 +12,6 @@ from prompts.engine.step import Step
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 from prompts.rewrite import MAX_KEYS, Hypothesize, Keywords, Rewrite, recent
-from prompts.structurize import ReadSchema
 from tasks.answer import answer_directly
 from tasks.rewrite import find_keys, hypothesize, rewrite
 from tests.query.steps import golden, rendered, scripted, sent, spared
@@ -183,20 +182,11 @@ async def test_an_answer_from_memory_stands_word_for_word(
     assert (found.text, found.values, found.fallback) == (text, values, fallback)
 
 
-async def test_a_schema_in_other_words_is_taken_whole() -> None:
-    written = {"things": ["Tarn  Mill"], "attributes": ["yearly output", "head count", "yearly output"], "periods": []}
-    made = scripted(ReadSchema, written)
-    found = await made.run("Which mill produced most per worker?", ["Accounts " * 50] * 2_000)
-    assert (found.things, found.attributes, found.periods) == (["Tarn Mill"], ["yearly output", "head count"], [])
-    assert len(sent(made)[0]) < 20_000
-
-
 SHOWN: dict[type[Step], dict[str, object]] = {
     Rewrite: {"question": "Who designed it?", "history": ["Tell me about the Orla Bridge."]},
     Keywords: {"question": KEYED},
     Hypothesize: {"question": QUESTION},
     Direct: {"question": QUESTION},
-    ReadSchema: {"question": "Which company had the higher revenue in 2023?", "titles": ["Aster", "Borea"]},
 }
 
 

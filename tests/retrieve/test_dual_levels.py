@@ -9,9 +9,7 @@ from tasks.retrieve.dual_levels import (
     LevelScores,
     best_rows,
     graph_notes,
-    relation_row,
     stating_sources,
-    within,
 )
 from tasks.sources import source_of
 from tests.retrieve.corpus import NAMES, STATED, TEXTS, graph, passage
@@ -80,12 +78,9 @@ def test_documents_restrict_both_levels() -> None:
 
 
 def test_a_table_stops_at_its_tokens() -> None:
-    relations = list(FACTS.relations.values())
-    rows = [relation_row(relation, FACTS) for relation in relations]
-    assert within(relations, lambda one: relation_row(one, FACTS), 10_000) == relations
-    short = within(relations, lambda one: relation_row(one, FACTS), 25)
-    assert 0 < len(short) < len(rows)
-    assert best_rows(low(), INDEX.entities, FACTS, (0, 0)) == ([], [])
+    both = low().with_high(high("restored"))
+    none, short, whole = (best_rows(both, INDEX.entities, FACTS, tokens)[0] for tokens in (0, 300, 10_000))
+    assert len(none) == 1 < len(short) < len(whole) == len(both.entities)
 
 
 def test_every_relation_has_the_source_that_states_it() -> None:
@@ -93,7 +88,7 @@ def test_every_relation_has_the_source_that_states_it() -> None:
         return [passage(STATED[int(relation[-1])][3])]
 
     joined = low().with_high(high("restored"))
-    entities, relations = best_rows(joined, INDEX.entities, FACTS, (400, 600))
+    entities, relations = best_rows(joined, INDEX.entities, FACTS, 4_000)
     sources, numbers = stating_sources(relations, FACTS, stating, [source_of(passage("bridge"))])
     shown = {note.label: note.text for note in graph_notes(entities, relations, FACTS, numbers)}
     assert "| Orla Bridge | thing | Orla Bridge. |" in shown["Entities"]
@@ -103,12 +98,6 @@ def test_every_relation_has_the_source_that_states_it() -> None:
     source = sources[numbers[restored.id] - 1]
     assert (source.document, source.text) == ("mill", TEXTS["mill"][1][source.start : source.end])
     assert f"[{numbers[restored.id]}]" in shown["Relations"]
-
-
-def test_what_may_not_be_looked_up_has_no_row() -> None:
-    relations = list(FACTS.relations.values())
-    sources, numbers = stating_sources(relations, FACTS, lambda _: [], [])
-    assert (sources, numbers, graph_notes([], relations, FACTS, numbers)) == ([], {}, [])
 
 
 @pytest.mark.parametrize("cosine", [0.9, -0.5])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.retrieve.passage_sets import Bridges, Signs, Weights, choose, cue, fused, pair_scores
+from tasks.retrieve.passage_sets import Bridges, Signs, Weights, choose, pair_scores
 
 # Passage 0 is about a and names b; 1 is about b; 2 is about c, and 3 about d; 2 and 3 name the same rare e, and all a.
 BRIDGES = Bridges([{0, 1}, {0, 1}, {0, 2, 4}, {0, 3, 4}], [(0,), (1,), (2,), (3,)], 5)
@@ -22,33 +22,10 @@ def signs_of(holds: list[list[bool]], subject: list[float]) -> Signs:
     )
 
 
-def test_a_passage_is_tied_to_the_one_about_what_it_names() -> None:
-    ties = BRIDGES.ties([0, 1, 2], [])
-    assert ties.mentions[0, 1]
-    assert not ties.mentions[1, 2]
-    assert ties.about == ((0,), (1,), (2,))
-
-
-def test_rare_things_tie_and_those_of_the_question_do_not() -> None:
-    ties = BRIDGES.ties([0, 1, 2, 3], [])
-    assert ties.shared[2, 3] > ties.shared[0, 2] > 0
-    linked = BRIDGES.ties([0, 1, 2, 3], [0, 4])
-    assert linked.shared[2, 3] == 0
-    assert linked.shared[0, 1] == ties.shared[0, 1]
-
-
 def test_the_next_passages_share_rare_things_that_the_question_did_not_name() -> None:
     further = BRIDGES.further([2], [0])
     assert further[3] > 0
     assert further[1] == 0
-
-
-def test_a_cue_is_in_the_sentence_with_the_name() -> None:
-    text = "The bridge was designed by Tomas Reyd. It was painted by Ada Korb."
-    wanted = {"~design": 2.0, "paint": 1.0}
-    assert cue(text, ["Tomas Reyd"], wanted) == 2.0
-    assert cue(text, ["Ada Korb"], wanted) == 1.0
-    assert cue(text, ["Velin"], wanted) == 0.0
 
 
 def test_what_two_passages_hold_together_counts_once() -> None:
@@ -71,12 +48,3 @@ def test_two_named_things_get_a_second_half_each() -> None:
     named = np.array([1.0, 1.0, 0.0, 0.0, 0.0])
     assert choose(pairs, named, 4)[2:] == [2, 4]
     assert choose(pairs, np.ones(5), 4)[2:] == [2, 3]
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_fewer_than_two_passages_are_taken_as_they_are(count: int) -> None:
-    assert choose(np.zeros((count, count)), np.zeros(count)) == list(range(count))
-
-
-def test_fused_rankings_favour_what_both_have() -> None:
-    assert fused([[1, 2, 3], [4, 2, 5]]) == [2, 1, 4, 3, 5]

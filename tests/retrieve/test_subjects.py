@@ -1,10 +1,9 @@
-"""What a passage is about: what its title names, what its text opens with, and the same person by a shorter name."""
+"""What a passage is about: what its title names, and what its text opens with."""
 
 import pytest
 
 from prompts.text.defined import opening_subject
-from storage.graph_records import Entity
-from tasks.retrieve.search import short_names, subjects
+from tasks.retrieve.search import subjects
 from tests.retrieve.passages import chunk_of
 
 SPELLINGS = [("Ada Korb",), ("Velin",), ("7",), ("Ada",)]
@@ -22,28 +21,6 @@ BY_KEY = {"ada korb": [0], "velin": [1], "7": [2], "ada": [3]}
 )
 def test_what_a_passage_is_about(title: str, text: str, named: set[int], about: tuple[int, ...]) -> None:
     assert subjects([chunk_of("d", title, text)], [named], SPELLINGS, BY_KEY) == [about]
-
-
-def people(*names: str, kind: str = "person") -> list[Entity]:
-    return [Entity(id=f"ent_{place}", name=name, kind=kind) for place, name in enumerate(names)]
-
-
-def test_middle_names_may_be_left_out_or_shortened() -> None:
-    entities = people("Ada Maria Korb", "Ada Korb", "Ada M. Korb", "Ada L. Korb", "Eda Korb")
-    assert short_names([(0,)], entities) == [(0, 1), (0, 2)]
-
-
-def test_a_short_name_of_two_people_is_neither_s() -> None:
-    entities = people("Ada Maria Korb", "Ada Luise Korb", "Ada Korb", "Ada L. Korb")
-    assert short_names([(0,), (1,)], entities) == [(1, 3)]
-
-
-def test_who_has_a_passage_of_their_own_is_nobody_else() -> None:
-    assert short_names([(0,), (1,)], people("Ada Maria Korb", "Ada Korb")) == []
-
-
-def test_only_people_have_middle_names() -> None:
-    assert short_names([(0,)], people("New Velin Works", "New Works", kind="thing")) == []
 
 
 @pytest.mark.parametrize(

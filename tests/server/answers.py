@@ -291,12 +291,6 @@ def plan_table(fields: Fields) -> Answered:
     }  # fmt: skip
 
 
-def find_schema(fields: Fields) -> Answered:
-    """The question's last two words."""
-    words = _text(fields, "question").rstrip(" ?.").split()[-2:]
-    return {"things": [], "attributes": [" ".join(words)], "periods": []}
-
-
 def rate(fields: Fields) -> Answered:
     """Three for each content word that a report shares with the question, ten at most."""
     asked = content_words(_text(fields, "question"))
@@ -356,7 +350,6 @@ RULES: Mapping[str, Callable[[Fields], Answered]] = {
     "tune": tune,
     "plan": plan,
     "plan_table": plan_table,
-    "schema": find_schema,
     "rate": rate,
     "partial": partial,
     "explore": explore,

@@ -40,7 +40,6 @@ INPUTS: dict[str, dict[str, object]] = {
     "explore": {"question": "Where is Ada Lovelace?", "focus": "London", "reports": [f"T\n[1] {PASSAGE}"]},
     "hypothesize": {"question": "Where is Ada Lovelace?"},
     "direct": {"question": "Where is Ada Lovelace?"},
-    "schema": {"question": "Where is the bridge length?", "titles": ["T"]},
     "answer": {"question": "Where is Ada Lovelace?", "response": "", "notes": "", "evidence": f"[1] T: {PASSAGE}"},
     "reduce": {
         "question": "Where?",

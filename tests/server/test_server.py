@@ -21,7 +21,7 @@ from prompts.reports import Explore, Partial, Rate
 from prompts.resolve import Resolve
 from prompts.rewrite import Hypothesize, Keywords, Rewrite
 from prompts.route import Route
-from prompts.structurize import ReadSchema, Structurize
+from prompts.structurize import Structurize
 from prompts.summarize import Summarize
 from prompts.traverse import PlanTraversal
 from prompts.tune import Tune
@@ -32,7 +32,7 @@ from tests.server.inputs import INPUTS, PASSAGE, body, message, names, post
 
 STEPS = (
     AnswerStep, Decompose, Direct, Explore, Extract, Filter, Glean, Hypothesize, Keywords, Partial,
-    PlanTable, PlanTraversal, Rate, ReadSchema, ReduceStep, Resolve, Rewrite, Route, Structurize, Summarize, Tune,
+    PlanTable, PlanTraversal, Rate, ReduceStep, Resolve, Rewrite, Route, Structurize, Summarize, Tune,
     WriteReports,
 )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_memory_is_found_by_its_rarest_keys(db: WorkspaceDatabase) -> None:
 
 
 def test_a_title_with_other_surroundings_is_out_of_date(db: WorkspaceDatabase) -> None:
-    more = {"support": "partial", "surroundings": "near_1", "ranked": ("b", "a"), "shares": (0.75, 0.25)}
+    more = {"support": "partial", "surroundings": "near_1", "ranked": ("b", "a")}
     first = entry("t", "ab").model_copy(update=more)
     db.memory.put(first, ["k"])
     assert db.memory.found_by(["k"]) == db.memory.entries() == [first]
@@ -76,8 +76,6 @@ def test_a_title_with_other_surroundings_is_out_of_date(db: WorkspaceDatabase) -
     assert db.memory.entries() == [newer]
     db.memory.put(newer.model_copy(update={"source": "s"}))
     assert [e.source for e in db.memory.entries()] == ["r", "s"]
-    db.memory.put(newer.model_copy(update={"source": "t"}), title_alone=True)
-    assert [e.source for e in db.memory.entries()] == ["t"], "as published: the title is the key"
 
 
 def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> None:
@@ -241,9 +239,9 @@ def test_what_an_earlier_version_kept_is_carried_over(tmp_path: Path, added: str
         connection.executescript(VERSION_1 + added)
     db = WorkspaceDatabase(tmp_path / FILE)
     first, second = db.memory.entries()
-    told = {"support": "partial", "surroundings": "near", "ranked": ("b", "a"), "shares": (0.75, 0.25)} if added else {}
+    told = {"support": "partial", "surroundings": "near", "ranked": ("b", "a")} if added else {}
     assert first == entry("t", "ab", content="c 𝄞").model_copy(update=told)
-    assert (second.content, second.generation, second.shares) == ("d", 2, ())
+    assert (second.content, second.generation) == ("d", 2)
     assert db.memory.found_by(["bridge"]) == ([first] if added else [])
     assert (db.model_answers.get("k"), db.model_answers.get("l")) == ('{"text": "é"}', "x")
     assert db.embeddings.get_many("m", ["h"])["h"].tolist() == [1.0, 2.0]

@@ -1,4 +1,4 @@
-"""Neighbours by degree, chains forward before backward before mixed, and the three formats in which they are shown."""
+"""Neighbours by degree, the cheapest chains between two things, and the three formats in which they are shown."""
 
 import math
 import random
@@ -12,7 +12,7 @@ from storage.database import Database
 from storage.graph import TraversalReader
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import Chunk, content_id
-from tasks.retrieve.facts import MAX_HOPS, Direction, GraphFacts
+from tasks.retrieve.facts import MAX_HOPS, GraphFacts
 from tasks.traverse.answer import Statements, entity_table, path_list, relation_table
 from tasks.traverse.plan import around, shortest_paths
 
@@ -41,16 +41,6 @@ def nodes(path: Sequence[Relation], start: str) -> list[str]:
     return found
 
 
-def test_chains_along_the_relations_come_before_those_against_them_and_mixed_ones() -> None:
-    facts, _ = facts_of(
-        ("a", "r", "m"), ("m", "r", "z"),
-        ("n", "r", "a"), ("z", "r", "n"),
-        ("k", "r", "a"), ("k", "r", "z"),
-    )  # fmt: skip
-    found = [nodes(path, "a") for path in shortest_paths(facts, ["a"], ["z"])]
-    assert found == [["a", "m", "z"], ["a", "n", "z"], ["a", "k", "z"]]
-
-
 def test_the_same_nodes_come_once_and_no_more_than_k() -> None:
     facts, _ = facts_of(("a", "r", "z"), ("a", "q", "z"), ("z", "p", "a"), ("a", "r", "m"), ("m", "r", "z"))
     assert [nodes(path, "a") for path in shortest_paths(facts, ["a"], ["z"])] == [["a", "z"], ["a", "m", "z"]]
@@ -64,7 +54,6 @@ def test_chains_avoid_hubs_and_stop_where_there_is_none() -> None:
     )  # fmt: skip
     assert nodes(shortest_paths(facts, ["a"], ["c"])[0], "a") == ["a", "b", "c"]
     assert shortest_paths(facts, ["a"], ["alone"]) == []
-    assert {relation.id for relation in facts.inside(["chk"])} == set(facts.relations)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -73,28 +62,19 @@ def test_the_cheapest_chains_are_those_that_trying_all_finds(seed: int) -> None:
     names = [f"n{place}" for place in range(9)]
     pairs = {(one, two) for one in names for two in names if one != two and chance.random() < 0.25}
     facts, _ = facts_of(*((one, "r", two) for one, two in sorted(pairs)))
-    graph = nx.DiGraph()
+    graph = nx.Graph()
     for one, two in pairs:
         degrees = (facts.entities[one].degree, facts.entities[two].degree)
         graph.add_edge(one, two, cost=1 + sum(map(math.log1p, degrees)) / 2)
-    walked: dict[Direction, nx.Graph[str]] = {
-        "along": graph,
-        "against": graph.reverse(),
-        "either": graph.to_undirected(),
-    }
-    for direction, directed in walked.items():
-        if not {"n0", "n8"} <= set(directed):
-            continue
-        every = nx.all_simple_paths(directed, "n0", "n8", cutoff=MAX_HOPS)
-        wanted = sorted(nx.path_weight(directed, nodes, "cost") for nodes in every)[:4]
-        assert [cost for cost, _ in facts.ways.cheapest("n0", "n8", direction, 4)] == pytest.approx(wanted)
+    every = nx.all_simple_paths(graph, "n0", "n8", cutoff=MAX_HOPS) if {"n0", "n8"} <= set(graph) else []
+    wanted = sorted(nx.path_weight(graph, nodes, "cost") for nodes in every)[:4]
+    assert [cost for cost, _ in facts.ways.cheapest("n0", "n8", 4)] == pytest.approx(wanted)
 
 
-def test_neighbours_come_by_their_degree_and_to_a_depth() -> None:
+def test_neighbours_come_by_their_degree() -> None:
     facts, _ = facts_of(("a", "r", "few"), ("a", "r", "many"), ("many", "r", "x"), ("many", "r", "y"), ("x", "r", "w"))
-    assert [one.target for one in around(facts, ["a"])] == ["many", "few"]
-    assert {one.target for one in around(facts, ["a"], depth=2)} == {"many", "few", "x", "y"}
-    assert len(around(facts, ["a"], depth=3, most=2)) == 2
+    assert [one.target for one in around(facts, "a")] == ["many", "few"]
+    assert len(around(facts, "a", most=1)) == 1
 
 
 def test_what_was_walked_is_shown_in_three_formats() -> None:
@@ -123,6 +103,3 @@ def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
     assert [one.item for one in tables.ranked(figures, "max")] == ["a", "b", "c"]
     pairs = [("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")]
     assert [(one.item, one.number) for one in tables.counted(pairs, "max")] == [("b", 2.0), ("a", 1.0)]
-    assert tables.count(["x", "x", "y"]) == 2
-    assert tables.shared([["x", "y"], ["y", "z"], ["y"]]) == ["y"]
-    assert tables.left_over([["x", "y"], ["y"]]) == ["x"]

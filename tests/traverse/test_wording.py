@@ -2,7 +2,6 @@
 
 import pytest
 
-from prompts.text.thesaurus import SYNONYM, likeness
 from prompts.text.words import stem
 from prompts.traverse import Hop
 from tasks.traverse.meta_paths import step_score
@@ -25,7 +24,7 @@ def order(question: str, name: str) -> list[str]:
         ("is Ada's kid a man or a woman ?", ["kid", "man_or_woman"]),
         ("what is the name of the other half of Ada ?", ["other_half"]),
         ("how many kids does Ada have?", ["kid"]),
-        ("who wrote the book Ada?", ["wrote", "who"]),
+        ("who wrote the book Ada?", ["book", "wrote", "who"]),
         ("what does Ada own?", ["own"]),
         ("who painted Ada's own house?", ["hous", "paint", "who"]),
         ("Ada的父亲的职业是什么？", ["父亲", "职业"]),
@@ -33,18 +32,6 @@ def order(question: str, name: str) -> list[str]:
 )
 def test_cues_lead_away_from_the_name(question: str, keys: list[str]) -> None:
     assert order(question, "Ada") == keys
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "least", "most"),
-    [
-        ("kid", "children", SYNONYM, 1), ("wife", "spouse", SYNONYM, 1), ("妻子", "spouse", SYNONYM, 1),
-        ("author", "authored", 0.5, 1), ("direct", "director", 0.5, 1),
-        ("kid", "spouse", 0, 0), ("birth", "death", 0, 0), ("gender", "profession", 0, 0),
-    ],
-)  # fmt: skip
-def test_words_are_alike_by_one_meaning_or_one_family(one: str, two: str, least: float, most: float) -> None:
-    assert least <= likeness(stem(one), stem(two)) <= most
 
 
 @pytest.mark.parametrize(
@@ -64,18 +51,3 @@ def test_words_are_alike_by_one_meaning_or_one_family(one: str, two: str, least:
 def test_a_relation_is_worded_in_its_direction(word: str, relation: str, inverse: bool, worded: bool) -> None:
     score, left = step_score(Hop(relation=relation, inverse=inverse), (Cue(stem(word), word),))
     assert score > 0.5 if worded else (score, left) == (0.0, None)
-
-
-def test_the_cause_and_the_place_of_death_are_told_apart() -> None:
-    how = (Cue("die", "die"), Cue("how", "how", asking=True))
-    where = (Cue("die", "die"), Cue("where", "where", asking=True))
-    cause, place = Hop(relation="cause_of_death"), Hop(relation="place_of_death")
-    assert step_score(cause, how)[0] > step_score(place, how)[0]
-    assert step_score(place, where)[0] > step_score(cause, where)[0]
-
-
-def test_of_a_dotted_relation_the_last_part_counts() -> None:
-    cue = (Cue("spous", "spouse"),)
-    told, other = Hop(relation="people.person.spouse"), Hop(relation="people.spouse.gender")
-    assert step_score(told, cue)[0] > 0.5
-    assert step_score(other, cue) == (0.0, None)
