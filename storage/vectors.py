@@ -171,17 +171,18 @@ class VectorReader(StoredVectors):
         """
         total = self._reachable(vector, k, documents)
         few = documents is not None and (total <= EXACT_UP_TO or len(documents) > _LONGEST_FILTER)
-        index = None if total == 0 or few else self._opened()
-        if index is not None:
-            try:
-                found = _best_chunks(index, vector, k, documents, total)
-                if found is not None:
-                    return found
-            except StorageError as error:
-                logger.warning("Vectors are searched in the database instead, slower: %s", error)
-                self.close()
-                self._store = None
-        return self.exact_search(vector, k, documents)
+        if total == 0:
+            return []
+        try:
+            index = None if few else self._opened()
+            found = _best_chunks(index, vector, k, documents, total) if index is not None else None
+        except StorageError as error:
+            # On a disk that is meant to be read-only it is no fault that Chroma cannot write.
+            level = logging.INFO if isinstance(error, NotPermitted) else logging.WARNING
+            logger.log(level, "Vectors are searched in the database instead, slower: %s", error)
+            self.close()
+            self._store = found = None
+        return self.exact_search(vector, k, documents) if found is None else found
 
     def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
         """The same as `search`, exactly, from the database alone."""
@@ -211,13 +212,7 @@ class VectorReader(StoredVectors):
     def _opened(self) -> VectorIndex | None:
         with self._opening:
             if self._index is None and self._store is not None:
-                try:
-                    self._index = self._store.open(self)
-                except StorageError as error:
-                    self._store = None
-                    # On a disk that is meant to be read-only it is no fault that Chroma cannot write.
-                    level = logging.INFO if isinstance(error, NotPermitted) else logging.WARNING
-                    logger.log(level, "Vectors are searched in the database instead, slower: %s", error)
+                self._index = self._store.open(self)
             return self._index
 
 
@@ -312,41 +307,29 @@ class ExactIndex:
         """The database is not its own."""
 
 
-class ExactStore:
-    """Compares all vectors in the database; there is nothing to build."""
-
-    def prepare(self) -> None:
-        """There is nothing to ask."""
-
-    def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        """The database is the index."""
-
-    def open(self, stored: StoredVectors) -> VectorIndex:
-        return ExactIndex(stored)
-
-    def keep_only(self, numbers: Collection[int]) -> None:
-        """There is nothing beside the database."""
-
-
 class StoreBySize:
-    """Exact search in the database for few windows, another store from there on."""
+    """Exact search in the database, which needs no index; for more windows another store, if there is one."""
 
-    def __init__(self, larger: VectorStore, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(self, larger: VectorStore | None, exact_up_to: int = EXACT_UP_TO) -> None:
         self._larger = larger
         self._exact_up_to = exact_up_to
 
     def prepare(self) -> None:
-        self._larger.prepare()
+        if self._larger is not None:
+            self._larger.prepare()
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        if stored.count() > self._exact_up_to:
+        if self._larger is not None and stored.count() > self._exact_up_to:
             self._larger.build(stored, base)
 
     def open(self, stored: StoredVectors) -> VectorIndex:
-        return self._larger.open(stored) if stored.count() > self._exact_up_to else ExactIndex(stored)
+        if self._larger is None or stored.count() <= self._exact_up_to:
+            return ExactIndex(stored)
+        return self._larger.open(stored)
 
     def keep_only(self, numbers: Collection[int]) -> None:
-        self._larger.keep_only(numbers)
+        if self._larger is not None:
+            self._larger.keep_only(numbers)
 
 
 def _chroma(root: Path, url: str | None) -> VectorStore:
@@ -364,7 +347,7 @@ def _chroma_server(root: Path, url: str | None) -> VectorStore:
 # A store is made of the workspace's folder and of the address in the settings (None: none is set).
 VECTOR_STORES: dict[str, Callable[[Path, str | None], VectorStore]] = {
     "auto": lambda root, url: _chroma_server(root, url) if url else StoreBySize(_chroma(root, url)),
-    "exact": lambda root, url: ExactStore(),
+    "exact": lambda root, url: StoreBySize(None),
     "chroma": _chroma,
     "chroma-server": _chroma_server,
 }
