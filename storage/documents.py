@@ -107,7 +107,7 @@ class PartSummary(Record):
 
 
 class DocumentStore:
-    """Documents, their parts and their chunks. Each writing call is one transaction, or part of the one that is open."""
+    """Documents, their parts and their chunks. A writing call is one transaction, or part of the one that is open."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

@@ -16,7 +16,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from prompts.engine.calls import NotAsAsked
 from prompts.engine.client import Client
-from prompts.engine.limits import Limits, LocalRateLimiter
+from prompts.engine.limits import Limits
 from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.engine.step import Step
 from prompts.extract import (
@@ -134,7 +134,7 @@ def test_a_malformed_claim_is_refused(answer: str, problem: str) -> None:
 async def test_a_malformed_claim_is_asked_for_again_once() -> None:
     time, sheet = ManualTime(), Sheet()
     transport = Scripted([CLAIM.format(status="maybe"), CLAIM.format(status="false")])
-    client = Client(transport, Limits(1, LocalRateLimiter(None, None, time.clock), time.clock), clock=time.clock)
+    client = Client(transport, Limits(1, clock=time.clock), clock=time.clock)
     (outputs,) = await time.run(client.ask(call_of(), ExtractWithClaims(Models.offline()).read, 0, sheet))
     assert isinstance(outputs, dict)
     assert [claim.status for claim in outputs["found"].claims] == ["false"]

@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prompts.engine.embedders import BundledMiniLM, Embedder, Floats, NoEmbedder, open_embedder, text_hash
+from prompts.engine.embedders import (
+    BundledMiniLM,
+    Embedder,
+    Floats,
+    NoEmbedder,
+    SentenceTransformerEmbedder,
+    open_embedder,
+    text_hash,
+)
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import (
     BadKey,
@@ -24,7 +32,6 @@ from prompts.engine.errors import (
 from prompts.engine.minilm import MiniLM, bundled_folder
 from prompts.engine.providers import Endpoint, ModelChoice, embedding_endpoint
 from prompts.engine.spending import Meter
-from prompts.engine.torch_models import SentenceTransformerEmbedder
 from tests.server.client import Server
 from tests.server.words import embed
 

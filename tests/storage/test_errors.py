@@ -50,4 +50,4 @@ def test_every_error_is_covered() -> None:
     def below(kind: type[TrellisError]) -> set[type[TrellisError]]:
         return {kind}.union(*(below(k) for k in kind.__subclasses__() if k.__module__ == errors.__name__))
 
-    assert below(TrellisError) - {TrellisError, errors.UsageError} == {type(row[0]) for row in EVERY}
+    assert below(TrellisError) - {TrellisError, errors.UsageError, errors.FileFault} == {type(row[0]) for row in EVERY}
