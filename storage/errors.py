@@ -18,7 +18,6 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 ├── WorkspaceLocked       exit 4  another index run holds the workspace
 ├── FailureGate           exit 5  too many items failed to publish the rest
 ├── NothingToIndex        exit 5  the sources hold nothing that can be read
-├── ModelError            exit 1  a model did not give a usable answer
 ├── ArchiveError          exit 2  a file is no archive of a workspace, or a damaged one; or none can be made
 └── StorageError          exit 1  stored state cannot be used
     └── FileFault
@@ -212,11 +211,6 @@ class NothingToIndex(TrellisError):
             f"{', '.join(sources)} holds nothing that can be read{told}{more}. Nothing was published.",
             "Name files or folders that hold documents; README lists the formats.",
         )
-
-
-class ModelError(TrellisError):
-    def __init__(self, model: str, problem: str, remedy: str = "Check the model's address, key and limits.") -> None:
-        super().__init__(f"Model {model}: {problem}.", remedy)
 
 
 class ArchiveError(TrellisError):

@@ -285,7 +285,7 @@ def measure_sizes(workspace: Workspace) -> WorkspaceSizes:
         )
         for number in layout.folders()
     )  # fmt: skip
-    holes, leftovers = workspace.database.holes(), layout.leftover_bytes()
+    holes, leftovers = workspace.database.holes(), size_of(layout.staging)
     return WorkspaceSizes(
         generations=generations, database=tuple(workspace.database.parts()),
         database_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.database_file.name}*")),

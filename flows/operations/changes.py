@@ -265,7 +265,7 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
 class ForgetReport(Record):
     """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
 
-    Generations that cannot be read, and those that were set aside, go too: nobody can say what they hold.
+    Generations that cannot be read go too: nobody can say what they hold.
     `same_text` are documents that stay though they say the same.
     """
 
