@@ -9,7 +9,7 @@ struck out again. All that was paid for is entered in the ledger.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -19,7 +19,7 @@ from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithhe
 from prompts.engine.failures import Failure, Retries
 from prompts.engine.limits import Clock, Limits
 from prompts.engine.spending import Price, SpendBudget, Spent
-from prompts.engine.streaming import Draft, Show, Withdrawn
+from prompts.engine.streaming import Draft, Show
 
 T = TypeVar("T")
 Record = Callable[[Spent], None]
@@ -94,21 +94,6 @@ class Client:
                     record(Spent(cached_calls=1, seconds=self.clock.now() - started))
                     return made
             return await self._answer(call, read, _Asker(key, priority, record, draft))
-
-    async def stream(
-        self, call: Call, read: Callable[[str], T], priority: int, record: Record
-    ) -> AsyncGenerator[str | Withdrawn | T]:
-        """What `ask` shows, as it comes; at last the answer as read."""
-        shown: asyncio.Queue[str | Withdrawn | None] = asyncio.Queue()
-        asking = asyncio.create_task(self.ask(call, read, priority, record, shown.put_nowait))
-        asking.add_done_callback(lambda _: shown.put_nowait(None))
-        try:
-            while (piece := await shown.get()) is not None:
-                yield piece
-            yield await asking
-        finally:
-            asking.cancel()
-            await asyncio.wait([asking])
 
     def _lock_of(self, key: str) -> asyncio.Lock:
         locks = self._locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())

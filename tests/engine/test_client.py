@@ -298,45 +298,16 @@ async def test_cost_seconds_and_tokens_are_entered() -> None:
     assert unpriced.sheet.total.cost_usd is None
 
 
-async def _collected(bench: Bench) -> list[Any]:
-    return [piece async for piece in bench.client.stream(call_of(), read, 0, bench.sheet)]
-
-
-async def test_a_stream_gives_pieces_then_the_answer_also_from_the_cache() -> None:
-    bench = Bench([busy(), "ok and more"])
-    assert await bench.time.run(_collected(bench)) == [["ok a", "nd m", "ore", "OK AND MORE"]]
-    assert await bench.time.run(_collected(bench)) == [["ok and more", "OK AND MORE"]]
-    assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (1, 1)
-
-
-async def test_a_stream_beside_an_equal_call_is_no_call_of_its_own() -> None:
+async def test_a_watched_call_beside_an_equal_one_or_from_the_cache_is_no_call_of_its_own() -> None:
     async def said(_: Call) -> Any:
         await bench.time.clock.sleep(1)
         return "ok and more"
 
-    bench = Bench(said)
-    found = await bench.time.run(bench.client.ask(call_of(), read, 0, bench.sheet), _collected(bench))
-    assert found == ["OK AND MORE", ["ok and more", "OK AND MORE"]]
-    assert len(bench.transport.calls) == 1
-
-
-async def test_a_stream_that_is_left_frees_its_slot() -> None:
-    entered = asyncio.Event()
-
-    async def said(_: Call) -> Any:
-        entered.set()
-        await asyncio.Event().wait()
-
-    bench = Bench(said)
-    stream = bench.client.stream(call_of(), read, 0, bench.sheet)
-    waiting = asyncio.create_task(anext(stream))
-    await entered.wait()
-    assert bench.limits.in_flight == 1
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert (bench.limits.in_flight, bench.transport.in_flight) == (0, 0)
+    bench, pieces = Bench(said), list[object]()
+    watched = [bench.client.ask(call_of(), read, 0, bench.sheet, pieces.append) for _ in range(2)]
+    assert await bench.time.run(bench.client.ask(call_of(), read, 0, bench.sheet), *watched) == ["OK AND MORE"] * 3
+    assert pieces == ["ok and more", "ok and more"], "in one piece"
+    assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (1, 2)
 
 
 # --- what a server does not take -------------------------------------------------------------------------------------
@@ -352,8 +323,9 @@ def unknown_setting() -> Failure:
 async def test_a_request_that_leaves_out_what_was_refused_counts_as_one_more(streaming: bool, tmp_path: Path) -> None:
     bench = Bench([unknown_setting(), unknown_setting(), "ok"])
     bench.client.limits = Limits(8, budget(tmp_path, bench.time, rpm=2), bench.time.clock)
-    asked = _collected(bench) if streaming else bench.client.ask(call_of(), read, 0, bench.sheet)
-    await bench.time.run(asked)
+    await bench.time.run(
+        bench.client.ask(call_of(), read, 0, bench.sheet, list[object]().append if streaming else None)
+    )
     assert len(bench.transport.calls) == 3
     assert 60 <= bench.time.now < 61, "the third request had to wait for the next minute"
     assert bench.sheet.total.calls == 1
