@@ -208,11 +208,7 @@ def test_another_version_is_refused(root: Path, archive: Path, tmp_path: Path) -
         read_archive(rewritten(archive, tmp_path / "newer.tar", put_in), tmp_path / "ws")
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive", b"\x1f\x8b\x08\x00broken"])
-def test_what_is_no_archive_is_told(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "a.tar.gz").write_bytes(data)
-    with pytest.raises(ArchiveError):
-        read_archive(tmp_path / "a.tar.gz", tmp_path / "ws")
+def test_an_archive_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no archive"):
         read_archive(tmp_path / "none.tar", tmp_path / "ws")
 
@@ -266,13 +262,13 @@ def test_a_damaged_older_generation_is_left_out(root: Path, tmp_path: Path, capl
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, bytes])
-@pytest.mark.parametrize("damage", ["cut", "flipped", "no tar"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no tar", "empty"])
 def test_a_damaged_file_is_no_archive(
     archive: Path, tmp_path: Path, compress: Callable[[bytes], bytes], damage: str
 ) -> None:
     content = bytearray(compress(b"no tar" * 99 if damage == "no tar" else gzip.decompress(archive.read_bytes())))
-    if damage == "cut":
-        del content[len(content) // 2 :]
+    if damage in {"cut", "empty"}:
+        del content[len(content) // 2 if damage == "cut" else 0 :]
     elif damage == "flipped":
         content[len(content) // 3] ^= 0x55
     (tmp_path / "damaged").write_bytes(content)
