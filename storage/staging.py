@@ -2,10 +2,9 @@
 
 import logging
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
@@ -67,7 +66,12 @@ class Staging(OpenGeneration):
         # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
-        super().__init__(_start(self._folder / DATABASE, self._base_folder()))
+        if self.base_number is not None:
+            # The base was checkpointed before it was published and nobody writes it, so a plain copy is whole.
+            shutil.copyfile(layout.folder(self.base_number) / DATABASE, self._folder / DATABASE)
+            super().__init__(Database.open(self._folder / DATABASE, read_only=False))
+        else:
+            super().__init__(Database.create(self._folder / DATABASE))
         self.vectors = StoredVectors(self._db, self.number)
         self.resolutions = ResolutionStore(self._db)
         self.descriptions = DescriptionStore(self._db)
@@ -84,14 +88,20 @@ class Staging(OpenGeneration):
         windows = self.vectors.windows()
         if self._indexed == windows and not afresh:
             return
-        if windows:
-            with _reading(None if afresh else self._base_folder(), self.base_number) as base:
-                try:
+        with ExitStack() as opened:
+            base = None
+            if windows and not afresh and self.base_number is not None:
+                database = opened.enter_context(
+                    closing(Database.open(self._layout.folder(self.base_number) / DATABASE))
+                )
+                base = StoredVectors(database, self.base_number)
+            try:
+                if windows:
                     self._store.build(self.vectors, base)
-                except (NotPermitted, DiskFull, DiskFailed):
-                    raise
-                except StorageError as error:
-                    logger.warning("Vectors will be searched in the database, slower: %s", error)
+            except (NotPermitted, DiskFull, DiskFailed):
+                raise
+            except StorageError as error:
+                logger.warning("Vectors will be searched in the database, slower: %s", error)
         self._indexed = windows
 
     def publish(self, retire: Collection[int] = (), afresh: bool = False) -> int:
@@ -134,24 +144,3 @@ class Staging(OpenGeneration):
         super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._lock.release()
-
-    def _base_folder(self) -> Path | None:
-        return None if self.base_number is None else self._layout.folder(self.base_number)
-
-
-@contextmanager
-def _reading(folder: Path | None, number: int | None) -> Iterator[StoredVectors | None]:
-    """The vectors of the generation in a folder, for the time of the block."""
-    if folder is None or number is None:
-        yield None
-        return
-    with closing(Database.open(folder / DATABASE)) as database:
-        yield StoredVectors(database, number)
-
-
-def _start(target: Path, base: Path | None) -> Database:
-    if base is None:
-        return Database.create(target)
-    # The base was checkpointed before it was published and nobody writes it, so a plain copy is whole.
-    shutil.copyfile(base / DATABASE, target)
-    return Database.open(target, read_only=False)
