@@ -172,10 +172,10 @@ class OpenAITransport:
             raise self._foreign(text) from error
         if not isinstance(event, dict):
             raise self._foreign(text)
-        if error := event.get("error"):  # a server may say with status 200 that it failed
-            code = error.get("code") if isinstance(error, dict) else None
+        if failed := event.get("error"):  # a server may say with status 200 that it failed
+            code = failed.get("code") if isinstance(failed, dict) else None
             status = code if isinstance(code, int) and 400 <= code < 600 else 500
-            raise refused(self.model, self.address, status, json.dumps(error, ensure_ascii=False))
+            raise refused(self.model, self.address, status, json.dumps(failed, ensure_ascii=False))
         return event
 
     def _reply(self, text: str, call: Call) -> Reply:

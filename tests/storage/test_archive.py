@@ -125,7 +125,11 @@ def cut(entries: Entries) -> None:
 
 
 def lose(*names: str) -> Callable[[Entries], None]:
-    return lambda entries: [entries.pop(name) for name in names] and None
+    def change(entries: Entries) -> None:
+        for name in names:
+            del entries[name]
+
+    return change
 
 
 @pytest.mark.parametrize(
