@@ -31,7 +31,7 @@ from storage.sqlite import SqliteFile
 from storage.workspace_db import SCHEMA
 
 _KINDS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
-_OURS = re.compile(rf"CURRENT|side\.sqlite|tailoring\.toml|generations/\d{{6}}/(?:{DATABASE}|{MANIFEST})")
+_OURS = re.compile(r"CURRENT|side\.sqlite|tailoring\.toml|generations/\d{6}/(?:generation\.duckdb|manifest\.json)")
 _LIST = "archive.json"  # which archives of earlier versions begin with
 # How the readers of tar and of each compression say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
