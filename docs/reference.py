@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 # A setting that is named in no group stands in the last one.
 GROUPS = {
     "Models": ("lm", "lm_base_url", "lm_api_key", "effort", "prompts", "instructions"),
-    "Calls to models": ("concurrency", "rpm", "tpm", "limits", "max_attempts", "timeout", "max_tokens", "answer_cache"),
+    "Calls to models": ("concurrency", "rpm", "tpm", "max_attempts", "timeout", "max_tokens", "answer_cache"),
     "Token limits of prompts": (
         "answer_tokens", "part_tokens", "filter_tokens", "structure_tokens", "structures_tokens", "map_tokens",
         "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "context_window",
@@ -30,7 +30,7 @@ GROUPS = {
     "Embeddings and vectors": (
         "embedding", "embedding_base_url", "embedding_api_key", "entity_vectors", "vector_store", "chroma_url",
     ),
-    "Answers": ("strict", "grounding", "memory", "tau", "theta", "pages"),
+    "Answers": ("strict", "memory", "tau", "theta", "pages"),
     "Workspace and machines": (
         "workspace", "cache_dir", "keep_generations", "runner", "runner_address", "runner_workers",
     ),

@@ -143,12 +143,11 @@ def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
     """What each worker may do, so that all together keep the limits.
 
     Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of which they are counted
-    together (by workers where each process counts alone).
+    together.
     """
-    counters = machines if settings.limits == "machine" else workers
     share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // workers)}
     for name, limit in (("rpm", settings.rpm), ("tpm", settings.tpm)):
-        share[name] = None if limit is None else max(1, limit // counters)
+        share[name] = None if limit is None else max(1, limit // machines)
     return settings.model_copy(update=share)
 
 

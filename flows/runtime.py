@@ -26,7 +26,6 @@ from storage.vectors import open_vector_store
 from storage.workspace import Workspace
 from storage.workspace_db import WorkspaceDatabase
 from tasks.extract import READER_VERSION
-from tasks.grounding import Scorer, word_coverage
 
 if TYPE_CHECKING:
     from tasks.retrieve.pages import Retriever
@@ -58,15 +57,6 @@ class Runtime:
         from tasks.retrieve.pages import FolderRetriever
 
         return FolderRetriever(self.settings.pages)
-
-    @cached_property
-    def grounding_scorer(self) -> Scorer:
-        """What judges whether evidence supports a sentence: words and figures, or the model that the settings name."""
-        if not self.settings.grounding:
-            return word_coverage
-        from prompts.engine.torch_models import CrossEncoderScorer
-
-        return CrossEncoderScorer(self.settings.grounding, allow_download=True)
 
     @cached_property
     def query_models(self) -> Models:
@@ -186,9 +176,9 @@ def _step_usage(spent: Spent) -> StepUsage:
 
 
 def shared_budgets(settings: Settings, folder: Path, reading: bool = False) -> Callable[[str], RateLimiter] | None:
-    """The budget of a server by its address, kept in `folder`; None where there is no limit, or nobody shares it."""
+    """The budget of a server by its address, kept in `folder`; None where there is no limit."""
     rpm, tpm = settings.rpm, settings.tpm
-    if settings.limits == "process" or (rpm is None and tpm is None):
+    if rpm is None and tpm is None:
         return None
     database = SqliteFile(folder / "limits.sqlite", SCHEMA, reading)
     return lambda server: CallBudget(database, server, rpm, tpm)

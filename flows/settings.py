@@ -133,11 +133,6 @@ class Settings(BaseModel):
         default=True,
         description="Whether a question's steps may get an answer that a model has given to the same prompt before.",
     )
-    grounding: str = Field(
-        default="",
-        description="The name of a cross-encoder of sentence-transformers that judges support; without it words and "
-        "figures do.",
-    )
     strict: bool = Field(
         default=False,
         description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
@@ -168,11 +163,6 @@ class Settings(BaseModel):
     )
     report_drift: float = Field(
         default=0.1, ge=0, le=1, description="The share of a community that may change before its report is made anew."
-    )
-    limits: Literal["process", "machine"] = Field(
-        default="machine",
-        description="Who shares `rpm` and `tpm`: all processes with one workspace or cache folder, or each by itself "
-        "([scaling](scaling.md#limits-a-minute)).",
     )
     runner: Literal["local", "processes", "dask", "ray"] = Field(
         default="local", description="Where batches of an index run go ([scaling](scaling.md#runners))."
@@ -244,7 +234,7 @@ class Settings(BaseModel):
 
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
-        return CallSettings(self.concurrency, self.rpm, self.tpm, self.max_attempts, self.timeout, self.max_tokens)
+        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens)
 
 
 def load_settings(

@@ -6,7 +6,6 @@ search (section 2.6). On a model the answer is the model's own words; without on
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import dspy
@@ -14,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
 from prompts.engine.step import Step, with_instruction
-from prompts.engine.streaming import Show, Withdrawn
+from prompts.engine.streaming import Show
 from prompts.offline.answer import OfferedPassage, best_excerpts, shown
 from prompts.tailored_step import instructed
 
@@ -189,28 +188,16 @@ class AnswerStep(Step):
         """The model's own words, or the best excerpts of the evidence."""
         if self.is_offline:
             return excerpts(request)
-        written = await self._written(
+        made = await self.acall(
             question=request.question,
             response=request.response or NOTHING,
             notes=notes_text(request.notes) or NOTHING,
             evidence=evidence_text(request.evidence),
         )
+        written: AnswerWritten = made.written
         values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
         answerable = written.answerable and bool(written.answer.strip())
         return AnswerDraft(written.answer.strip(), values, answerable, written.reasoning.strip())
-
-    async def _written(self, **inputs: object) -> AnswerWritten:
-        """The whole answer; its draft goes to `on_text` where somebody watches."""
-        if self.on_text is not None:
-            async with aclosing(self.stream(**inputs)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, str | Withdrawn):
-                        self.on_text(piece)
-                    else:
-                        drafted: AnswerWritten = piece.written
-                        return drafted
-        written: AnswerWritten = (await self.acall(**inputs)).written
-        return written
 
 
 class ReduceStep(AnswerStep):

@@ -1,30 +1,28 @@
 """Writes a whole workspace into one file, and makes a workspace of a file that came from elsewhere.
 
-An archive holds the kept generations and what outlives them, as they were at one moment: nobody need stop working. It
-holds no vector index (that is built anew from the databases) and nothing of settings, keys or locks. Of an archive
-nothing is believed: its first entry says what must follow, and only that is taken.
+An archive is a tar file of the kept generations and of what outlives them, as they were at one moment: nobody need stop
+working. It holds no vector index (that is built anew from the databases) and nothing of settings, keys or locks. Of an
+archive nothing is believed: only files of these names are taken, and only whole databases with our tables alone.
 """
 
-import hashlib
 import logging
 import lzma
+import os
+import re
 import shutil
 import sqlite3
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 from uuid import uuid4
 
-from pydantic import Field, ValidationError
-
-from storage.database import SCHEMA_VERSION, Database
-from storage.errors import ArchiveError, Damaged, DiskFull, NoGeneration, NotPermitted, UsageError, WorkspaceFormatError
+from storage.database import Database
+from storage.errors import ArchiveError, Damaged, NoGeneration, UsageError
 from storage.faults import fault_of, faults_told
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
@@ -32,12 +30,9 @@ from storage.recovery import damage
 from storage.sqlite import SqliteFile
 from storage.workspace_db import SCHEMA
 
-CONTENTS = "archive.json"
-VERSION = 1
-_ENDINGS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
-_WORKSPACE_DB = "side.sqlite"
-_TAILORING = "tailoring.toml"
-_MOST_CONTENTS = 16 << 20  # bytes
+_KINDS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
+_OURS = re.compile(r"CURRENT|side\.sqlite|tailoring\.toml|generations/\d{6}/(?:generation\.duckdb|manifest\.json)")
+_LIST = "archive.json"  # which archives of earlier versions begin with
 # How the readers of tar and of each compression say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 _NO_DATABASE = (
@@ -47,24 +42,6 @@ _NO_DATABASE = (
 _NO_CURRENT = "Roll back to a generation that is whole (`trellis rollback N`), or index again, and archive then."
 
 logger = logging.getLogger(__name__)
-
-
-class _File(Record):
-    sha256: str
-    size: int = Field(ge=0)
-
-
-class _Contents(Record):
-    """The first entry: what the archive holds, each file with its hash."""
-
-    version: int
-    schema_version: int
-    side_version: int
-    created: str
-    current: int
-    last: int
-    generations: tuple[int, ...]
-    files: dict[str, _File]
 
 
 class ArchiveReport(Record):
@@ -85,45 +62,45 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
     that is not one of .tar.gz, .tgz, .tar, or a file that is there already; StorageError where the target cannot be
     written.
     """
-    kind = next((kind for ending, kind in _ENDINGS.items() if file.name.lower().endswith(ending)), None)
+    kind = next((kind for ending, kind in _KINDS.items() if file.name.lower().endswith(ending)), None)
     if kind is None:
         raise UsageError(f"{file} has an ending that cannot be written here.", "End its name in .tar.gz or .tar.")
     if file.exists():
         raise UsageError(f"{file} is there already.", "Name another file, or remove this one first.")
     layout = Layout(root)
     with _held(layout) as (pointer, kept), _temporary_folder() as aside, faults_told(file):
-        numbers = []
+        packed = Layout(aside)
+        packed.point(Pointer(current=pointer.current, last=pointer.last))
+        sources, numbers = {"CURRENT": packed.pointer_file}, []
         for number in kept:
             problem = _problem_of_generation(layout.folder(number), number)
             if problem and number == pointer.current:
                 raise ArchiveError(file, problem, _NO_CURRENT, "written")
             if problem:
                 logger.warning("Left out of %s: %s.", file, problem)
-            else:
-                numbers.append(number)
-        sources = {name: layout.root / name for name in _names(numbers)}
+                continue
+            numbers.append(number)
+            folder = layout.folder(number)
+            sources |= {str(path.relative_to(root)): path for path in (folder / DATABASE, folder / MANIFEST)}
+        if (root / "tailoring.toml").is_file():
+            sources["tailoring.toml"] = root / "tailoring.toml"
         if layout.database_file.is_file():
-            sources[_WORKSPACE_DB] = _copied_database(layout.database_file, aside / _WORKSPACE_DB, file)
-        if (layout.root / _TAILORING).is_file():
-            sources[_TAILORING] = layout.root / _TAILORING
-        contents = _Contents(
-            version=VERSION, schema_version=SCHEMA_VERSION, side_version=SCHEMA.version,
-            created=datetime.now(UTC).isoformat(timespec="seconds"), current=pointer.current or 0, last=pointer.last,
-            generations=tuple(numbers), files={name: _described(path) for name, path in sources.items()}
-        )  # fmt: skip
+            sources["side.sqlite"] = packed.database_file
+            if problem := _copy_database(layout.database_file, packed.database_file):
+                raise ArchiveError(file, problem, _NO_DATABASE, "written")
         part = file.with_name(f".{file.name}.{uuid4().hex[:8]}")
         try:
             with tarfile.open(part, f"w:{kind}") as archive:  # type: ignore[call-overload]
-                listed = contents.model_dump_json(indent=1).encode()
-                _add(archive, CONTENTS, BytesIO(listed), len(listed))
                 for name, path in sources.items():
+                    entry = tarfile.TarInfo(name)
+                    entry.size, entry.mtime, entry.mode = path.stat().st_size, path.stat().st_mtime, 0o644
                     with path.open("rb") as stream:
-                        _add(archive, name, stream, contents.files[name].size)
+                        archive.addfile(entry, stream)
             sync(part)
             part.rename(file)
         finally:
             part.unlink(missing_ok=True)
-    return _report(file, contents)
+        return _report(file, packed.pointer_file, pointer, numbers)
 
 
 def read_archive(file: Path, root: Path) -> ArchiveReport:
@@ -134,37 +111,31 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
     """
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} is not empty.", "Name a --workspace that does not exist yet.")
-    with faults_told(root):
-        root.absolute().parent.mkdir(parents=True, exist_ok=True)
+    if not file.is_file():
+        raise UsageError(f"There is no archive {file}.", "Check the path.")
     aside = root.absolute().with_name(f".{root.absolute().name}.{uuid4().hex[:8]}")
+    layout = Layout(aside)
     try:
-        with _opened(file) as archive:
-            contents = _contents_of(archive, file)
-            _unpack(archive, contents, file, aside)
-        layout = Layout(aside)
-        for number in contents.generations:
-            if problem := _problem_of_generation(layout.folder(number), number):
-                raise ArchiveError(file, problem)
-        if layout.database_file.is_file() and (problem := _problem_of_database(layout.database_file)):
-            raise ArchiveError(file, problem)
         with faults_told(root):
-            layout.point(Pointer(current=contents.current, last=contents.last))
+            aside.mkdir(parents=True)
+        _unpack(file, aside)
+        with faults_told(root):
+            pointer, numbers = layout.pointer(), layout.folders()
+            problems = [_problem_of_generation(layout.folder(number), number) for number in numbers]
+            if layout.database_file.is_file():
+                problems.append(_problem_of_database(layout.database_file))
+            if pointer.current is None or layout.stated() not in (None, pointer):
+                problems.append("its current generation is not in it")
+            if problem := next(filter(None, problems), ""):
+                raise ArchiveError(file, problem)
+            if layout.stated() is None:
+                layout.point(pointer)
+            report = _report(file, layout.pointer_file, pointer, numbers)
             sync_tree(aside)
             aside.rename(root.absolute())
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return _report(file, contents)
-
-
-# --- writing ---------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    with faults_told("The folder for temporary files"):
-        folder = tempfile.TemporaryDirectory()
-    with folder as path:
-        yield Path(path)
+    return report
 
 
 @contextmanager
@@ -179,69 +150,46 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
             leases.close()
             held = {number: Lease.take(layout.folder(number)) for number in layout.published()}
             numbers = [number for number, lease in held.items() if lease is not None]
-            for lease in held.values():
-                if lease is not None:
-                    leases.callback(lease.release)
+            for lease in filter(None, held.values()):
+                leases.callback(lease.release)
         yield pointer, numbers
 
 
-def _names(generations: Sequence[int]) -> list[str]:
-    """The files of these generations in an archive and in a workspace."""
-    return [f"generations/{number:06d}/{name}" for number in generations for name in (DATABASE, MANIFEST)]
-
-
-def _copied_database(source: Path, copy: Path, file: Path) -> Path:
-    """A whole copy of the workspace's database as of one moment, or ArchiveError."""
-    problem = "the workspace's database is damaged"
-    try:
-        try:
-            with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as there:
-                with faults_told(source):
-                    there.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                with faults_told(copy), closing(sqlite3.connect(copy)) as here:
-                    there.backup(here)
-        except (NotPermitted, DiskFull):
-            # Even reading needs room beside it. Where there is none nobody writes, and files are as good as a backup.
-            for ending in ("", "-wal"):
-                if (part := source.with_name(f"{source.name}{ending}")).is_file():
-                    with faults_told(copy):
-                        shutil.copyfile(part, copy.with_name(f"{copy.name}{ending}"))
-        problem = _problem_of_database(copy)
-    except Damaged:
-        pass
-    if problem:
-        raise ArchiveError(file, problem, _NO_DATABASE, "written")
-    return copy
-
-
-def _described(path: Path) -> _File:
-    with faults_told(path), path.open("rb") as stream:
-        return _File(sha256=hashlib.file_digest(stream, "sha256").hexdigest(), size=path.stat().st_size)
-
-
-def _add(archive: tarfile.TarFile, name: str, stream: IO[bytes], size: int) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = size, 0o644
-    archive.addfile(entry, stream)
-
-
-def _report(file: Path, contents: _Contents) -> ArchiveReport:
-    return ArchiveReport(
-        file=str(file), created=contents.created, generation=contents.current, generations=contents.generations,
-        size_bytes=file.stat().st_size
-    )  # fmt: skip
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
-def _opened(file: Path) -> Iterator[tarfile.TarFile]:
-    if not file.is_file():
-        raise UsageError(f"There is no archive {file}.", "Check the path.")
+def _temporary_folder() -> Iterator[Path]:
+    with faults_told("The folder for temporary files"):
+        folder = tempfile.TemporaryDirectory()
+    with folder as path:
+        yield Path(path)
+
+
+def _copy_database(source: Path, copy: Path) -> str:
+    """Copies the workspace's database as of one moment; what is wrong with it, or nothing."""
+    try:
+        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as there:
+            with faults_told(source):
+                there.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            with faults_told(copy), closing(sqlite3.connect(copy)) as here:
+                there.backup(here)
+    except Damaged:
+        return "the workspace's database is damaged"
+    return _problem_of_database(copy)
+
+
+def _unpack(file: Path, target: Path) -> None:
     try:
         with tarfile.open(file, "r:*") as archive:
-            yield archive
+            for entry in archive:
+                if entry.name == _LIST:
+                    continue
+                if not entry.isreg() or not _OURS.fullmatch(entry.name):
+                    raise ArchiveError(file, f"its entry {entry.name!r} is not of a workspace")
+                path = target / entry.name
+                with faults_told(target):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with path.open("xb") as out:
+                        shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(entry)), out)
+                os.utime(path, (entry.mtime, entry.mtime))
     except _UNREADABLE as error:
         if fault := fault_of(error, file):
             raise fault from error
@@ -250,47 +198,12 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
         raise ArchiveError(file, f"it cannot be read ({words})") from error
 
 
-def _contents_of(archive: tarfile.TarFile, file: Path) -> _Contents:
-    first = archive.next()
-    if first is None or first.name != CONTENTS or not first.isreg() or first.size > _MOST_CONTENTS:
-        raise ArchiveError(file, f"it does not begin with {CONTENTS}")
-    try:
-        contents = _Contents.model_validate_json(cast("IO[bytes]", archive.extractfile(first)).read())
-    except ValidationError as error:
-        raise ArchiveError(file, f"its {CONTENTS} cannot be understood") from error
-    if (contents.version, contents.schema_version) != (VERSION, SCHEMA_VERSION):
-        raise WorkspaceFormatError(file, contents.schema_version, SCHEMA_VERSION)
-    if contents.side_version > SCHEMA.version:
-        raise WorkspaceFormatError(file, contents.side_version, SCHEMA.version)
-    wanted = set(_names(contents.generations))
-    strange = (contents.files.keys() - {_WORKSPACE_DB, _TAILORING}) ^ wanted
-    if strange:
-        raise ArchiveError(file, f"it lists {min(strange)!r} wrongly")
-    if contents.current not in contents.generations or max(contents.generations) > contents.last:
-        raise ArchiveError(file, f"its current generation {contents.current} is not in it")
-    return contents
-
-
-def _unpack(archive: tarfile.TarFile, contents: _Contents, file: Path, target: Path) -> None:
-    """Writes exactly the listed files below the target, each with its hash."""
-    free = shutil.disk_usage(target.parent).free
-    needed = sum(listed.size for listed in contents.files.values())
-    if needed > free:
-        raise UsageError(f"{file} needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} are free.", "Make room first.")
-    left = dict(contents.files)
-    while entry := archive.next():
-        listed = left.pop(entry.name, None)
-        if listed is None or not entry.isreg() or entry.size != listed.size:
-            raise ArchiveError(file, f"its entry {entry.name!r} is not what it lists")
-        path = target / entry.name
-        with faults_told(target):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as out:
-                shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(entry)), out)
-        if _described(path) != listed:
-            raise ArchiveError(file, f"its entry {entry.name!r} is damaged")
-    if left:
-        raise ArchiveError(file, f"its entry {min(left)!r} is missing")
+def _report(file: Path, packed: Path, pointer: Pointer, numbers: list[int]) -> ArchiveReport:
+    created = datetime.fromtimestamp(packed.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    return ArchiveReport(
+        file=str(file), created=created, generation=pointer.current or 0, generations=tuple(numbers),
+        size_bytes=file.stat().st_size
+    )  # fmt: skip
 
 
 # --- checking --------------------------------------------------------------------------------------------------------
@@ -305,15 +218,15 @@ _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' OR
 
 def _problem_of_generation(folder: Path, number: int) -> str:
     """What keeps the folder from being the whole generation of this number, with our tables alone; or nothing."""
+    if problem := damage(folder, number, whole=True):
+        return f"generation {number} is damaged ({problem.removesuffix('.')})"
     with _temporary_folder() as aside, closing(Database.create(aside / DATABASE)) as ours:
         known = set(ours.strings(_MADE))
-    if not (problem := damage(folder, number)):
-        with closing(Database.open(folder / DATABASE)) as database:
-            made = set(database.strings(_MADE))  # before anything of it is read
-        if not {one for one in known if _ADDED not in one} <= made <= known:
-            return f"the database of generation {number} holds other things than ours do"
-        problem = damage(folder, number, whole=True)
-    return f"generation {number} is damaged ({problem.removesuffix('.')})" if problem else ""
+    with closing(Database.open(folder / DATABASE)) as database:
+        made = set(database.strings(_MADE))
+    if {sql for sql in known if _ADDED not in sql} <= made <= known:
+        return ""
+    return f"the database of generation {number} holds other things than ours do"
 
 
 def _problem_of_database(path: Path) -> str:
@@ -322,17 +235,12 @@ def _problem_of_database(path: Path) -> str:
     One of an earlier version becomes one of this version.
     """
     try:
-        with (
-            _temporary_folder() as aside,
-            closing(ours := SqliteFile(aside / path.name, SCHEMA)),
-            ours.transaction() as made,
-        ):
-            expected = made.execute(_PARTS).fetchall()
+        with _temporary_folder() as aside, closing(SqliteFile(aside / path.name, SCHEMA)) as ours:
+            expected = ours.made().execute(_PARTS).fetchall()
         with faults_told(path), closing(SqliteFile(path, SCHEMA)) as file:
-            connection = file.made()
-            if connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+            if file.made().execute("PRAGMA integrity_check").fetchone()[0] != "ok":
                 return "the workspace's database is damaged"
-            if connection.execute(_PARTS).fetchall() != expected:
+            if file.made().execute(_PARTS).fetchall() != expected:
                 return "the workspace's database holds other things than ours do"
     except Damaged as error:
         return f"the workspace's database is damaged ({error.message.removesuffix('.')})"

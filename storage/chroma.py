@@ -9,6 +9,7 @@ So a folder is sealed when it is built, with the length and checksum of each fil
 is not opened: 2 ms for 600 windows, 0.2 s for 100,000, where Chroma's own opening takes 0.1 and 2.6 s.
 """
 
+import json
 import logging
 import shutil
 import sqlite3
@@ -16,19 +17,15 @@ import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from pydantic import ValidationError
-
 from storage.errors import Damaged, NotPermitted, SettingsError, StorageError
 from storage.faults import fault_in_words, faults_told, writable
 from storage.layout import sync, sync_tree, write_atomically
-from storage.records import Record
-from storage.vectors import REBUILD, ExactIndex, Hit, StoredVectors, Vector, VectorIndex, Window, finds_enough
+from storage.vectors import REBUILD, Hit, StoredVectors, Vector, VectorIndex, Window, finds_enough
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -39,7 +36,6 @@ T = TypeVar("T")
 DATABASE = "chroma.sqlite3"
 SEAL = "seal.json"
 _PREFIX = "chroma-"
-_UNFIT = "chroma-unfit"  # in place of a folder that finds too little, as where many thousand windows are the same
 _COLLECTION = "windows"
 _GRAPH = "index_metadata.pickle"  # without it Chroma makes the other files of a graph anew when it opens them
 # Every opening leaves a row in this table, to hold the lock of a transaction, and reads it never.
@@ -72,34 +68,23 @@ class ChromaFolders:
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
         """Starts from a copy of the base's folder and applies the difference; from nothing where there is none, where
         it is damaged or finds too little then, or where more than half would change.
-
-        What finds too little even so is not kept: searches then compare all vectors.
         """
         before = index_folder(stored.folder)
         folder = self._scratch / f"{_PREFIX}{uuid4().hex[:8]}"
-        fit = base is not None and _built_from(folder, base, stored)
-        if not fit:
+        if base is None or not _built_from(folder, base, stored):
             shutil.rmtree(folder, ignore_errors=True)
             with open_folder(folder, create=True) as index:
-                fit = _filled(index, stored.windows(), stored)
+                _fill(index, stored.windows(), stored)
             seal(folder)
         # A path that was opened once is never used again.
         number = int(before.name.removeprefix(_PREFIX)) + 1 if before else 1
-        (stored.folder / _UNFIT).unlink(missing_ok=True)
-        if fit:
-            sync_tree(folder)
-            folder.rename(stored.folder / f"{_PREFIX}{number}")
-        else:
-            logger.info("Chroma finds too few of the nearest windows: all are compared instead.")
-            (stored.folder / _UNFIT).touch()
-            shutil.rmtree(folder)
+        sync_tree(folder)
+        folder.rename(stored.folder / f"{_PREFIX}{number}")
         sync(stored.folder)
         if before is not None:
             shutil.rmtree(before)
 
     def open(self, stored: StoredVectors) -> VectorIndex:
-        if (stored.folder / _UNFIT).exists():
-            return ExactIndex(stored)
         return open_folder(index_folder(stored.folder) or stored.folder / f"{_PREFIX}1")
 
     def keep_only(self, numbers: Collection[int]) -> None:
@@ -157,24 +142,9 @@ class ChromaIndex:
                     metadatas=[{"chunk": w.chunk, "document": w.document, "hash": w.text_hash} for w in page],
                 )
 
-    def check_count(self, count: int) -> None:
-        """Raises StorageError unless the index holds so many windows."""
+    def count(self) -> int:
         with reported(self.place, self._errors):
-            held = self._collection.count()
-        if held != count:
-            raise StorageError(self.place, f"the vector index holds {held} of {count} windows", REBUILD)
-
-
-class _SealedFile(Record):
-    size: int
-    crc32: int
-
-
-class _Seal(Record):
-    """The version of Chroma that built the files, and what they were."""
-
-    chroma: str
-    files: dict[str, _SealedFile]
+            return self._collection.count()
 
 
 def open_folder(folder: Path, create: bool = False) -> ChromaIndex:
@@ -244,19 +214,22 @@ def _built_from(folder: Path, base: StoredVectors, stored: StoredVectors) -> boo
         shutil.copytree(built_on, folder)
         with open_folder(folder) as index:
             index.remove(sorted(there.keys() - {w.id for w in windows}))
-            fit = _filled(index, changed, stored)
+            _fill(index, changed, stored)
         seal(folder)
     except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:
         logger.warning("The vector index %s cannot be carried over and is built anew: %s", built_on, error)
         return False
-    return fit
+    return True
 
 
-def _filled(index: ChromaIndex, windows: Sequence[Window], stored: StoredVectors) -> bool:
-    """Whether the index finds enough with these windows put into it; StorageError unless it holds all then."""
+def _fill(index: ChromaIndex, windows: Sequence[Window], stored: StoredVectors) -> None:
+    """Puts these windows into the index; StorageError unless it holds all then, and finds enough of them."""
     index.put(windows, stored)
-    index.check_count(stored.count())
-    return finds_enough(index, stored)
+    if (held := index.count()) != (count := stored.count()):
+        raise StorageError(index.place, f"the vector index holds {held} of {count} windows", REBUILD)
+    if not finds_enough(index, stored):  # as where many thousand windows are the same
+        remedy = "TRELLIS_VECTOR_STORE=exact compares all vectors in the database."
+        raise StorageError(index.place, "its index finds too few of the nearest windows", remedy)
 
 
 def _pages(rows: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -275,28 +248,27 @@ def seal(folder: Path) -> None:
         graphs = [path.parent for path in sorted(folder.glob(f"*/{_GRAPH}"))]
         paths = [folder / DATABASE, *(path for graph in graphs for path in sorted(graph.iterdir()))]
         files = {str(path.relative_to(folder)): _described(path) for path in paths}
-        made = _Seal(chroma=version("chromadb"), files=files)
-        (folder / SEAL).write_text(made.model_dump_json() + "\n", encoding="utf-8")
+        (folder / SEAL).write_text(json.dumps({"files": files}) + "\n", encoding="utf-8")
 
 
 def check_seal(folder: Path) -> None:
     """Raises Damaged where there is no seal, or a file is not as it was sealed."""
     with faults_told(folder, REBUILD):
         try:
-            files = _Seal.model_validate_json((folder / SEAL).read_bytes()).files
-        except (FileNotFoundError, ValidationError) as error:
+            files = dict(json.loads((folder / SEAL).read_bytes())["files"])
+        except (FileNotFoundError, ValueError, LookupError, TypeError) as error:
             raise Damaged(folder, f"{SEAL} is missing or damaged", REBUILD) from error
         for name, file in files.items():
             if not (folder / name).is_file() or _described(folder / name) != file:
                 raise Damaged(folder, f"{name} is not as it was built", REBUILD)
 
 
-def _described(path: Path) -> _SealedFile:
+def _described(path: Path) -> dict[str, int]:
     crc = 0
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
             crc = zlib.crc32(block, crc)
-    return _SealedFile(size=path.stat().st_size, crc32=crc)
+    return {"size": path.stat().st_size, "crc32": crc}
 
 
 # --- on a server -----------------------------------------------------------------------------------------------------
@@ -331,13 +303,12 @@ class ChromaServer:
         import httpx
 
         try:
-            answer = httpx.get(f"{self.url}/api/v2/heartbeat", timeout=_PATIENCE)
-            answer.raise_for_status()
-            beats = "nanosecond heartbeat" in answer.json()
-        except (httpx.HTTPError, ValueError) as error:
-            raise self._absent(str(error)) from error
-        if not beats:
-            raise self._absent("another kind of server answers")
+            httpx.get(f"{self.url}/api/v2/heartbeat", timeout=_PATIENCE).raise_for_status()
+        except httpx.HTTPError as error:
+            raise StorageError(
+                self.url, f"no Chroma server answers ({error})",
+                "Start it (`chroma run --path DIR --port PORT`), or unset TRELLIS_CHROMA_URL."
+            ) from error  # fmt: skip
 
     def open(self, stored: StoredVectors) -> ChromaIndex:
         return self._open(self._name(stored.number))
@@ -349,9 +320,7 @@ class ChromaServer:
             _delete(client, {aside})
             new_collection(client, aside)
         with self._open(aside) as index:
-            if not _filled(index, stored.windows(), stored):
-                remedy = "TRELLIS_VECTOR_STORE=exact compares all vectors in the database."
-                raise StorageError(self.url, "its index finds too few of the nearest windows", remedy)
+            _fill(index, stored.windows(), stored)
         with self._connected() as client:
             _delete(client, {name})
             client.get_collection(aside, embedding_function=None).modify(name=name)
@@ -408,12 +377,6 @@ class ChromaServer:
         if isinstance(session, httpx.Client):
             session.timeout = httpx.Timeout(_LONGEST)
         return client
-
-    def _absent(self, problem: str) -> StorageError:
-        return StorageError(
-            self.url, f"no Chroma server answers ({problem})",
-            "Start it (`chroma run --path DIR --port PORT`), or unset TRELLIS_CHROMA_URL."
-        )  # fmt: skip
 
 
 def _errors() -> tuple[type[Exception], ...]:

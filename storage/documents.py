@@ -106,8 +106,8 @@ class PartSummary(Record):
     hash: str
 
 
-class DocumentReader:
-    """Documents, their parts and their chunks."""
+class DocumentStore:
+    """Documents, their parts and their chunks. A writing call is one transaction, or part of the one that is open."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -169,10 +169,6 @@ class DocumentReader:
         for row in self._db.records(StoredPart, sql, parameters):
             parts[row.document].append(from_stored(row, texts[row.document]))
         return parts
-
-
-class DocumentWriter(DocumentReader):
-    """Adds writing. Every call is one transaction, or part of the one that is open."""
 
     def put_documents(self, documents: Sequence[Document]) -> None:
         """Stores documents; one with the same id is replaced, its chunks stay until `put_chunks` replaces them.
@@ -276,7 +272,7 @@ class Postings:
     tf: NDArray[np.int32]
 
 
-class PostingReader:
+class PostingStore:
     """Term counts, ready for a sparse matrix."""
 
     def __init__(self, database: Database) -> None:
@@ -303,10 +299,6 @@ class PostingReader:
 
     def chunks_with_postings(self) -> set[str]:
         return set(self._db.strings("SELECT DISTINCT chunk FROM postings"))
-
-
-class PostingWriter(PostingReader):
-    """Adds writing. Every call is one transaction, or part of the one that is open."""
 
     def put_postings(self, postings: Mapping[str, Mapping[str, int]]) -> None:
         """Stores the term counts of each chunk, replacing what it had."""

@@ -18,14 +18,14 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 ├── WorkspaceLocked       exit 4  another index run holds the workspace
 ├── FailureGate           exit 5  too many items failed to publish the rest
 ├── NothingToIndex        exit 5  the sources hold nothing that can be read
-├── ModelError            exit 1  a model did not give a usable answer
 ├── ArchiveError          exit 2  a file is no archive of a workspace, or a damaged one; or none can be made
 └── StorageError          exit 1  stored state cannot be used
-    ├── NotPermitted              a file or its disk may not be read or written
-    ├── DiskFull                  there is no room left
-    ├── DiskFailed                the disk does not do what it should
-    ├── InUse                     another process has held it for too long
-    └── Damaged                   the content is not what was written
+    └── FileFault
+        ├── NotPermitted          a file or its disk may not be read or written
+        ├── DiskFull              there is no room left
+        ├── DiskFailed            the disk does not do what it should
+        ├── InUse                 another process has held it for too long
+        └── Damaged               the content is not what was written
 """
 
 from collections.abc import Sequence
@@ -213,11 +213,6 @@ class NothingToIndex(TrellisError):
         )
 
 
-class ModelError(TrellisError):
-    def __init__(self, model: str, problem: str, remedy: str = "Check the model's address, key and limits.") -> None:
-        super().__init__(f"Model {model}: {problem}.", remedy)
-
-
 class ArchiveError(TrellisError):
     """`what` is what did not happen; nothing was changed."""
 
@@ -237,41 +232,38 @@ class StorageError(TrellisError):
         super().__init__(f"{place}: {problem}.", remedy)
 
 
-class NotPermitted(StorageError):
-    def __init__(self, place: str | Path, words: str) -> None:
-        super().__init__(
-            place, f"it may not be read or written here ({words})",
-            "Check its owner and permissions and how its disk is mounted, or name another place. Nothing is damaged.",
-        )  # fmt: skip
+class FileFault(StorageError):
+    """A file or its disk does not do what it should: each kind has its problem and its remedy."""
 
-
-class DiskFull(StorageError):
-    def __init__(self, place: str | Path, words: str) -> None:
-        super().__init__(
-            place, f"there is no room left for it ({words})",
-            "Make room on its disk (or raise the quota), then run the same command again. What was stored is whole.",
-        )  # fmt: skip
-
-
-class DiskFailed(StorageError):
-    def __init__(self, place: str | Path, words: str) -> None:
-        super().__init__(
-            place, f"its disk failed ({words})",
-            "Check the disk (the system's log says more), copy the workspace to a sound one, or restore an archive.",
-        )  # fmt: skip
-
-
-class InUse(StorageError):
-    def __init__(self, place: str | Path, words: str) -> None:
-        super().__init__(
-            place, f"another process holds it ({words})", "Run the same command again when that one is done."
-        )
-
-
-class Damaged(StorageError):
-    """`remedy` says what to do with the content and what is lost with it."""
+    problem: ClassVar[str]
+    cure: ClassVar[str]
 
     def __init__(self, place: str | Path, words: str, remedy: str = "") -> None:
-        super().__init__(
-            place, f"its content is damaged ({words})", remedy or "Restore it from an archive or a backup."
-        )
+        super().__init__(place, f"{self.problem} ({words})", remedy or self.cure)
+
+
+class NotPermitted(FileFault):
+    problem = "it may not be read or written here"
+    cure = "Check its owner and permissions and how its disk is mounted, or name another place. Nothing is damaged."
+
+
+class DiskFull(FileFault):
+    problem = "there is no room left for it"
+    cure = "Make room on its disk (or raise the quota), then run the same command again. What was stored is whole."
+
+
+class DiskFailed(FileFault):
+    problem = "its disk failed"
+    cure = "Check the disk (the system's log says more), copy the workspace to a sound one, or restore an archive."
+
+
+class InUse(FileFault):
+    problem = "another process holds it"
+    cure = "Run the same command again when that one is done."
+
+
+class Damaged(FileFault):
+    """`remedy` says what to do with the content and what is lost with it."""
+
+    problem = "its content is damaged"
+    cure = "Restore it from an archive or a backup."

@@ -11,7 +11,7 @@ from storage.database import Database, selection
 from storage.records import Record
 
 if TYPE_CHECKING:
-    from storage.workspace import OpenGeneration
+    from storage.staging import OpenGeneration
 
 JsonRow = dict[str, JsonValue]
 Export = dict[str, list[JsonRow]]

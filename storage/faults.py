@@ -16,14 +16,14 @@ from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
 
 import duckdb
 
-from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
+from storage.errors import Damaged, DiskFailed, DiskFull, FileFault, InUse, NotPermitted, StorageError
 
-_OF_THE_SYSTEM: dict[int, type[NotPermitted | DiskFull | DiskFailed]] = {
+_OF_THE_SYSTEM: dict[int, type[FileFault]] = {
     errno.EACCES: NotPermitted, errno.EPERM: NotPermitted, errno.EROFS: NotPermitted,
     errno.ENOSPC: DiskFull, errno.EDQUOT: DiskFull, errno.EFBIG: DiskFull,
     errno.EIO: DiskFailed, errno.ENXIO: DiskFailed, errno.ENODEV: DiskFailed, errno.ESTALE: DiskFailed
 }  # fmt: skip
-_OF_SQLITE: dict[int, type[NotPermitted | DiskFull | InUse]] = {
+_OF_SQLITE: dict[int, type[FileFault]] = {
     sqlite3.SQLITE_READONLY: NotPermitted, sqlite3.SQLITE_PERM: NotPermitted, sqlite3.SQLITE_AUTH: NotPermitted,
     sqlite3.SQLITE_FULL: DiskFull,
     sqlite3.SQLITE_BUSY: InUse, sqlite3.SQLITE_LOCKED: InUse, sqlite3.SQLITE_PROTOCOL: InUse

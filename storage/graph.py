@@ -38,7 +38,29 @@ class EntityChunkPairs:
     counts: NDArray[np.int32]
 
 
-class GraphReader:
+@dataclass(frozen=True)
+class GraphRows:
+    """Rows of the graph. `strengths` holds each relation's sum of weights, by id; without one its weight counts."""
+
+    entities: Sequence[Entity] = ()
+    aliases: Sequence[Alias] = ()
+    entity_occurrences: Sequence[Occurrence] = ()
+    relations: Sequence[Relation] = ()
+    relation_occurrences: Sequence[Occurrence] = ()
+    claims: Sequence[Claim] = ()
+    strengths: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outdated:
+    """The ids of what new rows stand in for; None where they are the whole graph."""
+
+    entities: Collection[str]
+    relations: Collection[str]
+    claims: Collection[str]
+
+
+class GraphStore:
     """Entities, aliases, relations, their occurrences, and claims."""
 
     def __init__(self, database: Database) -> None:
@@ -60,11 +82,6 @@ class GraphReader:
         where, parameters = selection("id", ids)
         sql = f"SELECT {_RELATION_COLUMNS} FROM relations WHERE {where} ORDER BY id"
         return self._db.records(Relation, sql, parameters)
-
-    def neighbours(self, entity: str) -> list[Relation]:
-        """The relations that start or end at this entity, by id."""
-        sql = f"SELECT {_RELATION_COLUMNS} FROM relations WHERE source = ? OR target = ? ORDER BY id"
-        return self._db.records(Relation, sql, [entity, entity])
 
     def relations_at(self, entities: Collection[str]) -> list[Relation]:
         """The relations that start or end at one of these entities, by id."""
@@ -105,32 +122,6 @@ class GraphReader:
             chunk_index=found["chunk_index"].astype(np.int32, copy=False),
             counts=found["counts"].astype(np.int32, copy=False),
         )
-
-
-@dataclass(frozen=True)
-class GraphRows:
-    """Rows of the graph. `strengths` holds each relation's sum of weights, by id; without one its weight counts."""
-
-    entities: Sequence[Entity] = ()
-    aliases: Sequence[Alias] = ()
-    entity_occurrences: Sequence[Occurrence] = ()
-    relations: Sequence[Relation] = ()
-    relation_occurrences: Sequence[Occurrence] = ()
-    claims: Sequence[Claim] = ()
-    strengths: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Outdated:
-    """The ids of what new rows stand in for; None where they are the whole graph."""
-
-    entities: Collection[str]
-    relations: Collection[str]
-    claims: Collection[str]
-
-
-class GraphWriter(GraphReader):
-    """Adds writing."""
 
     def replace_graph(self, rows: GraphRows, outdated: Outdated | None = None) -> None:
         """The rows in place of what is outdated, in one transaction; communities and reports stay as they are."""
@@ -201,7 +192,7 @@ _SIZES = """
 """
 
 
-class CommunityReader:
+class CommunityStore:
     """Communities and their reports."""
 
     def __init__(self, database: Database) -> None:
@@ -245,10 +236,6 @@ class CommunityReader:
             )
             for row in stored
         ]
-
-
-class CommunityWriter(CommunityReader):
-    """Adds writing."""
 
     def replace_communities(self, communities: Sequence[Community], reports: Sequence[Report]) -> None:
         """These in place of those that there are, with their reports, in one transaction."""
@@ -306,7 +293,7 @@ class Edit(Record):
     description: str | None = None
 
 
-class EditReader:
+class EditStore:
     """The edits that hold, in their order."""
 
     def __init__(self, database: Database) -> None:
@@ -314,10 +301,6 @@ class EditReader:
 
     def edits(self) -> list[Edit]:
         return [Edit.model_validate_json(said) for said in self._db.strings("SELECT edit FROM edits ORDER BY id")]
-
-
-class EditWriter(EditReader):
-    """Adds writing."""
 
     def add(self, edit: Edit, at: str) -> Edit:
         """Keeps an edit as the last one; returns it with its number, one above the highest that holds."""

@@ -29,7 +29,6 @@ from storage.records import Record
 
 DATABASE = "generation.duckdb"
 MANIFEST = "manifest.json"
-_RETIRED = "RETIRED"  # how earlier versions marked the folder of a retired generation
 
 
 class Pointer(Record):
@@ -69,8 +68,6 @@ class Layout:
         self.identity_file = root / "IDENTITY"
         self.staging = root / "staging"
         self.generations = root / "generations"
-        # Earlier versions moved here what a dead run had built: it goes as what lies in staging does.
-        self.set_aside = root / "set-aside"
 
     def folder(self, number: int) -> Path:
         return self.generations / f"{number:06d}"
@@ -100,8 +97,6 @@ class Layout:
         for number in folders:
             manifest = read_manifest(self.folder(number))
             retired.update(manifest.retired if manifest else ())
-            if stated is None and (self.folder(number) / _RETIRED).exists():
-                retired.add(number)
         current = max((number for number in folders if number not in retired), default=None)
         last = max(newest, stated.last if stated else 0)
         return Pointer(current=current, last=last, retired=tuple(sorted(retired.intersection(folders))))
@@ -113,12 +108,8 @@ class Layout:
 
     def clear_leftovers(self) -> None:
         """Leaves an empty folder for what a run builds."""
-        shutil.rmtree(self.set_aside, ignore_errors=True)
         shutil.rmtree(self.staging, ignore_errors=True)
         self.staging.mkdir(parents=True, exist_ok=True)
-
-    def leftover_bytes(self) -> int:
-        return size_of(self.staging) + size_of(self.set_aside)
 
     def point(self, pointer: Pointer) -> None:
         write_atomically(self.pointer_file, pointer.model_dump_json(exclude_defaults=True) + "\n")

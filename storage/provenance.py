@@ -45,8 +45,11 @@ class _OfChunk(Protocol):
 T = TypeVar("T", bound=_OfChunk)
 
 
-class ExtractionReader:
-    """Extractions exactly as they were saved, before any resolution; and dead letters."""
+class ExtractionStore:
+    """Extractions exactly as they were saved, before any resolution; and dead letters.
+
+    Every writing call is one transaction, or part of the one that is open.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -85,10 +88,6 @@ class ExtractionReader:
     def dead_letters(self) -> list[DeadLetter]:
         """By step and item."""
         return self._db.records(DeadLetter, "SELECT item, step, error, remedy FROM dead_letters ORDER BY step, item")
-
-
-class ExtractionWriter(ExtractionReader):
-    """Adds writing. Every call is one transaction, or part of the one that is open."""
 
     def save_extractions(self, extractions: Sequence[Extraction], inputs: Mapping[str, str]) -> None:
         """Saves one extraction for each chunk, replacing what it had; `inputs` maps each chunk to its input hash."""
@@ -139,7 +138,7 @@ _COUNTED = (
 )  # fmt: skip
 
 
-class MetaReader:
+class MetaStore:
     """Settings used, model use and counts."""
 
     def __init__(self, database: Database) -> None:
@@ -159,10 +158,6 @@ class MetaReader:
         """How many records of each kind there are; of communities the different groups of two entities or more."""
         groups = self._db.number("SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1")
         return {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED} | {"communities": groups}
-
-
-class MetaWriter(MetaReader):
-    """Adds writing."""
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():
@@ -184,7 +179,7 @@ Went = tuple[str, str]  # the key of the thing that is meant there, and why it i
 Verdict = tuple[bool, str]  # whether a pair is one thing, and why
 
 
-class ResolutionWriter:
+class ResolutionStore:
     """What each name meant in a staging, and what a model decided about pairs of them."""
 
     def __init__(self, database: Database) -> None:
@@ -215,7 +210,7 @@ class ResolutionWriter:
             self._db.insert_rows("decisions", ("pair", "same", "reason"), rows)
 
 
-class DescriptionWriter:
+class DescriptionStore:
     """The descriptions of a staging, so that no run pays for one again that still holds."""
 
     def __init__(self, database: Database) -> None:

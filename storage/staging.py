@@ -2,25 +2,48 @@
 
 import logging
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Self
 from uuid import uuid4
 
 from storage.database import Database
-from storage.documents import DocumentWriter, PostingWriter
+from storage.documents import DocumentStore, PostingStore
 from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError
-from storage.graph import CommunityWriter, EditWriter, GraphWriter
+from storage.graph import CommunityStore, EditStore, GraphStore
 from storage.layout import DATABASE, MANIFEST, Layout, Manifest, Pointer, WriterLock, sync, sync_tree, write_atomically
-from storage.provenance import DescriptionWriter, ExtractionWriter, MetaWriter, ResolutionWriter
+from storage.provenance import DescriptionStore, ExtractionStore, MetaStore, ResolutionStore
 from storage.recovery import remove_old
-from storage.vectors import StoredVectors, VectorStore, VectorWriter, Window
+from storage.vectors import StoredVectors, VectorStore, Window
 
 logger = logging.getLogger(__name__)
 
 
-class Staging:
+class OpenGeneration:
+    """What a generation holds, each kind in a store of its own; a published one can only be read."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self.documents = DocumentStore(database)
+        self.extractions = ExtractionStore(database)
+        self.postings = PostingStore(database)
+        self.graph = GraphStore(database)
+        self.communities = CommunityStore(database)
+        self.meta = MetaStore(database)
+        self.edits = EditStore(database)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class Staging(OpenGeneration):
     """The generation that a run is building; it holds the workspace's lock until it is left.
 
     The workspace was mended before: CURRENT can be followed, and what it names can be read.
@@ -43,23 +66,15 @@ class Staging:
         # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
-        self._db = _start(self._folder / DATABASE, self._base_folder())
-        self.documents = DocumentWriter(self._db)
-        self.extractions = ExtractionWriter(self._db)
-        self.postings = PostingWriter(self._db)
-        self.graph = GraphWriter(self._db)
-        self.communities = CommunityWriter(self._db)
-        self.vectors = VectorWriter(self._db, self.number)
-        self.meta = MetaWriter(self._db)
-        self.edits = EditWriter(self._db)
-        self.resolutions = ResolutionWriter(self._db)
-        self.descriptions = DescriptionWriter(self._db)
-
-    def __enter__(self) -> "Staging":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        if self.base_number is not None:
+            # The base was checkpointed before it was published and nobody writes it, so a plain copy is whole.
+            shutil.copyfile(layout.folder(self.base_number) / DATABASE, self._folder / DATABASE)
+            super().__init__(Database.open(self._folder / DATABASE, read_only=False))
+        else:
+            super().__init__(Database.create(self._folder / DATABASE))
+        self.vectors = StoredVectors(self._db, self.number)
+        self.resolutions = ResolutionStore(self._db)
+        self.descriptions = DescriptionStore(self._db)
 
     def transaction(self) -> AbstractContextManager[None]:
         """All writes inside happen together or not at all; it may be nested."""
@@ -73,14 +88,20 @@ class Staging:
         windows = self.vectors.windows()
         if self._indexed == windows and not afresh:
             return
-        if windows:
-            with _reading(None if afresh else self._base_folder(), self.base_number) as base:
-                try:
+        with ExitStack() as opened:
+            base = None
+            if windows and not afresh and self.base_number is not None:
+                database = opened.enter_context(
+                    closing(Database.open(self._layout.folder(self.base_number) / DATABASE))
+                )
+                base = StoredVectors(database, self.base_number)
+            try:
+                if windows:
                     self._store.build(self.vectors, base)
-                except (NotPermitted, DiskFull, DiskFailed):
-                    raise
-                except StorageError as error:
-                    logger.warning("Vectors will be searched in the database, slower: %s", error)
+            except (NotPermitted, DiskFull, DiskFailed):
+                raise
+            except StorageError as error:
+                logger.warning("Vectors will be searched in the database, slower: %s", error)
         self._indexed = windows
 
     def publish(self, retire: Collection[int] = (), afresh: bool = False) -> int:
@@ -120,27 +141,6 @@ class Staging:
 
     def close(self) -> None:
         """Discards what was not published, and frees the workspace."""
-        self._db.close()
+        super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._lock.release()
-
-    def _base_folder(self) -> Path | None:
-        return None if self.base_number is None else self._layout.folder(self.base_number)
-
-
-@contextmanager
-def _reading(folder: Path | None, number: int | None) -> Iterator[StoredVectors | None]:
-    """The vectors of the generation in a folder, for the time of the block."""
-    if folder is None or number is None:
-        yield None
-        return
-    with closing(Database.open(folder / DATABASE)) as database:
-        yield StoredVectors(database, number)
-
-
-def _start(target: Path, base: Path | None) -> Database:
-    if base is None:
-        return Database.create(target)
-    # The base was checkpointed before it was published and nobody writes it, so a plain copy is whole.
-    shutil.copyfile(base / DATABASE, target)
-    return Database.open(target, read_only=False)

@@ -90,7 +90,10 @@ class VectorStore(Protocol):
 
 
 class StoredVectors:
-    """The vectors and windows of one generation in its database, which every index is built from."""
+    """The vectors and windows of one generation in its database, which every index is built from.
+
+    Every writing call is one transaction, or part of the one that is open.
+    """
 
     def __init__(self, database: Database, number: int) -> None:
         self._db = database
@@ -153,77 +156,6 @@ class StoredVectors:
         """
         return self._db.records(Hit, sql, [vector.astype(float).tolist(), *parameters])
 
-
-class VectorReader(StoredVectors):
-    """Adds search through the vector store."""
-
-    def __init__(self, database: Database, number: int, store: VectorStore) -> None:
-        super().__init__(database, number)
-        self._store: VectorStore | None = store
-        self._index: VectorIndex | None = None
-        self._opening = threading.Lock()
-
-    def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
-        """The k chunks (of these documents; None: of all) with the greatest cosine, that of their best window.
-
-        Highest first, equal ones by id; fewer than k where there are fewer. Through the vector store's index, which may
-        be approximate; few windows, and those of few documents, are all compared.
-        """
-        total = self._reachable(vector, k, documents)
-        few = documents is not None and (total <= EXACT_UP_TO or len(documents) > _LONGEST_FILTER)
-        index = None if total == 0 or few else self._opened()
-        if index is not None:
-            try:
-                found = _best_chunks(index, vector, k, documents, total)
-                if found is not None:
-                    return found
-            except StorageError as error:
-                logger.warning("Vectors are searched in the database instead, slower: %s", error)
-                self.close()
-                self._store = None
-        return self.exact_search(vector, k, documents)
-
-    def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
-        """The same as `search`, exactly, from the database alone."""
-        total = self._reachable(vector, k, documents)
-        return (_best_chunks(ExactIndex(self), vector, k, documents, total) if total else None) or []
-
-    def close(self) -> None:
-        with self._opening:
-            if self._index is not None:
-                self._index.close()
-                self._index = None
-
-    def _reachable(self, vector: Vector, k: int, documents: Collection[str] | None) -> int:
-        total = self.count(documents) if k > 0 else 0
-        if total == 0:
-            return 0
-        size = self._db.number(
-            "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
-        )
-        if vector.shape != (size,):
-            remedy = f"Embed the question with {self.model()}, or index again with your model."
-            raise StorageError(
-                self._db.path, f"a vector of shape {vector.shape} meets vectors of {size} numbers", remedy
-            )
-        return total
-
-    def _opened(self) -> VectorIndex | None:
-        with self._opening:
-            if self._index is None and self._store is not None:
-                try:
-                    self._index = self._store.open(self)
-                except StorageError as error:
-                    self._store = None
-                    # On a disk that is meant to be read-only it is no fault that Chroma cannot write.
-                    level = logging.INFO if isinstance(error, NotPermitted) else logging.WARNING
-                    logger.log(level, "Vectors are searched in the database instead, slower: %s", error)
-            return self._index
-
-
-class VectorWriter(StoredVectors):
-    """Adds writing. Every call is one transaction, or part of the one that is open."""
-
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
         if not vectors:
@@ -259,6 +191,68 @@ class VectorWriter(StoredVectors):
         """Removes the vectors that no window uses."""
         used = "EXISTS (SELECT 1 FROM windows AS w WHERE w.model = v.model AND w.text_hash = v.text_hash)"
         self._db.execute(f"DELETE FROM vectors AS v WHERE NOT {used}")
+
+
+class VectorReader(StoredVectors):
+    """Adds search through the vector store."""
+
+    def __init__(self, database: Database, number: int, store: VectorStore) -> None:
+        super().__init__(database, number)
+        self._store: VectorStore | None = store
+        self._index: VectorIndex | None = None
+        self._opening = threading.Lock()
+
+    def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
+        """The k chunks (of these documents; None: of all) with the greatest cosine, that of their best window.
+
+        Highest first, equal ones by id; fewer than k where there are fewer. Through the vector store's index, which may
+        be approximate; few windows, and those of few documents, are all compared.
+        """
+        total = self._reachable(vector, k, documents)
+        few = documents is not None and (total <= EXACT_UP_TO or len(documents) > _LONGEST_FILTER)
+        if total == 0:
+            return []
+        try:
+            index = None if few else self._opened()
+            found = _best_chunks(index, vector, k, documents, total) if index is not None else None
+        except StorageError as error:
+            # On a disk that is meant to be read-only it is no fault that Chroma cannot write.
+            level = logging.INFO if isinstance(error, NotPermitted) else logging.WARNING
+            logger.log(level, "Vectors are searched in the database instead, slower: %s", error)
+            self.close()
+            self._store = found = None
+        return self.exact_search(vector, k, documents) if found is None else found
+
+    def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
+        """The same as `search`, exactly, from the database alone."""
+        total = self._reachable(vector, k, documents)
+        return (_best_chunks(ExactIndex(self), vector, k, documents, total) if total else None) or []
+
+    def close(self) -> None:
+        with self._opening:
+            if self._index is not None:
+                self._index.close()
+                self._index = None
+
+    def _reachable(self, vector: Vector, k: int, documents: Collection[str] | None) -> int:
+        total = self.count(documents) if k > 0 else 0
+        if total == 0:
+            return 0
+        size = self._db.number(
+            "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
+        )
+        if vector.shape != (size,):
+            remedy = f"Embed the question with {self.model()}, or index again with your model."
+            raise StorageError(
+                self._db.path, f"a vector of shape {vector.shape} meets vectors of {size} numbers", remedy
+            )
+        return total
+
+    def _opened(self) -> VectorIndex | None:
+        with self._opening:
+            if self._index is None and self._store is not None:
+                self._index = self._store.open(self)
+            return self._index
 
 
 def finds_enough(index: VectorIndex, stored: StoredVectors) -> bool:
@@ -312,41 +306,29 @@ class ExactIndex:
         """The database is not its own."""
 
 
-class ExactStore:
-    """Compares all vectors in the database; there is nothing to build."""
-
-    def prepare(self) -> None:
-        """There is nothing to ask."""
-
-    def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        """The database is the index."""
-
-    def open(self, stored: StoredVectors) -> VectorIndex:
-        return ExactIndex(stored)
-
-    def keep_only(self, numbers: Collection[int]) -> None:
-        """There is nothing beside the database."""
-
-
 class StoreBySize:
-    """Exact search in the database for few windows, another store from there on."""
+    """Exact search in the database, which needs no index; for more windows another store, if there is one."""
 
-    def __init__(self, larger: VectorStore, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(self, larger: VectorStore | None, exact_up_to: int = EXACT_UP_TO) -> None:
         self._larger = larger
         self._exact_up_to = exact_up_to
 
     def prepare(self) -> None:
-        self._larger.prepare()
+        if self._larger is not None:
+            self._larger.prepare()
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
-        if stored.count() > self._exact_up_to:
+        if self._larger is not None and stored.count() > self._exact_up_to:
             self._larger.build(stored, base)
 
     def open(self, stored: StoredVectors) -> VectorIndex:
-        return self._larger.open(stored) if stored.count() > self._exact_up_to else ExactIndex(stored)
+        if self._larger is None or stored.count() <= self._exact_up_to:
+            return ExactIndex(stored)
+        return self._larger.open(stored)
 
     def keep_only(self, numbers: Collection[int]) -> None:
-        self._larger.keep_only(numbers)
+        if self._larger is not None:
+            self._larger.keep_only(numbers)
 
 
 def _chroma(root: Path, url: str | None) -> VectorStore:
@@ -364,7 +346,7 @@ def _chroma_server(root: Path, url: str | None) -> VectorStore:
 # A store is made of the workspace's folder and of the address in the settings (None: none is set).
 VECTOR_STORES: dict[str, Callable[[Path, str | None], VectorStore]] = {
     "auto": lambda root, url: _chroma_server(root, url) if url else StoreBySize(_chroma(root, url)),
-    "exact": lambda root, url: ExactStore(),
+    "exact": lambda root, url: StoreBySize(None),
     "chroma": _chroma,
     "chroma-server": _chroma_server,
 }

@@ -11,16 +11,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from storage.database import Database
-from storage.documents import DocumentReader, PostingReader
 from storage.errors import NoGeneration, StorageError, UnknownGeneration
 from storage.export import ItemReader, TableReader
 from storage.filters import FilterReader
-from storage.graph import CommunityReader, EditReader, GraphReader, TraversalReader
+from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, Pointer, WriterLock, read_manifest, size_of
-from storage.provenance import ExtractionReader, MetaReader
 from storage.records import Record
 from storage.recovery import damage, mend, needs_mending, remove_old, stay, told_damage
-from storage.staging import Staging
+from storage.staging import OpenGeneration, Staging
 from storage.vectors import VectorReader, VectorStore, open_vector_store
 from storage.workspace_db import DatabasePart, WorkspaceDatabase
 
@@ -29,39 +27,23 @@ _PAUSE = 0.02  # seconds
 _MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
 
 
-class Generation:
+class Generation(OpenGeneration):
     """A published generation, open for reading from any thread. It stays as it is, and stays, until `close`."""
 
     def __init__(self, number: int, database: Database, store: VectorStore, lease: Lease) -> None:
+        super().__init__(database)
         self.number = number
-        self._db = database
         self._lease = lease
-        self.documents = DocumentReader(database)
-        self.extractions = ExtractionReader(database)
-        self.postings = PostingReader(database)
-        self.graph = GraphReader(database)
-        self.communities = CommunityReader(database)
         self.vectors = VectorReader(database, number, store)
-        self.meta = MetaReader(database)
-        self.edits = EditReader(database)
         self.tables = TableReader(database)
         self.traversal = TraversalReader(database)
         self.filters = FilterReader(database)
         self.items = ItemReader(database)
 
-    def __enter__(self) -> "Generation":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         self.vectors.close()
-        self._db.close()
+        super().close()
         self._lease.release()
-
-
-OpenGeneration = Generation | Staging
 
 
 class GenerationInfo(Record):
@@ -303,7 +285,7 @@ def measure_sizes(workspace: Workspace) -> WorkspaceSizes:
         )
         for number in layout.folders()
     )  # fmt: skip
-    holes, leftovers = workspace.database.holes(), layout.leftover_bytes()
+    holes, leftovers = workspace.database.holes(), size_of(layout.staging)
     return WorkspaceSizes(
         generations=generations, database=tuple(workspace.database.parts()),
         database_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.database_file.name}*")),

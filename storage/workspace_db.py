@@ -90,15 +90,6 @@ class Cache:
             connection.executemany(sql, [(key, len(namespace), namespace) for key in set(keys)])
             return connection.total_changes - before
 
-    def remove_where(self, namespace: str, holds: Callable[[str], bool]) -> int:
-        """Removes the texts of a namespace of which this is true; returns how many. It reads them all."""
-        last, removed = "", 0
-        sql = "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?"
-        while page := self._file.rows(sql, (namespace, last, _PAGE)):
-            removed += self.remove(namespace, [str(key) for key, value in page if holds(str(value))])
-            last = str(page[-1][0])
-        return removed
-
     def clear(self) -> None:
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM cache")
@@ -107,7 +98,8 @@ class Cache:
 class ModelAnswerCache:
     """Model answers (JSON text) by the key of the call."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, file: SqliteFile, cache: Cache) -> None:
+        self._file = file
         self._cache = cache
 
     def get(self, key: str) -> str | None:
@@ -124,7 +116,12 @@ class ModelAnswerCache:
 
     def remove_where(self, holds: Callable[[str], bool]) -> int:
         """Removes the answers of which this is true; returns how many. It reads them all."""
-        return self._cache.remove_where(_ANSWERS, holds)
+        last, removed = "", 0
+        sql = "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?"
+        while page := self._file.rows(sql, (_ANSWERS, last, _PAGE)):
+            removed += self._cache.remove(_ANSWERS, [str(key) for key, value in page if holds(str(value))])
+            last = str(page[-1][0])
+        return removed
 
 
 class EmbeddingCache:
@@ -219,7 +216,7 @@ class WorkspaceDatabase:
         self._file = SqliteFile(path, SCHEMA, reading)
         self._cache = Cache(self._file, self._limits.cache_bytes, clock)
         self.memory = Memory(self._file, self._limits.memory)
-        self.model_answers = ModelAnswerCache(self._cache)
+        self.model_answers = ModelAnswerCache(self._file, self._cache)
         self.embeddings = EmbeddingCache(self._cache)
         self.runs = RunHistory(self._file, self._limits.runs)
 

@@ -126,7 +126,7 @@ def look_up(name: str, generation: Generation) -> GraphView:
 
 def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Generation) -> EntityView:
     graph = generation.graph
-    relations = sorted(graph.neighbours(entity.id), key=lambda relation: (-relation.weight, relation.id))
+    relations = sorted(graph.relations_at([entity.id]), key=lambda relation: (-relation.weight, relation.id))
     claims = graph.claims([entity.id])
     mentions = graph.occurrences("entity", [entity.id])
     stated = graph.occurrences("relation", [relation.id for relation in relations])

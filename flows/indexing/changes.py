@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from flows.runtime import Runtime, usage_of
 from prompts.tailoring import Tailoring
 from storage.errors import NoGeneration, NothingToIndex
-from storage.provenance import MetaReader
+from storage.provenance import MetaStore
 from storage.records import Chunk, DeadLetter, content_id
 from storage.run_records import IndexReport, KeptPrompts
 from storage.staging import Staging
@@ -166,7 +166,7 @@ def in_words(kept: KeptPrompts) -> str:
     )
 
 
-def author_of(step: str, meta: MetaReader, runtime: Runtime) -> str:
+def author_of(step: str, meta: MetaStore, runtime: Runtime) -> str:
     """Who made a generation's work of this step; whoever would make it now where that was not noted."""
     return _noted(meta).get(step, (runtime.authors[step], ""))[0]
 
@@ -179,7 +179,7 @@ def note_makers(staging: Staging, runtime: Runtime) -> None:
     staging.meta.put_meta(AUTHORS, made)
 
 
-def _noted(meta: MetaReader) -> dict[str, tuple[str, str]]:
+def _noted(meta: MetaStore) -> dict[str, tuple[str, str]]:
     noted = meta.get_meta(AUTHORS)
     pairs = noted.items() if isinstance(noted, dict) else ()
     return {step: (str(pair[0]), str(pair[1])) for step, pair in pairs if isinstance(pair, list)}

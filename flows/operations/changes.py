@@ -29,8 +29,8 @@ from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk, DeadLetter, Record
 from storage.run_records import Usage
-from storage.staging import Staging
-from storage.workspace import Generation, OpenGeneration
+from storage.staging import OpenGeneration, Staging
+from storage.workspace import Generation
 from tasks.extract import extraction_inputs
 from tasks.resolve.keys import name_key
 from tasks.sync import Traces
@@ -264,7 +264,7 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
 class ForgetReport(Record):
     """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
 
-    Generations that cannot be read, and those that were set aside, go too: nobody can say what they hold.
+    Generations that cannot be read go too: nobody can say what they hold.
     `same_text` are documents that stay though they say the same.
     """
 

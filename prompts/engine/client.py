@@ -1,27 +1,25 @@
 """One call to a model, until there is an answer that can be relied on.
 
-Cache, then one request for equal calls, then admission, tries with backoff, twice the room for a cut answer, and one
-repair of an answer that cannot be read. A whole answer is written into the cache, and committed, in the step of the
-event loop in which it is received: before anything else is done with it, and before its slot goes to another call. One
-that cannot be read is struck out again. All that was paid for is entered in the ledger.
-
-So a killed process loses no more answers than it had calls under way (`concurrency` for each server): those that the
-server had sent and the process had not read, and those that the loop has just read in the same round.
+Equal calls in turn, the cache, admission, tries with backoff, twice the room for a cut answer, and one repair of an
+answer that cannot be read. A whole answer is written into the cache, and committed, in the step of the event loop in
+which it is received: before anything else is done with it, and before its slot goes to another call. So a killed
+process loses no more answers than it had calls under way (`concurrency` for each server). One that cannot be read is
+struck out again. All that was paid for is entered in the ledger.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from prompts.engine.calls import Call, Doubtful, NotAsAsked, Reply, Transport
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld, ContextOverflow, EngineError
 from prompts.engine.failures import Failure, Retries
 from prompts.engine.limits import Clock, Limits
 from prompts.engine.spending import Price, SpendBudget, Spent
-from prompts.engine.streaming import Draft, Show, Withdrawn
+from prompts.engine.streaming import Draft, Show
 
 T = TypeVar("T")
 Record = Callable[[Spent], None]
@@ -37,50 +35,6 @@ class AnswerCache(Protocol):
     def put(self, key: str, answer: str) -> None: ...
 
     def remove(self, key: str) -> None: ...
-
-
-@dataclass(slots=True)
-class _Request:
-    task: asyncio.Task[Any]
-    waiting: int = 0
-
-
-class RequestCoalescer:
-    """Work in progress by key, on one event loop: who asks for what is under way waits for it.
-
-    Who leaves does not end the work for the others; the last to leave does.
-    """
-
-    def __init__(self) -> None:
-        self._requests: dict[str, _Request] = {}
-
-    async def join(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, bool]:
-        """(what the work gives, whether this caller started it)."""
-        request = self._requests.get(key)
-        leads = request is None
-        if request is None:
-            request = self._requests[key] = _Request(asyncio.create_task(work()))
-            request.task.add_done_callback(lambda _: self._forget(key, request))
-        request.waiting += 1
-        try:
-            return await asyncio.shield(request.task), leads
-        finally:
-            request.waiting -= 1
-            if request.waiting == 0:
-                request.task.cancel()
-                self._forget(key, request)
-
-    def _forget(self, key: str, request: _Request) -> None:
-        if self._requests.get(key) is request:
-            del self._requests[key]
-
-
-@dataclass(frozen=True)
-class _OnLoop:
-    """What belongs to one event loop: its requests, and whose turn it is to read an answer."""
-
-    requests: RequestCoalescer = field(default_factory=RequestCoalescer)
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +67,8 @@ class Client:
         self.max_attempts = max_attempts
         self.clock = clock or Clock()
         self.spend_budget = SpendBudget()
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OnLoop] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]]
+        self._locks = WeakKeyDictionary()
         self._usual = float(_USUAL_ANSWER)
 
     async def ask(
@@ -121,60 +76,41 @@ class Client:
     ) -> T:
         """The answer as `read` makes it (NotAsAsked from it: out of form); EngineError where there is none.
 
-        `show` gets the answer's text in pieces while it is written, and Withdrawn where another takes its place; an
-        answer that was there already, or that another caller asked for, comes as one piece.
+        `show` gets the answer's text in pieces while it is written, and Withdrawn where another takes its place; one
+        from the cache comes as one piece. Of equal calls at one time the first asks, and the others wait for its
+        answer.
         """
         key = call.key(self.transport.address, self.transport.model)
-        draft = Draft(show)
-        started = self.clock.now()
-        stored = self._stored(key)
-        if stored is not None:
-            try:
-                made = _standing(read, stored)
-            except NotAsAsked:
-                pass  # stored by a version that read otherwise: ask again
-            else:
-                draft.add(stored)
-                record(Spent(cached_calls=1, seconds=self.clock.now() - started))
-                return made
-        asker = _Asker(key, priority, record, draft)
-        (text, value), leads = await self._on_loop().requests.join(key, lambda: self._answer(call, read, asker))
-        if leads:
-            return value
-        draft.add(text)
-        record(Spent(cached_calls=1, seconds=self.clock.now() - started))
-        return _standing(read, text)
+        draft, started = Draft(show), self.clock.now()
+        async with self._lock_of(key):
+            stored = self._stored(key)
+            if stored is not None:
+                try:
+                    made = _standing(read, stored)
+                except NotAsAsked:
+                    pass  # stored by a version that read otherwise: ask again
+                else:
+                    draft.add(stored)
+                    record(Spent(cached_calls=1, seconds=self.clock.now() - started))
+                    return made
+            return await self._answer(call, read, _Asker(key, priority, record, draft))
 
-    async def stream(
-        self, call: Call, read: Callable[[str], T], priority: int, record: Record
-    ) -> AsyncGenerator[str | Withdrawn | T]:
-        """What `ask` shows, as it comes; at last the answer as read."""
-        shown: asyncio.Queue[str | Withdrawn | None] = asyncio.Queue()
-        asking = asyncio.create_task(self.ask(call, read, priority, record, shown.put_nowait))
-        asking.add_done_callback(lambda _: shown.put_nowait(None))
-        try:
-            while (piece := await shown.get()) is not None:
-                yield piece
-            yield await asking
-        finally:
-            asking.cancel()
-            await asyncio.wait([asking])
-
-    def _on_loop(self) -> _OnLoop:
-        return self._loops.setdefault(asyncio.get_running_loop(), _OnLoop())
+    def _lock_of(self, key: str) -> asyncio.Lock:
+        locks = self._locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+        return locks.setdefault(key, asyncio.Lock())
 
     # --- one answer --------------------------------------------------------------------------------------------------
 
-    async def _answer(self, call: Call, read: Callable[[str], T], asker: _Asker) -> tuple[str, T]:
+    async def _answer(self, call: Call, read: Callable[[str], T], asker: _Asker) -> T:
         reply = await self._whole(call, asker)
         try:
-            return reply.text, read(reply.text)
+            return read(reply.text)
         except NotAsAsked as problem:
             self._strike(asker)
             again = call.repaired(reply.text, str(problem))
         reply = await self._whole(again, asker)
         try:
-            return reply.text, _standing(read, reply.text)
+            return _standing(read, reply.text)
         except NotAsAsked as problem:
             self._strike(asker)
             raise AnswerMalformed(
@@ -224,10 +160,7 @@ class Client:
                     draft = Draft()  # a stream that breaks off may do so again: the next try comes whole
                 await retries.after(failure)
             else:
-                # The next call goes out, and what else has come is kept, before this answer is read: one in a round of
-                # the loop, which reads its sockets between two.
-                async with self._on_loop().turn:
-                    await asyncio.sleep(0)
+                await asyncio.sleep(0)  # the next call goes out, and what else has come is kept, before this is read
                 return reply
 
     # --- ledger and cache --------------------------------------------------------------------------------------------

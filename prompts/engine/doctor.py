@@ -93,47 +93,30 @@ async def examine(models: Models) -> list[Examined]:
 async def _examined(models: Models, role: Role) -> Examined:
     step = _RecordsStep(models) if role == "extract" else _ObjectStep(models)
     step.__dict__["role"] = role  # this one instance stands for the role
-    problem, advice, address, structured = "", list[str](), "", ""
+    problem, address, structured, advice = "", "", "", list[str]()
     try:
         client = models.client(role)
         assert client is not None  # noqa: S101 - only roles with a model are examined
         address = client.transport.address
-        problem = _wrong((await step.acall(text=TEXT)).checked)
-        if problem:
-            advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")
+        checked = (await step.acall(text=TEXT)).checked
         structured = client.transport.structured
+        people = checked.found if isinstance(checked, CheckedList) else [checked]
+        if not any(person.year == 1912 and "Korb" in person.name for person in people):
+            problem = f"asked who was born when in {TEXT!r}, it answered {people!r}"
+            advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")
     except EngineError as error:
         problem, advice = error.message, [error.remedy]
     spent = next((spent for _, _, spent in models.meter.rows()), Spent())
-    return Examined(
-        role,
-        models.name(role),
-        address,
-        not problem,
-        spent.seconds,
-        spent.input_tokens,
-        spent.output_tokens,
-        structured or "unknown",
-        problem,
-        (*advice, *_remarks(structured, role, spent)),
-    )
-
-
-def _wrong(checked: Checked | CheckedList) -> str:
-    people = checked.found if isinstance(checked, CheckedList) else [checked]
-    right = any(person.year == 1912 and "Korb" in person.name for person in people)
-    return "" if right else f"asked who was born when in {TEXT!r}, it answered {people!r}"
-
-
-def _remarks(structured: str, role: Role, spent: Spent) -> list[str]:
-    remarks = []
     if structured in {"text", "json_object"} and role != "extract":
-        remarks.append(
+        advice.append(
             "The server does not hold answers to a schema: expect repairs; a server that does is more reliable."
         )
     if spent.calls > 1:
-        remarks.append("The first answer was not in form and had to be repaired: expect up to twice the cost.")
+        advice.append("The first answer was not in form and had to be repaired: expect up to twice the cost.")
     if spent.calls and spent.seconds / spent.calls > SLOW:
         slow = f"An answer took {spent.seconds / spent.calls:.0f} s"
-        remarks.append(f"{slow}: raise `timeout` or lower `concurrency` before indexing.")
-    return remarks
+        advice.append(f"{slow}: raise `timeout` or lower `concurrency` before indexing.")
+    return Examined(
+        role, models.name(role), address, not problem, spent.seconds, spent.input_tokens, spent.output_tokens,
+        structured or "unknown", problem, tuple(advice)
+    )  # fmt: skip

@@ -7,12 +7,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from prompts.engine.errors import ModelMisconfigured, ModelRefused
+from prompts.engine.errors import ModelMisconfigured, ModelRefused, ModelUnavailable
 from prompts.engine.providers import ModelChoice, embedding_endpoint
 from prompts.engine.spending import Meter
 from prompts.text.segment import script_of
@@ -153,6 +153,7 @@ class BundledMiniLM(CachingEmbedder):
     """all-MiniLM-L6-v2 from the installed package: English, no download, no torch."""
 
     dimension = 384
+    kept_after = 256  # so that no caller waits long for another
 
     def __init__(self, cache: VectorCache | None = None, load: "Callable[[], MiniLM] | None" = None) -> None:
         super().__init__(BUNDLED, 256, cache)
@@ -168,6 +169,51 @@ class BundledMiniLM(CachingEmbedder):
 
     def _tokens(self, text: str) -> "list[Token]":
         return self._model.get().tokens(text.encode("utf-8", "replace").decode())
+
+
+class SentenceTransformerEmbedder(CachingEmbedder):
+    """Any model of sentence-transformers, by name or folder; fetched from the Hub only with `allow_download`."""
+
+    def __init__(self, model: str, cache: VectorCache | None = None, *, allow_download: bool = False) -> None:
+        # a limit on the safe side until the model, which knows, is loaded: see `windows`
+        super().__init__(model, 256, cache)
+        self._allow_download = allow_download
+        self._model: Lazy[Any] = Lazy(self._load)
+
+    @property
+    def dimension(self) -> int:
+        return int(self._loaded().get_embedding_dimension())
+
+    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        self._loaded()
+        return super().windows(text, max_tokens)
+
+    def _loaded(self) -> Any:
+        model = self._model.get()
+        self.max_tokens = int(model.get_max_seq_length() or 256)
+        return model
+
+    def _tokens(self, text: str) -> "list[Token]":
+        tokenizer = self._loaded().tokenizer
+        if not getattr(tokenizer, "is_fast", False):
+            return super()._tokens(text)
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return word_tokens([start for start, _ in encoded["offset_mapping"]], encoded.word_ids())
+
+    def _encode(self, texts: list[str]) -> Floats:
+        vectors = self._loaded().encode(texts, batch_size=64, show_progress_bar=False, normalize_embeddings=True)
+        return np.asarray(vectors, np.float32)
+
+    def _load(self) -> Any:
+        from sentence_transformers import SentenceTransformer
+
+        try:
+            return SentenceTransformer(self.name, local_files_only=not self._allow_download)
+        except (OSError, ValueError) as error:
+            raise ModelUnavailable(
+                f"The model {self.name!r} is not on this machine: {str(error).splitlines()[0]}",
+                f"Fetch it once with `hf download {self.name}` (or allow downloads), or name a folder that holds it.",
+            ) from error
 
 
 class NoEmbedder:
@@ -218,8 +264,6 @@ def open_embedder(
 
         return ApiEmbedder(served, cache)
     if name.startswith("sentence-transformers/") or Path(name).expanduser().is_dir():
-        from prompts.engine.torch_models import SentenceTransformerEmbedder
-
         return SentenceTransformerEmbedder(str(Path(name).expanduser()), cache, allow_download=allow_download)
     raise ModelMisconfigured(f"There is no embedding {name!r}.", CHOICES)
 

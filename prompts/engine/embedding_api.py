@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from prompts.engine.calls import most_tokens, rough_tokens
 from prompts.engine.embedders import CachingEmbedder, Floats, Lazy, VectorCache
 from prompts.engine.errors import BadKey, ModelRefused, ModelUnavailable
-from prompts.engine.failures import LONGEST_WAIT, Failure, backoff, refused, unreachable
+from prompts.engine.failures import LONGEST_WAIT, backoff, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address
 from prompts.engine.providers import Endpoint, without_user
 from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
@@ -101,9 +101,9 @@ class ApiEmbedder(CachingEmbedder):
         started = time.monotonic()
         most = most_tokens(texts) if self.spend_budget.limited else 0
         with self.spend_budget.reserved_in_thread(most, self._price) as bill:
-            response = self._posted(self._client.get(), texts)
+            content = self._posted(self._client.get(), texts)
             bill.used = bill.most
-            answer = self._read(response)
+            answer = self._read(content)
             counted = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
             tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
             cost, seconds = self._price.cost(tokens, 0) if self._price else None, time.monotonic() - started
@@ -122,9 +122,9 @@ class ApiEmbedder(CachingEmbedder):
             )
         return np.array([row.embedding for row in rows], np.float32)
 
-    def _read(self, response: httpx.Response) -> _EmbeddingResponse:
+    def _read(self, content: bytes) -> _EmbeddingResponse:
         try:
-            return _EmbeddingResponse.model_validate_json(response.content)
+            return _EmbeddingResponse.model_validate_json(content)
         except ValidationError as error:
             raise ModelRefused(
                 f"{without_user(self._url)} did not answer in the form of /v1/embeddings: "
@@ -137,31 +137,25 @@ class ApiEmbedder(CachingEmbedder):
         if spared := -(-texts // _BATCH) - -(-missing // _BATCH):
             self.meter.record(STEP, self.name, Spent(cached_calls=spared))
 
-    def _posted(self, client: httpx.Client, texts: list[str]) -> httpx.Response:
-        for failed in range(1, _ATTEMPTS + 1):
-            try:
-                return self._tried(client, texts)
-            except Failure as failure:
-                if not failure.retryable:
-                    raise failure.error from failure
-                # a server that asks for more than a minute is reported as unavailable sooner than waited for
-                if failed == _ATTEMPTS or (failure.wait or 0) > LONGEST_WAIT:
-                    raise ModelUnavailable(
-                        f"The embedding model {self.name!r} gave no vectors: {failure.error.message}",
-                        "Check that its server runs and its limits allow the load, then run again.",
-                    ) from failure
-                self._sleep(backoff(failed, failure.wait, random.random()))  # noqa: S311 -- jitter
-        raise AssertionError("the last try returns or raises")
-
-    def _tried(self, client: httpx.Client, texts: list[str]) -> httpx.Response:
-        address = without_user(self._url)
+    def _posted(self, client: httpx.Client, texts: list[str]) -> bytes:
+        address, failed = without_user(self._url), 0
         body = {"model": self._where.model, "input": texts, "encoding_format": "float"}
-        try:
-            response = client.post(self._url, json=body)
-        except httpx.TransportError as error:
-            problem = f"{type(error).__name__}: {mask_keys(str(error))}"
-            raise unreachable(self.name, address, problem) from mask_error(error)
-        if not response.is_success:
-            after, words = response.headers.get("retry-after"), mask_keys(response.text)
-            raise refused(self.name, address, response.status_code, words, after, "TRELLIS_EMBEDDING")
-        return response
+        while True:
+            try:
+                response = client.post(self._url, json=body)
+                if response.is_success:
+                    return response.content
+                after, words = response.headers.get("retry-after"), mask_keys(response.text)
+                failure = refused(self.name, address, response.status_code, words, after, "TRELLIS_EMBEDDING")
+            except httpx.TransportError as error:
+                failure = unreachable(self.name, address, f"{type(error).__name__}: {mask_keys(str(error))}")
+            failed += 1
+            if not failure.retryable:
+                raise failure.error
+            # a server that asks for more than a minute is reported as unavailable sooner than waited for
+            if failed == _ATTEMPTS or (failure.wait or 0) > LONGEST_WAIT:
+                raise ModelUnavailable(
+                    f"The embedding model {self.name!r} gave no vectors: {failure.error.message}",
+                    "Check that its server runs and its limits allow the load, then run again.",
+                )
+            self._sleep(backoff(failed, failure.wait, random.random()))  # noqa: S311 -- jitter

@@ -1,8 +1,8 @@
 """Admission to a model server: calls in flight, requests and tokens a minute, the urgent first.
 
 One instance of `Limits` stands for one server and is shared by all threads and event loops of the process. Calls in
-flight are counted here; requests and tokens a minute by the server's rate limiter, which other processes may share:
-tokens as estimated at the start, corrected when the reply tells.
+flight are counted here; requests and tokens a minute by the server's rate limiter, which other processes share: tokens
+as estimated at the start, corrected when the reply tells.
 """
 
 import asyncio
@@ -15,8 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
-
-WINDOW = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +37,6 @@ class RateLimiter(Protocol):
 
     def correct(self, entered: float, calls: int, tokens: int) -> None:
         """Add to what was entered at that time; negative numbers give back."""
-
-
-class LocalRateLimiter:
-    """In no 60 seconds start more calls than `rpm`, nor more tokens than `tpm`; a call larger than `tpm` goes alone."""
-
-    def __init__(self, rpm: int | None, tpm: int | None, clock: Clock) -> None:
-        self._rpm = rpm
-        self._tpm = tpm
-        self._clock = clock
-        self._entered: dict[float, tuple[int, int]] = {}
-
-    def take(self, tokens: int, priority: int) -> tuple[float, float]:
-        """`priority` is not looked at: who asks has the most urgent call of this process."""
-        now = self._clock.now()
-        if self._rpm is None and self._tpm is None:
-            return now, 0.0
-        while self._entered and now - (oldest := next(iter(self._entered))) >= WINDOW:
-            del self._entered[oldest]
-        calls = 1 + sum(calls for calls, _ in self._entered.values())
-        total, wait = tokens + sum(spent for _, spent in self._entered.values()), 0.0
-        for at, (earlier, spent) in self._entered.items():
-            if (self._rpm is None or calls <= self._rpm) and (self._tpm is None or total <= self._tpm):
-                break
-            calls, total, wait = calls - earlier, total - spent, at + WINDOW - now
-        if wait > 0:
-            return 0.0, wait
-        self._entered.setdefault(now, (0, 0))
-        self.correct(now, 1, tokens)
-        return now, 0.0
-
-    def correct(self, entered: float, calls: int, tokens: int) -> None:
-        """What has left the window is not corrected."""
-        if entered in self._entered:
-            before, spent = self._entered[entered]
-            self._entered[entered] = (before + calls, spent + tokens)
 
 
 @dataclass(slots=True)
@@ -112,7 +75,7 @@ class Limits:
         self.concurrency = concurrency
         self.in_flight = 0
         self._clock = clock or Clock()
-        self._rate_limiter = rate_limiter or LocalRateLimiter(None, None, self._clock)
+        self._rate_limiter = rate_limiter
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._waiting: list[_Ticket] = []
@@ -127,7 +90,7 @@ class Limits:
         finally:
             with self._lock:
                 self.in_flight -= 1
-                if start.tokens != start.estimated:
+                if self._rate_limiter and start.tokens != start.estimated:
                     self._rate_limiter.correct(start.at, 0, start.tokens - start.estimated)
                 self._admit()
 
@@ -151,7 +114,8 @@ class Limits:
                 ticket.gone = True
                 if ticket.start is not None:
                     self.in_flight -= 1
-                    self._rate_limiter.correct(ticket.start.at, -1, -ticket.start.estimated)
+                    if self._rate_limiter:
+                        self._rate_limiter.correct(ticket.start.at, -1, -ticket.start.estimated)
                 self._admit()
             raise
         return ticket.start
@@ -179,7 +143,7 @@ class Limits:
             if self.in_flight >= self.concurrency:
                 return
             at, delay = 0.0, self._paused_until - self._clock.now()
-            if delay <= 0:
+            if delay <= 0 and self._rate_limiter:
                 at, delay = self._rate_limiter.take(first.tokens, first.priority)
             if delay > 0:
                 if first.delay is None:

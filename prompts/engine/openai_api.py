@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
-from prompts.engine.calls import Call, Finish, Reply, without_thinking
+from prompts.engine.calls import Call, Reply
 from prompts.engine.errors import ContextOverflow
 from prompts.engine.failures import Failure, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address
 from prompts.engine.providers import Endpoint, without_user
-from prompts.engine.streaming import StreamedReply, finish_of, usage_of
+from prompts.engine.streaming import StreamedReply
 
 if TYPE_CHECKING:
     import aiohttp
 
+_Session = tuple[AsyncGenerator["aiohttp.ClientSession"], "aiohttp.ClientSession"]
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
 # A count below this may leave out a prefix that the server had kept from an earlier request.
 _CACHED_PREFIX = 256  # tokens
@@ -55,7 +56,7 @@ class OpenAITransport:
         self._left_out: set[str] = set()
         if endpoint.listed and _REASONING_MODEL.search(endpoint.model):
             self._left_out = {"max_tokens", "temperature"}
-        self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = WeakKeyDictionary()
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Session] = WeakKeyDictionary()
 
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         """One request and its reply; where somebody watches, as a stream."""
@@ -68,9 +69,9 @@ class OpenAITransport:
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
-        connections = self._connections.pop(asyncio.get_running_loop(), None)
-        if connections is not None:
-            await connections.aclose()
+        opened = self._sessions.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened[0].aclose()
 
     # --- request -----------------------------------------------------------------------------------------------------
 
@@ -119,18 +120,17 @@ class OpenAITransport:
         text = _text(payload)
         try:
             payload.decode()  # a broken one is not answered for
-            read = json.loads(text)
+            json.loads(text)
         except ValueError as error:
             # A gateway's page in place of an answer: mostly it passes, and else the address is wrong.
             raise self._unreachable(f"it sent no JSON but {text[:120]!r}") from mask_error(error)
-        return self._reply(read, call, text)
+        return self._reply(text, call)
 
     async def _streamed(self, body: dict[str, object], call: Call, show: Callable[[str], None]) -> Reply:
         streamed = StreamedReply(call)
         async with self._posted(body) as response:
             if "json" in response.content_type:  # a server that cannot stream
-                text = _text(await response.read())
-                reply = self._reply(self._event(text), call, text)
+                reply = self._reply(_text(await response.read()), call)
                 show(reply.text)
                 return reply
             async for line in response.content:
@@ -141,23 +141,21 @@ class OpenAITransport:
             show(rest)
         if streamed.finish is None:
             raise self._unreachable("the stream ended in the middle of the answer")
-        reply = streamed.reply()
-        self._check_read(call, reply.input_tokens)
-        return reply
+        return self._read_whole(call, streamed.reply())
 
     @asynccontextmanager
     async def _posted(self, body: dict[str, object]) -> AsyncIterator["aiohttp.ClientResponse"]:
         """The response of a request that was accepted; Failure for what the server or the network refuses."""
         import aiohttp
 
-        connections = self._connections.get(asyncio.get_running_loop())
-        if connections is None:
-            connections = self._connections[asyncio.get_running_loop()] = Connections(self._endpoint, self._timeout)
-            await connections.open()
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            keeper = _opened(self._endpoint, self._timeout)
+            self._sessions[loop] = keeper, await anext(keeper)
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         url = f"{self._endpoint.url}/chat/completions"
         try:
-            async with connections.session.post(url, data=data, allow_redirects=False) as response:
+            async with self._sessions[loop][1].post(url, data=data, allow_redirects=False) as response:
                 if response.status != 200:
                     words, after = _text(await response.read()), response.headers.get("Retry-After")
                     raise refused(self.model, self.address, response.status, words, after)
@@ -172,24 +170,27 @@ class OpenAITransport:
             event = json.loads(text)
         except ValueError as error:
             raise self._foreign(text) from error
-        self._raise_error(event, text)
-        return dict(event)
-
-    def _reply(self, body: object, call: Call, text: str) -> Reply:
-        self._raise_error(body, text)
-        choices = body.get("choices") if isinstance(body, dict) else None
-        if not isinstance(body, dict) or not isinstance(choices, list) or not choices or "message" not in choices[0]:
+        if not isinstance(event, dict):
             raise self._foreign(text)
-        message = choices[0]["message"] or {}
-        raw = str(message.get("content") or "")
-        given, written = usage_of(body.get("usage"), call, raw + str(message.get("reasoning_content") or ""))
-        self._check_read(call, given)
-        withheld = not raw and message.get("refusal")
-        finish: Finish = "withheld" if withheld else finish_of(choices[0].get("finish_reason"))
-        return Reply(without_thinking(raw), finish, given, written)
+        if failed := event.get("error"):  # a server may say with status 200 that it failed
+            code = failed.get("code") if isinstance(failed, dict) else None
+            status = code if isinstance(code, int) and 400 <= code < 600 else 500
+            raise refused(self.model, self.address, status, json.dumps(failed, ensure_ascii=False))
+        return event
 
-    def _check_read(self, call: Call, given: int) -> None:
+    def _reply(self, text: str, call: Call) -> Reply:
+        """A reply in one piece is a stream of one event."""
+        body, whole = self._event(text), StreamedReply(call)
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices or "message" not in choices[0]:
+            raise self._foreign(text)
+        ended = choices[0].get("finish_reason") or "stop"
+        whole.add({**body, "choices": [{"delta": choices[0]["message"], "finish_reason": ended}]})
+        return self._read_whole(call, whole.reply())
+
+    def _read_whole(self, call: Call, reply: Reply) -> Reply:
         """Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells."""
+        given = reply.input_tokens
         if _CACHED_PREFIX < given < call.least_tokens():
             raise Failure(
                 ContextOverflow(
@@ -197,15 +198,7 @@ class OpenAITransport:
                     "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower TRELLIS_CHUNK_TOKENS.",
                 )
             )
-
-    def _raise_error(self, body: object, text: str) -> None:
-        """A server may say with status 200 that it failed."""
-        if not isinstance(body, dict):
-            raise self._foreign(text)
-        if error := body.get("error"):
-            code = error.get("code") if isinstance(error, dict) else None
-            status = code if isinstance(code, int) and 400 <= code < 600 else 500
-            raise refused(self.model, self.address, status, json.dumps(error, ensure_ascii=False))
+        return reply
 
     def _unreachable(self, problem: str) -> Failure:
         return unreachable(self.model, self.address, problem)
@@ -214,39 +207,22 @@ class OpenAITransport:
         return refused(self.model, self.address, 404, f"not an answer of /chat/completions: {text[:300]}")
 
 
-class Connections:
-    """The connections of one event loop to a server.
+async def _opened(endpoint: Endpoint, seconds: float) -> AsyncGenerator["aiohttp.ClientSession"]:
+    """Connections to a server; `asyncio.run` closes async generators when it ends, and with this one them."""
+    import aiohttp
 
-    `asyncio.run` closes async generators when it ends: held by one, the connections close too.
-    """
-
-    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
-        import aiohttp
-
-        headers = {"Content-Type": "application/json", "User-Agent": "trellis-rag"}
-        if endpoint.key:
-            headers["Authorization"] = f"Bearer {endpoint.key}"
-        self.session = aiohttp.ClientSession(
-            headers=headers,
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),  # our own limits admit calls
-            timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT),
-            trust_env=bool(getproxies()),
-            read_bufsize=_LONGEST_LINE,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
-        self._keeper = self._keep()
-
-    async def open(self) -> None:
-        await anext(self._keeper)
-
-    async def aclose(self) -> None:
-        await self._keeper.aclose()
-
-    async def _keep(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            await self.session.close()
+    headers = {"Content-Type": "application/json", "User-Agent": "trellis-rag"}
+    if endpoint.key:
+        headers["Authorization"] = f"Bearer {endpoint.key}"
+    async with aiohttp.ClientSession(
+        headers=headers,
+        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),  # our own limits admit calls
+        timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT),
+        trust_env=bool(getproxies()),
+        read_bufsize=_LONGEST_LINE,
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as session:
+        yield session
 
 
 def _text(payload: bytes) -> str:

@@ -11,11 +11,11 @@ answered in its place.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, get_args, get_origin
 
 import dspy
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from prompts.engine.calls import Message, NotAsAsked, Schema, memo, without_thinking
@@ -87,15 +87,11 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(filter(None, paragraphs))
 
 
-def user_message(signature: type[dspy.Signature], inputs: Mapping[str, object]) -> Message:
+def user_message(signature: type[dspy.Signature], inputs: Mapping[str, object], whole: bool = True) -> Message:
     """The inputs, neutralised. A missing one is an error: an empty prompt would be answered with invention."""
     missing = [name for name in signature.input_fields if name not in inputs]
-    if missing:
+    if missing and whole:
         raise TypeError(f"The step needs the input {missing[0]!r}.")
-    return _user_message(signature, inputs)
-
-
-def _user_message(signature: type[dspy.Signature], inputs: Mapping[str, object]) -> Message:
     parts = [f"[[ ## {name} ## ]]\n{_shown(inputs[name])}" for name in signature.input_fields if name in inputs]
     return Message("user", "\n\n".join(parts))
 
@@ -126,7 +122,7 @@ def conversation(
     for demo in demos:
         if any(name in demo for name in signature.output_fields):
             turns += [
-                _user_message(signature, demo),
+                user_message(signature, demo, whole=False),
                 Message("assistant", neutralise(output.write(signature, demo))),
             ]
     return (
@@ -292,15 +288,6 @@ def _sketch_object(part: Schema, root: Schema, depth: int) -> str:
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordType:
-    """A record's list in the output and its model, with the names of the columns that hold several values."""
-
-    list_name: str
-    model: type[BaseModel]
-    several: frozenset[str]
-
-
 class RecordsFormat:
     """The lists of the one output model as tab-separated records, in little more than half the tokens of JSON.
 
@@ -320,15 +307,13 @@ class RecordsFormat:
         return isinstance(other, RecordsFormat) and list(other.lists.items()) == list(self.lists.items())
 
     def form(self, signature: type[dspy.Signature]) -> str:
-        types = _record_types(signature, self)
-        lines = ["<TAB>".join([letter, *kind.model.model_fields]) for letter, kind in types.items()]
-        remarks = [
-            f"- {letter} {name}: {field.description}"
-            for letter, kind in types.items()
-            for name, field in kind.model.model_fields.items()
-            if field.description
+        models = _models(signature, self)
+        lines = ["<TAB>".join([letter, *model.model_fields]) for letter, model in models.items()]
+        columns = [
+            (letter, name, field) for letter, model in models.items() for name, field in model.model_fields.items()
         ]
-        several = any(kind.several for kind in types.values())
+        remarks = [f"- {letter} {name}: {field.description}" for letter, name, field in columns if field.description]
+        several = any(_is_several(field) for _, _, field in columns)
         rule = " Within a field, several values stand apart by a semicolon." if several else ""
         return (
             "Answer with one record a line, fields apart by one tab, no tab or line break inside a field, nothing else."
@@ -339,7 +324,7 @@ class RecordsFormat:
         return None
 
     def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
-        types = _record_types(signature, self)
+        models = _models(signature, self)
         records: dict[str, list[BaseModel]] = {name: [] for name in self.lists.values()}
         ended = False
         for number, line in enumerate(_lines(answer), 1):
@@ -352,10 +337,9 @@ class RecordsFormat:
                 ended = True
                 continue
             letter, *values = (text if "\t" in text else text.replace("\\t", "\t")).split("\t")
-            if letter.strip() not in types:
-                raise NotAsAsked(f"line {number} ({text[:60]!r}) begins with none of {', '.join(types)} and a tab.")
-            kind = types[letter.strip()]
-            records[kind.list_name].append(_record(kind, values, number))
+            if letter.strip() not in models:
+                raise NotAsAsked(f"line {number} ({text[:60]!r}) begins with none of {', '.join(models)} and a tab.")
+            records[self.lists[letter.strip()]].append(_record(models[letter.strip()], values, number))
         if not ended and not any(records.values()):
             raise NotAsAsked(f"it holds no record and no line {END}.")
         field, model = _target(signature)
@@ -379,8 +363,8 @@ def _lines(answer: str) -> list[str]:
     return lines[fences[0] + 1 : fences[1]] if len(fences) == 2 else lines
 
 
-def _record(kind: _RecordType, values: list[str], number: int) -> BaseModel:
-    columns = kind.model.model_fields
+def _record(model: type[BaseModel], values: list[str], number: int) -> BaseModel:
+    columns = model.model_fields
     while len(values) > len(columns) and not values[-1].strip():
         values.pop()
     if len(values) > len(columns):
@@ -388,12 +372,12 @@ def _record(kind: _RecordType, values: list[str], number: int) -> BaseModel:
         raise NotAsAsked(f"line {number} has {len(values)} fields; the record has {len(columns)}: {names}.")
     given: dict[str, object] = {}
     for (name, field), value in zip(columns.items(), map(str.strip, values), strict=False):
-        if name in kind.several:
+        if _is_several(field):
             given[name] = tuple(part.strip() for part in value.split(";") if part.strip())
         elif value or field.is_required():
             given[name] = value
     try:
-        return kind.model(**given)
+        return model(**given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise NotAsAsked(f"line {number}, {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
@@ -414,13 +398,11 @@ def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
 
 
 @memo
-def _record_types(signature: type[dspy.Signature], output: RecordsFormat) -> dict[str, _RecordType]:
+def _models(signature: type[dspy.Signature], output: RecordsFormat) -> dict[str, type[BaseModel]]:
+    """The record of each letter."""
     _, whole = _target(signature)
-    types = {}
-    for letter, name in output.lists.items():
-        model = get_args(whole.model_fields[name].annotation)[0]
-        several = (
-            column for column, field in model.model_fields.items() if get_origin(field.annotation) in {tuple, list}
-        )
-        types[letter] = _RecordType(name, model, frozenset(several))
-    return types
+    return {letter: get_args(whole.model_fields[name].annotation)[0] for letter, name in output.lists.items()}
+
+
+def _is_several(column: FieldInfo) -> bool:
+    return get_origin(column.annotation) in {tuple, list}

@@ -7,8 +7,7 @@ compile), because nothing is looked up by signature name.
 
 import copy
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -22,7 +21,7 @@ from prompts.engine.models import Models, Role, priority
 from prompts.engine.output_formats import FormatAdapter, JsonFormat, OutputFormat, conversation, rendered, texts
 from prompts.engine.prompt_guard import neutralise, restore
 from prompts.engine.spending import Spent
-from prompts.engine.streaming import TextField, Withdrawn
+from prompts.engine.streaming import Show, TextField, Withdrawn
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
 _OURS = {"temperature", "max_tokens", "rollout_id"}
@@ -33,9 +32,9 @@ _SENTENCE_TOKENS = 10
 class Step(dspy.Predict):
     """Base of all steps. A subclass names its step, role and signature, and implements `offline`.
 
-    `output_format` is how the answer is written; `streams` is the text field that `stream` shows meanwhile;
-    `examples` are made up and stand in the system message, unless the step is given demonstrations (`demos`), which are
-    turns of their own.
+    `output_format` is how the answer is written; `on_text` gets the text field `streams` in pieces meanwhile, for the
+    screen alone, and Withdrawn where those before it do not hold; `examples` are made up and stand in the system
+    message, unless the step is given demonstrations (`demos`), which are turns of their own.
     """
 
     step: ClassVar[str]
@@ -48,10 +47,11 @@ class Step(dspy.Predict):
     def __init__(self, models: Models) -> None:
         super().__init__(with_instruction(self.task, models.instructions.get(self.step, "")))
         self.models = models
+        self.on_text: Show | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Step":
         copied = type(self)(self.models)
-        copied.signature, copied.lm = self.signature, self.lm
+        copied.signature, copied.lm, copied.on_text = self.signature, self.lm, self.on_text
         for name in ("demos", "traces", "train", "config", "fields"):
             setattr(copied, name, copy.deepcopy(getattr(self, name), memo))
         return copied
@@ -101,30 +101,25 @@ class Step(dspy.Predict):
         client = self.models.client(self.role)
         if client is None:
             return self.offline(**inputs)
-        outputs = await client.ask(self._call(inputs), self._reader(inputs), priority(self.role), self._record)
+        call, reader = self._call(inputs), self._reader(inputs)
+        outputs = await client.ask(call, reader, priority(self.role), self._record, self._shown())
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
 
-    async def stream(self, **inputs: object) -> AsyncGenerator[str | Withdrawn | dspy.Prediction]:
-        """Pieces of the field `streams` as the model writes them, at last the prediction; offline only that.
+    def _shown(self) -> Show | None:
+        """Takes the JSON of an answer as it is written, and hands on what it adds to the field `streams`."""
+        on_text, field = self.on_text, TextField(self.streams)
+        if on_text is None:
+            return None
 
-        The pieces are for the screen: what is stored, cited or counted on comes from the prediction. After Withdrawn
-        none of those before it holds.
-        """
-        client = None if self.lm is not None else self.models.client(self.role)
-        if client is None:
-            yield await self.aforward(**inputs)
-            return
-        field = TextField(self.streams)
-        answer = client.stream(self._call(inputs), self._reader(inputs), priority(self.role), self._record)
-        async with aclosing(answer) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Withdrawn):
-                    field = TextField(self.streams)
-                    yield piece
-                elif not isinstance(piece, str):
-                    yield self._forward_postprocess([piece], self.signature, **self._given(inputs))
-                elif shown := restore(field.add(piece)):
-                    yield shown
+        def show(piece: str | Withdrawn) -> None:
+            nonlocal field
+            if isinstance(piece, Withdrawn):
+                field = TextField(self.streams)
+                on_text(piece)
+            elif text := restore(field.add(piece)):
+                on_text(text)
+
+        return show
 
     def dump_state(self, json_mode: bool = True) -> dict[str, object]:
         """DSPy's state with the step and its fields: demonstrations of another signature would mislead."""

@@ -7,6 +7,10 @@ from pydantic_core import from_json
 from prompts.engine.calls import Call, Finish, Reply, rough_tokens, visible_so_far, without_thinking
 from prompts.engine.key_masking import held_back, mask_keys
 
+_FINISHES: dict[object, Finish] = {
+    "length": "length", "max_tokens": "length", "content_filter": "withheld", "safety": "withheld"
+}  # fmt: skip
+
 
 class Withdrawn:
     """What was shown so far does not hold: another answer follows, or an error."""
@@ -95,8 +99,8 @@ class StreamedReply:
         delta = choices[0].get("delta") or {}
         self._refused = self._refused or bool(delta.get("refusal"))
         self._thought += len(str(delta.get("reasoning_content") or delta.get("reasoning") or ""))
-        if choices[0].get("finish_reason"):
-            self.finish = finish_of(choices[0]["finish_reason"])
+        if reason := choices[0].get("finish_reason"):
+            self.finish = _FINISHES.get(reason, "stop")
         self._text += str(delta.get("content") or "")
         text = mask_keys(visible_so_far(self._text))
         return self._show(text[: len(text) - held_back(text)])
@@ -106,8 +110,13 @@ class StreamedReply:
         return self._show(mask_keys(visible_so_far(self._text)))
 
     def reply(self) -> Reply:
+        """The whole; without a count of tokens, which holds those of the thinking, with a guess."""
         text = mask_keys(self._text)
-        given, written = usage_of(self._usage, self._call, text + " " * self._thought)
+        given, written = self._call.tokens(), rough_tokens(text + " " * self._thought)
+        if isinstance(self._usage, dict) and isinstance(self._usage.get("prompt_tokens"), int):
+            given = self._usage["prompt_tokens"]
+            # Where thinking is counted apart it still is in the total.
+            written = max(self._usage.get("completion_tokens") or 0, (self._usage.get("total_tokens") or 0) - given)
         if not text and self._refused:
             self.finish = "withheld"
         return Reply(without_thinking(text), self.finish or "length", given, written)
@@ -116,19 +125,3 @@ class StreamedReply:
         added = text[self._shown :]
         self._shown += len(added)
         return added
-
-
-def finish_of(reason: object) -> Finish:
-    """Why an answer ended."""
-    if reason in {"length", "max_tokens"}:
-        return "length"
-    return "withheld" if reason in {"content_filter", "safety"} else "stop"
-
-
-def usage_of(usage: object, call: Call, written: str) -> tuple[int, int]:
-    """(input, output) tokens. Where thinking is counted apart it still is in the total; without a count: a guess."""
-    if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
-        return call.tokens(), rough_tokens(written)
-    given = usage["prompt_tokens"]
-    answered = usage.get("completion_tokens") or 0
-    return given, max(answered, (usage.get("total_tokens") or 0) - given)

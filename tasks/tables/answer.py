@@ -1,6 +1,6 @@
 """What the tables of documents answer: plan, compute, tell (StructRAG, section 2.4: decompose, extract, infer).
 
-The question becomes a plan over the tables that are there, and SQL over them selects, counts and computes.
+The question becomes a plan over the tables that are there, over which code selects, counts and computes.
 Nothing that a model writes is run: a plan names operations of ours. The outcome is a Markdown table of its rows, one
 sentence, the bare values, and the cells behind it; figures stand as the documents write them, computed ones as those
 that they were computed of.
@@ -16,12 +16,12 @@ from prompts.text.amounts import scale_stated
 from prompts.text.words import is_han
 from storage.answer_records import TableCell, TableResult
 from storage.records import Chunk, Document
-from storage.table_query import Group
 from tasks.answer import Note, StatedAnswer
 from tasks.sources import Source, number_of
 from tasks.step import step
 from tasks.tables.relations import GridCell, relations_of
 from tasks.tables.run_plan import DoesNotFit, PlanOutcome, run
+from tasks.tables.selection import Group
 
 MOST_SOURCES = 24
 # A line of at most so many characters is the source of its cells; of a longer one so much on either side of a cell.

@@ -14,7 +14,7 @@ from prompts.plan_table import TableView
 from prompts.text.amounts import amount_of, scale_stated
 from prompts.text.words import fold, fold_name
 from storage.records import Document
-from storage.table_query import Value
+from tasks.tables.selection import Value
 
 DOCUMENT, PERIOD = "document", "period"
 # What the rows of such a table may be called in a question.

@@ -1,4 +1,4 @@
-"""A plan held against the tables that are there: names become the nearest columns and cells, and SQL computes."""
+"""A plan held against the tables that are there: names become the nearest columns and cells, then it is computed."""
 
 import difflib
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from prompts.plan_table import TableFilter, TablePlan
 from prompts.text.amounts import amount_of
 from prompts.text.words import fold, fold_name, terms
-from storage.table_query import (
+from tasks.tables.relations import DOCUMENT, PERIOD, DocumentTable, GridCell
+from tasks.tables.selection import (
     Aggregate,
     Comparison,
     Condition,
@@ -17,9 +18,7 @@ from storage.table_query import (
     Selection,
     Sorting,
     Value,
-    question_table,
 )
-from tasks.tables.relations import DOCUMENT, PERIOD, DocumentTable, GridCell
 
 LEAST_ALIKE = 0.7
 TWO = 2
@@ -69,11 +68,10 @@ def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
     places = _newest(table, columns[0], conditions) if table.of_reports else range(len(table.rows))
     used = list(dict.fromkeys([*columns, *(one.column for one in conditions), *([by] if isinstance(by, int) else [])]))
     rows = [[cell.value if (cell := table.rows[place][column]) else None for column in used] for place in places]
-    with question_table(rows) as cells:
-        selector = _RowSelector(cells, used, places, conditions, columns[0])
-        if plan.operation in {"difference", "ratio", "compare"} and by == "row":
-            by = _of_two(conditions, len(selector.select(by)))
-        groups, considered, number = _computed(plan, by, selector)
+    selector = _RowSelector(QuestionTable(rows), used, places, conditions, columns[0])
+    if plan.operation in {"difference", "ratio", "compare"} and by == "row":
+        by = _of_two(conditions, len(selector.select(by)))
+    groups, considered, number = _computed(plan, by, selector)
     outcome = PlanOutcome(plan, table, columns, conditions, by, groups, considered, number)
     if not groups and plan.operation != "count":
         raise DoesNotFit(f"no row of {table.name} meets the conditions and has a figure in {table.columns[columns[0]]}")

@@ -5,10 +5,13 @@ import heapq
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from prompts.engine.calls import Call, Message, Reply
 from prompts.engine.limits import Clock
 from prompts.engine.spending import Spent
+from storage.budget import SCHEMA, CallBudget
+from storage.sqlite import SqliteFile
 
 
 class ManualTime:
@@ -40,6 +43,11 @@ class ManualTime:
                     sleeper.set_result(None)
                     break
         return list(await gathered)
+
+
+def budget(folder: Path, time: ManualTime, rpm: int | None = None, tpm: int | None = None) -> CallBudget:
+    """Limits a minute in that time, counted in slots of a quarter second."""
+    return CallBudget(SqliteFile(folder / "limits.sqlite", SCHEMA), "server", rpm, tpm, clock=lambda: time.now)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The examination: what works, what does not, and what to change."""
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
@@ -43,33 +44,22 @@ async def test_a_good_server_passes_with_figures() -> None:
     rows = await _examined(_server())
     assert all(row.ok for row in rows.values())
     row = rows["answer"]
-    assert (row.ok, row.structured, row.input_tokens, row.output_tokens, row.advice) == (
-        True,
-        "json_schema",
-        90,
-        20,
-        (),
-    )
+    assert (row.structured, row.input_tokens, row.output_tokens, row.advice) == ("json_schema", 90, 20, ())
     assert row.seconds > 0
     assert row.address.startswith("http://127.0.0.1")
 
 
-async def test_a_server_without_structured_output_passes_with_advice() -> None:
-    row = (await _examined(_server(schema=False)))["route"]
-    assert (row.ok, row.structured) == (True, "text")
-    assert "schema" in row.advice[0]
-
-
-async def test_a_model_that_answers_in_form_but_wrongly_fails() -> None:
-    row = (await _examined(_server(wrong=True)))["extract"]
-    assert not row.ok
-    assert "1812" in row.problem
-    assert "stronger model" in row.advice[0]
-
-
-async def test_a_server_without_the_model_fails_with_the_remedy() -> None:
-    rows = await _examined(_server(status=404))
-    assert sum(not row.ok for row in rows.values()) == 3
-    row = rows["answer"]
-    assert "does not exist" in row.problem
-    assert "Name a model" in row.advice[0]
+@pytest.mark.parametrize(
+    ("server", "role", "ok", "problem", "advice"),
+    [
+        (_server(schema=False), "route", True, "", "does not hold answers to a schema"),
+        (_server(wrong=True), "extract", False, "1812", "stronger model"),
+        (_server(status=404), "answer", False, "does not exist", "Name a model"),
+    ],
+    ids=["no schema", "a wrong answer", "no such model"],
+)
+async def test_what_is_seen_of_a_server_comes_with_advice(
+    server: web.Application, role: str, ok: bool, problem: str, advice: str
+) -> None:
+    row = (await _examined(server))[role]
+    assert (row.ok, problem in row.problem, advice in row.advice[0]) == (ok, True, True)

@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prompts.engine.embedders import BundledMiniLM, Embedder, Floats, NoEmbedder, open_embedder, text_hash
+from prompts.engine.embedders import (
+    BundledMiniLM,
+    Embedder,
+    Floats,
+    NoEmbedder,
+    SentenceTransformerEmbedder,
+    open_embedder,
+    text_hash,
+)
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import (
     BadKey,
@@ -24,7 +32,6 @@ from prompts.engine.errors import (
 from prompts.engine.minilm import MiniLM, bundled_folder
 from prompts.engine.providers import Endpoint, ModelChoice, embedding_endpoint
 from prompts.engine.spending import Meter
-from prompts.engine.torch_models import SentenceTransformerEmbedder
 from tests.server.client import Server
 from tests.server.words import embed
 
@@ -103,12 +110,12 @@ def test_vectors_do_not_depend_on_order_or_company(bundled: BundledMiniLM) -> No
 def test_threads_load_the_model_once_and_agree(model: MiniLM) -> None:
     loads: list[int] = []
     embedder = BundledMiniLM(load=lambda: (loads.append(1), model)[1])  # type: ignore[func-returns-value]
-    threads_before = model._blas._controller.info()[0]["num_threads"]
+    threads_before = model._blas.info()[0]["num_threads"]
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda number: embedder.embed([f"question {number % 4}", "same"]), range(16)))
     assert len(loads) == 1
     assert all(np.allclose(answers[n], answers[n % 4], atol=1e-6) for n in range(16))
-    assert model._blas._controller.info()[0]["num_threads"] == threads_before
+    assert model._blas.info()[0]["num_threads"] == threads_before
 
 
 @pytest.mark.parametrize("limit", [256, 110, 40])

@@ -120,9 +120,7 @@ def test_settings_give_each_role_its_model_and_each_provider_its_own_address() -
     assert choices["answer"] == ModelChoice("openai/gpt-5", None, None), "another provider gets neither address nor key"
     assert choices["route"] is None
     calls = settings.call_settings()
-    assert (calls.concurrency, calls.rpm, calls.tpm, calls.max_attempts, calls.timeout, calls.max_tokens) == (
-        16, 60, 1000, 2, 9.5, 512,
-    )  # fmt: skip
+    assert (calls.concurrency, calls.max_attempts, calls.timeout, calls.max_tokens) == (16, 2, 9.5, 512)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from prompts.engine.limits import Limits
 from prompts.engine.openai_api import OpenAITransport
 from prompts.engine.output_formats import JsonFormat, conversation
 from prompts.engine.providers import Endpoint
+from prompts.engine.streaming import StreamedReply
 from prompts.summarize import SummarizeEntity
 from prompts.text.tokens import count_tokens
 from tests.engine.fakes import Sheet
@@ -175,84 +176,55 @@ async def test_a_stream_gives_the_same_in_pieces(transport: OpenAITransport) -> 
 # --- servers that take less ------------------------------------------------------------------------------------------
 
 
-class Picky:
-    """A server that refuses what it does not know, in the words of real ones."""
-
-    def __init__(self, refusals: dict[str, str]) -> None:
-        self.refusals = refusals
-        self.bodies: list[dict[str, object]] = []
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
-        self.bodies.append(body)
-        for key, words in self.refusals.items():
-            if key in body or key in json.dumps(body.get("response_format", "")):
-                return web.json_response({"error": {"message": words}}, status=400)
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 40}
-        choices = [{"message": {"content": SAID}, "finish_reason": "stop"}]
-        return web.json_response({"choices": choices, "usage": usage})
+@pytest.mark.parametrize(
+    ("field", "structured", "tried"),
+    [("response_format", "text", 3), ("temperature", "json_schema", 2), ("max_tokens", "json_schema", 2)],
+)
+async def test_what_a_server_does_not_take_is_learnt_once(
+    transport: OpenAITransport, model_server: Server, field: str, structured: str, tried: int
+) -> None:
+    model_server.misbehave({"kind": "unsupported", "key": field})
+    client, sheet = Client(transport, Limits(4)), Sheet()
+    for _ in range(2):
+        assert json.loads(await client.ask(CALL, str, 0, sheet)) == json.loads(SAID)
+    assert (len(model_server.requests()), sheet.total.calls) == (tried + 1, 2), "it was learnt for good"
+    assert transport.structured == structured
 
 
-async def _served(picky: Picky) -> TestServer:
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", picky.answer)
-    server = TestServer(app)
-    await server.start_server()
-    return server
+async def test_what_a_server_does_not_take_of_a_stream_is_learnt_and_what_it_always_refuses_ends(
+    transport: OpenAITransport, model_server: Server
+) -> None:
+    model_server.misbehave({"kind": "unsupported", "key": "stream_options"})
+    client, pieces = Client(transport, Limits(4)), list[object]()
+    assert await client.ask(CALL, str, 0, Sheet(), pieces.append) == "".join(map(str, pieces))
+    assert ["stream_options" in str(request["body"]) for request in model_server.requests()] == [True, False]
+    with pytest.raises(ModelRefused):
+        await client.ask(replace(CALL, extra={"stream_options": {}}), str, 0, Sheet())
+    assert len(model_server.requests()) < 12
+
+
+async def test_a_refusal_that_speaks_of_nothing_we_sent_is_final(
+    transport: OpenAITransport, model_server: Server
+) -> None:
+    model_server.misbehave({"kind": "unsupported", "key": "model", "says": "The temperature of the room is too high."})
+    with pytest.raises(Failure) as caught:
+        await transport.send(replace(CALL, temperature=None))
+    assert (type(caught.value.error), caught.value.adapted) == (ModelRefused, False)
 
 
 @pytest.mark.parametrize(
-    ("refusals", "structured", "left_out"),
+    ("usage", "tokens"),
     [
-        ({"json_schema": "'response_format.type' must be 'json_object'"}, "json_object", None),
-        ({"response_format": "Unknown field: response_format"}, "text", "response_format"),
-        ({"temperature": "Unsupported value: 'temperature' does not support 0.0"}, "json_schema", "temperature"),
-        ({"max_tokens": "'max_tokens' is not supported, use 'max_completion_tokens'"}, "json_schema", "max_tokens"),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, (10, 5)),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 40}, (10, 30)),  # thinking that is counted apart
+        (None, (CALL.tokens(), 4)),
     ],
 )
-async def test_what_a_server_does_not_take_is_learnt_once(
-    refusals: dict[str, str], structured: str, left_out: str | None
-) -> None:
-    picky = Picky(refusals)
-    async with await _served(picky) as server:
-        transport, sheet = transport_to(str(server.make_url("/v1"))), Sheet()
-        client = Client(transport, Limits(4))
-        assert await client.ask(CALL, str, 0, sheet) == SAID
-        tried = len(picky.bodies)
-        assert tried in {2, 3}
-        assert await client.ask(CALL, str, 0, sheet) == SAID
-        assert len(picky.bodies) == tried + 1, "it was learnt for good"
-        assert transport.structured == structured
-        assert left_out not in picky.bodies[-1]
-        assert sheet.total.calls == 2
-        assert sheet.total.output_tokens == 2 * 30, "thinking that is counted apart is in the total"
-        await transport.aclose()
-
-
-async def test_what_a_server_does_not_take_of_a_stream_is_learnt_and_what_it_always_refuses_ends() -> None:
-    words = "Unknown parameter: stream_options.include_usage"
-    picky = Picky({"stream_options": words})
-    async with await _served(picky) as server:
-        transport = transport_to(str(server.make_url("/v1")))
-        client, sheet = Client(transport, Limits(4)), Sheet()
-        assert [piece async for piece in client.stream(CALL, str, 0, sheet)] == [SAID, SAID]
-        assert ["stream_options" in body for body in picky.bodies] == [True, False]
-        insisting = replace(CALL, extra={"stream_options": {}})
-        with pytest.raises(ModelRefused):
-            await client.ask(insisting, str, 0, sheet)
-        assert len(picky.bodies) < 12
-        await transport.aclose()
-
-
-async def test_a_refusal_that_speaks_of_nothing_we_sent_is_final() -> None:
-    picky = Picky({"model": "the temperature of the room is too high"})
-    async with await _served(picky) as server:
-        transport = transport_to(str(server.make_url("/v1")), structured="text")
-        with pytest.raises(Failure) as caught:
-            await transport.send(replace(CALL, temperature=None))
-        assert type(caught.value.error) is ModelRefused
-        assert len(picky.bodies) == 1
-        await transport.aclose()
+def test_tokens_are_those_that_the_server_counts_or_a_guess(usage: object, tokens: tuple[int, int]) -> None:
+    streamed = StreamedReply(CALL)
+    streamed.add({"choices": [{"delta": {"content": "Ada is here."}, "finish_reason": "stop"}], "usage": usage})
+    reply = streamed.reply()
+    assert (reply.input_tokens, reply.output_tokens) == tokens
 
 
 async def test_the_key_is_never_told_and_redirects_are_not_followed() -> None:

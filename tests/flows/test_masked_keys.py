@@ -45,7 +45,7 @@ ERRORS: tuple[Mapping[str, object], ...] = (
     {"kind": "server_error", "status": 400},
     {"kind": "server_error", "status": 503},
     {"kind": "error_in_success"},
-    {"kind": "overflow_vllm"},
+    {"kind": "overflow_openai"},
 )
 
 

@@ -171,8 +171,6 @@ def encoded(value: object) -> bytes:
 def completion(said: Spoken) -> Json:
     """`/v1/chat/completions` in one piece."""
     message: dict[str, object] = {"role": "assistant", "content": said.reply.content, "refusal": said.reply.refusal}
-    if said.reply.reasoning is not None:
-        message["reasoning_content"] = said.reply.reasoning
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.reply.finish}
     return {**_head(said, "chat.completion"), "choices": [choice], "usage": said.usage}
 
@@ -181,8 +179,6 @@ def completion_events(said: Spoken, *, with_usage: bool) -> Iterator[bytes]:
     """The same as server-sent events, the usage in one of its own before the end."""
     head = _head(said, "chat.completion.chunk")
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
-    if said.reply.reasoning is not None:
-        deltas.append({"reasoning_content": said.reply.reasoning})
     if said.reply.refusal is not None:
         deltas.append({"refusal": said.reply.refusal})
     deltas += [{"content": piece} for piece in _pieces(said.reply.content or "")]
@@ -246,7 +242,7 @@ class Call:
     def speak(self, reply: Reply) -> Spoken:
         """The reply with its tokens, which are the call's from now on."""
         self.prompt_tokens = tokens_of(texts_of(self.read))
-        written = "".join(part for part in (reply.content, reply.refusal, reply.reasoning) if part)
+        written = "".join(part for part in (reply.content, reply.refusal) if part)
         self.completion_tokens = tokens_of([written]) - tokens_of([""]) if written else 0
         return Spoken(self.model, reply, self.prompt_tokens, self.completion_tokens)
 

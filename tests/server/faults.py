@@ -20,14 +20,14 @@ from tests.server.wire import texts_of
 # Answered instead of the model, with the status and body that the named server gives.
 Refused = Literal[
     "rate_limit", "quota", "server_error", "unauthorized", "no_model",
-    "overflow_openai", "overflow_vllm", "unsupported", "error_in_success",
+    "overflow_openai", "unsupported", "error_in_success",
 ]  # fmt: skip
 # The connection itself: closed at once, closed within the body, no answer for `seconds`, the body in small pieces.
 Broken = Literal["reset", "cut", "hang", "drip"]
 # A success whose message is not what was asked for.
 Spoiled = Literal[
-    "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "duplicate_fields",
-    "thinking", "thinking_only", "reasoning", "wrong_keys", "content_filter", "overflow_silent", "nothing",
+    "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "thinking",
+    "thinking_only", "wrong_keys", "content_filter", "overflow_silent", "nothing",
     "says_only", "says_too", "writes",
 ]  # fmt: skip
 Kind = Refused | Broken | Spoiled
@@ -119,13 +119,6 @@ def refused(rule: Rule, model: str, tokens: int) -> tuple[int, Mapping[str, str]
             "invalid_request_error",
             "context_length_exceeded",
         ),
-        "overflow_vllm": (
-            400,
-            f"This model's {shown}. However, you requested {tokens + 512} tokens ({tokens} in the messages, 512 in the "
-            "completion). Please reduce the length of the messages or completion.",
-            "BadRequestError",
-            400,
-        ),
         "unsupported": (
             400,
             f"Unsupported parameter: '{rule.key}' is not supported with this model.",
@@ -148,7 +141,6 @@ class Reply:
     content: str | None
     finish: str = "stop"
     refusal: str | None = None
-    reasoning: str | None = None
 
 
 def spoiled(rule: Rule, content: str) -> Reply:
@@ -161,11 +153,9 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "malformed": Reply(_malformed(content)),
         "truncated": Reply(half, finish="length"),
         "fenced": Reply(f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."),
-        "duplicate_fields": Reply(_repeated(content)),
         "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
         "thinking_only": Reply(f"<think>\n{THOUGHT}"),
         "nothing": Reply(_emptied(content)),
-        "reasoning": Reply(content, reasoning=THOUGHT),
         "wrong_keys": Reply(_translated(content)),
         "content_filter": Reply("", finish="content_filter"),
         "says_only": Reply(_instead(content, rule.says)),
@@ -213,17 +203,6 @@ def _without_items(value: object) -> object:
     if isinstance(value, dict):
         return {key: _without_items(item) for key, item in value.items()}
     return [] if isinstance(value, list) else value
-
-
-def _repeated(content: str) -> str:
-    """The first part once more at the end: a line of records; of JSON (or of its only part) as null."""
-    if not content.startswith("{"):
-        return f"{content}\n{content.partition(chr(10))[0]}"
-    parts = json.loads(content)
-    inner = next(iter(parts.values())) if len(parts) == 1 else None
-    key = next(iter(inner if isinstance(inner, dict) else parts))
-    braces = 2 if isinstance(inner, dict) else 1
-    return f'{content[:-braces]}, "{key}": null{"}" * braces}'
 
 
 def _translated(content: str) -> str:

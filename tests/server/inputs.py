@@ -1,7 +1,6 @@
 """What each step is asked where only the form of the exchange matters, and how it is sent."""
 
 import json
-from typing import Any
 
 import httpx
 
@@ -48,30 +47,19 @@ INPUTS: dict[str, dict[str, object]] = {
         "evidence": f"[1] T: {PASSAGE}",
     },
 }
-SHOWN = '{\n "found": {\n }\n}'
 
 
-def body(step: str = "extract", form: str = SHOWN, passage: str = "", **more: object) -> dict[str, object]:
-    given = {**INPUTS[step], "passage": passage} if passage else INPUTS[step]
+def body(step: str = "extract", **more: object) -> dict[str, object]:
     shown = [
-        f"[[ ## {name} ## ]]\n{value if isinstance(value, str) else json.dumps(value)}" for name, value in given.items()
+        f"[[ ## {name} ## ]]\n{value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in INPUTS[step].items()
     ]
     messages = [
-        {"role": "system", "content": f"Step: {step}\nDo it.\n\n{form}"},
+        {"role": "system", "content": f'Step: {step}\nDo it.\n\n{{\n "found": {{\n }}\n}}'},
         {"role": "user", "content": "\n\n".join(shown)},
     ]
     return {"model": "m", "messages": messages, **more}
 
 
-def post(server: Server, sent: object, path: str = "/v1/chat/completions", timeout: float = 10) -> httpx.Response:
-    return server.post(path, sent, timeout)
-
-
-def message(response: httpx.Response) -> dict[str, Any]:
-    response.raise_for_status()
-    found: dict[str, Any] = response.json()["choices"][0]["message"]
-    return found
-
-
-def names(content: str) -> list[str]:
-    return [entity["name"] for entity in json.loads(content)["found"]["entities"]]
+def post(server: Server, sent: object, path: str = "/v1/chat/completions") -> httpx.Response:
+    return server.post(path, sent)

@@ -5,10 +5,8 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -167,23 +165,6 @@ def test_what_a_dead_run_left_is_removed_by_the_next(server: Running, tmp_path: 
     assert mine(server, workspace) == names(workspace, 1, 2)
     workspace.clean()
     assert mine(server, workspace) == names(workspace, 1)
-
-
-def test_another_server_at_the_address_is_not_taken_for_chroma(tmp_path: Path) -> None:
-    class Other(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- as the base names it
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Other) as other:
-        threading.Thread(target=other.serve_forever, daemon=True).start()
-        with pytest.raises(StorageError, match="another kind of server answers"):
-            served(tmp_path, f"http://127.0.0.1:{other.server_port}").write()
-        other.shutdown()
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", "http://localhost:8000/api/v2"])

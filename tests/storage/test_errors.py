@@ -26,7 +26,6 @@ EVERY = [
     (errors.FilterError("year >>", 5, "a value is missing", "Write year > 2020."), 2, "character 6", "year > 2020"),
     (errors.NothingMatches("year > 2050"), 2, "year > 2050", "Loosen"),
     (errors.ArchiveError("kept.tar", "it is cut off"), 2, "kept.tar", "another copy"),
-    (errors.ModelError("gpt", "no answer"), 1, "gpt", "key"),
     (errors.StorageError("x.duckdb", "damaged"), 1, "x.duckdb", "roll back"),
     (errors.NotPermitted("side.sqlite", "read-only"), 1, "side.sqlite", "permissions"),
     (errors.DiskFull("side.sqlite", "full"), 1, "side.sqlite", "Make room"),
@@ -50,4 +49,4 @@ def test_every_error_is_covered() -> None:
     def below(kind: type[TrellisError]) -> set[type[TrellisError]]:
         return {kind}.union(*(below(k) for k in kind.__subclasses__() if k.__module__ == errors.__name__))
 
-    assert below(TrellisError) - {TrellisError, errors.UsageError} == {type(row[0]) for row in EVERY}
+    assert below(TrellisError) - {TrellisError, errors.UsageError, errors.FileFault} == {type(row[0]) for row in EVERY}

@@ -182,8 +182,8 @@ def test_the_graph_is_replaced_whole(staging: Staging) -> None:
     assert graph.entities(["ent_2", "ent_9"]) == ENTITIES[1:]
     assert graph.aliases() == ALIASES == graph.aliases(["ent_1"])
     assert graph.relations() == RELATIONS
-    assert graph.neighbours("ent_2") == RELATIONS
-    assert graph.neighbours("ent_1") == RELATIONS[:1]
+    assert graph.relations_at(["ent_2"]) == RELATIONS
+    assert graph.relations_at(["ent_1"]) == RELATIONS[:1]
     assert graph.occurrences("entity") == occurrences(chunk)
     assert graph.occurrences("relation", ["rel_1"]) == stray
     pairs = graph.entity_chunk_pairs()

@@ -1,7 +1,6 @@
 """No published generation is lost, whatever becomes of CURRENT or of a generation's files, and nothing forgotten
 returns."""
 
-import json
 import shutil
 import signal
 from collections.abc import Callable
@@ -268,24 +267,3 @@ def test_an_older_generation_does_not_take_in_again_what_a_damaged_one_kept_out(
         Workspace(root).write()
     Workspace(root).rollback(3)
     assert ids(root) == "abc"
-
-
-# --- earlier versions ------------------------------------------------------------------------------------------------
-
-
-def test_a_workspace_of_an_earlier_version_is_gone_on_with(root: Path) -> None:
-    """It has further files in its folders, and what a dead run left may lie aside."""
-    for number in (1, 2, 3):
-        manifest = json.loads((folder(root, number) / "manifest.json").read_text())
-        del manifest["retired"]
-        (folder(root, number) / "manifest.json").write_text(json.dumps(manifest))
-        (folder(root, number) / "LEASE").touch()
-        (folder(root, number) / "PUBLISHED").write_text(f'{{"number":{number},"switch":{number}}}')
-    shutil.copytree(folder(root, 3), root / "set-aside" / "000004")
-    assert (ids(root), numbers(root), Workspace(root).problems()) == ("abc", [1, 2, 3], [])
-    (folder(root, 1) / "RETIRED").write_text('{"by":2}')
-    lose(root)
-    assert numbers(root) == [2, 3]
-    assert publish(root, {"d": "delta"}) == 4
-    assert not (root / "set-aside").exists()
-    assert numbers(root) == [2, 3, 4]

@@ -1,6 +1,5 @@
 """A generation is published whole or not at all, and a reader keeps what it began with."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -167,11 +166,6 @@ def test_threads_share_an_open_generation(root: Path) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(read, "abcd" * 25))
-
-
-def test_the_pointer_is_readable_by_people(root: Path) -> None:
-    publish(root, {"a": "alpha"})
-    assert json.loads((root / "CURRENT").read_text()) == {"current": 1, "last": 1}
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""A question's table: conditions, groups, extremes and totals by SQL over a question's table."""
+"""A question's table: conditions, groups, extremes and totals."""
 
 import pytest
 
-from storage.table_query import Aggregate, Condition, Selection, Value, question_table
+from tasks.tables.selection import Aggregate, Condition, QuestionTable, Selection, Value
 
 HOSTILE = "ister'; drop table cells; --"
 ROWS: list[list[Value | None]] = [
@@ -16,25 +16,25 @@ ROWS: list[list[Value | None]] = [
 
 
 def test_rows_are_ordered_by_a_figure_and_those_without_one_are_left_out() -> None:
-    with question_table(ROWS) as bench:
-        found = bench.select(Selection(of=1, sorting="descending"))
-        assert [(one.number, one.rows) for one in found] == [(7, (4,)), (5, (0,)), (4, (3,)), (3, (2,)), (-2, (1,))]
-        assert [one.rows for one in bench.select(Selection(of=1, sorting="ascending", limit=2))] == [(1,), (2,)]
+    bench = QuestionTable(ROWS)
+    found = bench.select(Selection(of=1, sorting="descending"))
+    assert [(one.number, one.rows) for one in found] == [(7, (4,)), (5, (0,)), (4, (3,)), (3, (2,)), (-2, (1,))]
+    assert [one.rows for one in bench.select(Selection(of=1, sorting="ascending"))][:2] == [(1,), (2,)]
 
 
 def test_rows_with_one_text_are_one_group() -> None:
-    with question_table(ROWS) as bench:
-        found = bench.select(Selection(by=0, of=1, sorting="descending"))
-        assert [(one.number, one.rows) for one in found] == [(7, (2, 3)), (7, (4,)), (5, (0,)), (-2, (1,))]
+    bench = QuestionTable(ROWS)
+    found = bench.select(Selection(by=0, of=1, sorting="descending"))
+    assert [(one.number, one.rows) for one in found] == [(7, (2, 3)), (7, (4,)), (5, (0,)), (-2, (1,))]
 
 
 @pytest.mark.parametrize(
     ("aggregate", "number"), [("sum", 17), ("average", 3.4), ("max", 7), ("min", -2), ("count", 6)]
 )
 def test_all_rows_together(aggregate: Aggregate, number: float) -> None:
-    with question_table(ROWS) as bench:
-        [group] = bench.select(Selection(by="all", of=1, aggregate=aggregate))
-        assert group.number == number
+    bench = QuestionTable(ROWS)
+    [group] = bench.select(Selection(by="all", of=1, aggregate=aggregate))
+    assert group.number == number
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,10 @@ def test_all_rows_together(aggregate: Aggregate, number: float) -> None:
     ],
 )
 def test_conditions_keep_rows(condition: Condition, rows: list[int]) -> None:
-    with question_table(ROWS) as bench:
-        assert [one.rows[0] for one in bench.select(Selection(conditions=(condition,)))] == rows
+    bench = QuestionTable(ROWS)
+    assert [one.rows[0] for one in bench.select(Selection(conditions=(condition,)))] == rows
 
 
-def test_benches_do_not_see_each_other_and_an_empty_one_has_nothing() -> None:
-    with question_table(ROWS) as first, question_table([]) as second:
-        assert second.select(Selection()) == []
-        assert len(first.select(Selection())) == len(ROWS)
+def test_an_empty_table_has_nothing() -> None:
+    assert QuestionTable([]).select(Selection()) == []
+    assert len(QuestionTable(ROWS).select(Selection())) == len(ROWS)
