@@ -30,18 +30,6 @@ def rows_of(usage: Usage, models: Mapping[str, str]) -> list[UsageRow]:
     ]
 
 
-def cost_rows(rows: Iterable[UsageRow]) -> list[dict[str, str | int | float]]:
-    """A row for each step and model, for a table in the user interface."""
-    return [
-        {
-            "step": row.step, "model": row.model, "calls": row.calls, "from the cache": row.cached_calls,
-            "tokens in": row.input_tokens, "tokens out": row.output_tokens, "cost": cost_of(row),
-            "seconds": round(row.seconds, 1),
-        }
-        for row in rows
-    ]  # fmt: skip
-
-
 def ledger(rows: Iterable[UsageRow]) -> str:
     """A Markdown table by step and model; says so where no model was used."""
     lines = [

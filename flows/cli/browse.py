@@ -10,7 +10,7 @@ from typing import Literal
 from flows.cli.screen import Screen, runtime_of
 from flows.operations.changes import entities_named
 from storage.errors import UsageError
-from storage.graph_records import Alias, Claim, ClaimStatus, Entity, Occurrence, Report, TextSpan
+from storage.graph_records import Alias, Claim, Entity, Occurrence, Relation, Report, TextSpan
 from storage.records import Record
 from storage.workspace import Generation
 from tasks.reports.select import tree_of
@@ -59,17 +59,8 @@ class _Quotes:
 # --- entities --------------------------------------------------------------------------------------------------------
 
 
-class ClaimView(Quote):
-    """A claim that the entity is the subject or the object of, by their names; of an empty span the quote is empty."""
-
-    id: str
-    subject: str
-    object: str | None
-    kind: str
-    status: ClaimStatus
-    since: str | None
-    until: str | None
-    description: str
+class ClaimView(Claim, Quote):
+    """A claim with what it quotes; subject and object by their names. Of an empty span the quote is empty."""
 
     @property
     def period(self) -> str:
@@ -79,27 +70,17 @@ class ClaimView(Quote):
         return " ".join(f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day)
 
 
-class RelationView(Record):
+class RelationView(Relation):
     """A relation as seen from one of its ends; `out` goes from the entity to `other`."""
 
-    id: str
     direction: Literal["in", "out"]
-    predicate: str
     other: str
-    description: str
-    weight: float
-    count: int
     statements: tuple[Quote, ...]
 
 
-class EntityView(Record):
+class EntityView(Entity):
     """An entity with all that is known of it; relations come heaviest first, claims by what they hold and when."""
 
-    id: str
-    name: str
-    kind: str
-    description: str
-    degree: int
     aliases: tuple[Alias, ...]
     relations: tuple[RelationView, ...]
     claims: tuple[ClaimView, ...]
@@ -127,32 +108,34 @@ def look_up(name: str, generation: Generation) -> GraphView:
 def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Generation) -> EntityView:
     graph = generation.graph
     relations = sorted(graph.neighbours(entity.id), key=lambda relation: (-relation.weight, relation.id))
-    claims = graph.claims([entity.id])
+    claims = sorted(
+        graph.claims([entity.id]), key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id)
+    )
     mentions = graph.occurrences("entity", [entity.id])
     stated = graph.occurrences("relation", [relation.id for relation in relations])
     quotes = _Quotes(generation, {place.chunk for place in (*stated, *mentions)} | {claim.chunk for claim in claims})
     statements: dict[str, list[Quote]] = defaultdict(list)
     for place in stated:
         statements[place.item].append(quotes.of(place))
-    relation_views = [
-        RelationView(
-            **relation.model_dump(include={"id", "predicate", "description", "weight", "count"}),
-            direction="out" if relation.source == entity.id else "in", statements=tuple(statements[relation.id]),
-            other=entities[relation.target if relation.source == entity.id else relation.source].name,
+
+    def name_of(end: str | None) -> str | None:
+        return entities[end].name if end else None
+
+    def relation_view(relation: Relation) -> RelationView:
+        direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
+        told = tuple(statements[relation.id])
+        return RelationView.model_validate(
+            dict(relation) | {"direction": direction, "other": name_of(other), "statements": told}
         )
-        for relation in relations
-    ]  # fmt: skip
-    claim_views = [
-        ClaimView(
-            **claim.model_dump(exclude={"chunk", "start", "end", "subject", "object"}), **dict(quotes.of(claim)),
-            subject=entities[claim.subject].name, object=entities[claim.object].name if claim.object else None,
-        )
-        for claim in claims
-    ]  # fmt: skip
+
+    def claim_view(claim: Claim) -> ClaimView:
+        names = {"subject": name_of(claim.subject), "object": name_of(claim.object)}
+        return ClaimView.model_validate(dict(claim) | dict(quotes.of(claim)) | names)
+
     return EntityView(
-        **entity.model_dump(exclude={"mentions"}), relations=tuple(relation_views), occurrences=len(mentions),
+        **dict(entity), relations=tuple(map(relation_view, relations)), occurrences=len(mentions),
         aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
-        claims=tuple(sorted(claim_views, key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id))),
+        claims=tuple(map(claim_view, claims)),
         documents=len({quotes.chunks[place.chunk] for place in mentions}),
     )  # fmt: skip
 
@@ -161,13 +144,8 @@ def show_entities(name: str, as_of: int | None, options: Namespace, screen: Scre
     """Show every entity that has the name."""
     with runtime_of(options).workspace.read(as_of) as generation:
         view = look_up(name, generation)
-    screen.result(view, lambda: _show_graph(view, screen))
+    screen.result(view, lambda: [_show_entity(entity, screen) for entity in view.entities])
     return 0
-
-
-def _show_graph(view: GraphView, screen: Screen) -> None:
-    for entity in view.entities:
-        _show_entity(entity, screen)
 
 
 def _show_entity(entity: EntityView, screen: Screen) -> None:

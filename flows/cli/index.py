@@ -5,7 +5,7 @@ import os
 from argparse import Namespace
 from collections.abc import Sequence
 
-from flows.cli.screen import Screen, facts_of, runtime_of, shorten_errors
+from flows.cli.screen import Screen, facts_of, runtime_of
 from flows.index import IndexOptions
 from flows.indexing.changes import in_words
 from flows.operations.history import forecast, index_run
@@ -38,7 +38,6 @@ def index(options: Namespace, screen: Screen) -> int:
     if options.record or os.environ.get("PREFECT_API_URL"):
         from flows.index import index as index_flow
 
-        shorten_errors()
         run = index_flow(
             options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals,
             remake=options.remake, budget=budget,

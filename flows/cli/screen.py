@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import re
 import sys
 from argparse import Namespace
@@ -15,10 +14,8 @@ from pydantic import BaseModel
 from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
 from flows.usage import in_short
-from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import MASK, mask_keys
 from prompts.engine.streaming import Show, Withdrawn
-from storage.errors import TrellisError
 from storage.run_records import StepUsage
 
 if TYPE_CHECKING:
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
 
     from flows.session import Session
 
+SHOWN = 20  # lines of a list
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 
@@ -171,20 +169,37 @@ def rounded(value: object, name: str = "") -> object:
 
 
 def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
-    """The fields of a record that hold something, by name, each in one line of words."""
-    fields = dict(result) if isinstance(result, BaseModel | Mapping) else {}
-    told = {name: _in_words(name, value) for name, value in fields.items() if name not in without}
-    return [(name.replace("_", " "), text) for name, text in told.items() if text]
+    """The fields of a record that hold something, by name, in words; each entry of a list of texts or records has a
+    line, the first SHOWN of them."""
+    rows = []
+    for name, value in dict(result).items() if isinstance(result, BaseModel | Mapping) else ():
+        if name not in without:
+            lines = [text for text in _in_words(name, value) if text]
+            lines[SHOWN:] = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+            heading = name.removesuffix("_bytes").replace("_", " ")
+            rows += [("" if place else heading, text) for place, text in enumerate(lines)]
+    return rows
 
 
-def _in_words(name: str, value: object) -> str:
+def _in_words(name: str, value: object) -> list[str]:
+    if isinstance(value, list | tuple) and value and isinstance(value[0], int):
+        return [", ".join(map(str, value))]
+    if isinstance(value, list | tuple):
+        return [in_one_line(name, part) for part in value]
+    return [in_one_line(name, value)]
+
+
+def in_one_line(name: str, value: object) -> str:
+    """A value in words: of a record its texts, its figures with their names, and the names of what is true."""
     if isinstance(value, StepUsage):
         return in_short(value)
     if isinstance(value, BaseModel | Mapping):
-        return ", ".join(f"{part} {key}" for key, part in dict(value).items() if part)
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return size_in_words(int(str(value))) if name.endswith("_bytes") else str(value or "")
+        parts = ((key, part, in_one_line(key, part)) for key, part in dict(value).items() if part)
+        return ", ".join(
+            key if part is True else text if isinstance(part, str) or key.endswith("_bytes") else f"{text} {key}"
+            for key, part, text in parts
+        )
+    return size_in_words(int(str(value or 0))) if name.endswith("_bytes") else str(value or "")
 
 
 def size_in_words(number: int) -> str:
@@ -210,20 +225,3 @@ def session_of(options: Namespace) -> "Session":
     from flows.session import open_session
 
     return open_session(runtime_of(options, reading=True), options.as_of)
-
-
-class _Short(logging.Filter):
-    """Takes the traceback off errors that are raised on purpose: their message says what to do."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info and isinstance(record.exc_info[1], TrellisError | EngineError):
-            record.exc_info = record.exc_text = None
-        return True
-
-
-def shorten_errors() -> None:
-    """Let Prefect log such errors in one line. Call it before the flow runs; twice does no harm."""
-    for name in ("prefect.flow_runs", "prefect.task_runs"):
-        logger = logging.getLogger(name)
-        if not any(isinstance(known, _Short) for known in logger.filters):
-            logger.addFilter(_Short())

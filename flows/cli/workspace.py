@@ -4,10 +4,9 @@ import json
 import logging
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
-from flows.cli.screen import Screen, masked, runtime_of, size_in_words
+from flows.cli.screen import Screen, facts_of, in_one_line, masked, runtime_of, size_in_words
 from flows.runtime import Runtime, open_caches
 from flows.usage import in_short
 from prompts.engine.models import ROLES
@@ -21,7 +20,9 @@ from storage.workspace import Generation, WorkspaceProblem, WorkspaceSizes, meas
 from storage.workspace_db import DatabasePart, RunRow
 
 LAST_RUNS = 5
-SHOWN_DOCUMENTS = 20
+# What people are shown first.
+NOT_SET: tuple[object, ...] = (None, "", {})
+HELD = {"generation", "created", "counts", "workspace_bytes", "sources", "documents"}
 MANIFEST = "export.json"
 EXPORT_VERSION = 1
 
@@ -113,26 +114,19 @@ def _show_status(state: Status, screen: Screen) -> None:
         screen.line(problem.remedy, indent=4)
     if state.generation is None and not state.problems:
         screen.line("Nothing is indexed yet. Begin with: trellis index SOURCE (or try: trellis demo)", indent=2)
-    elif state.generation is not None:
-        counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in state.counts.items() if number)
-        rows = [
-            ("generation", f"{state.generation}, published {state.created or 'at an unknown time'}"),
-            ("holds", counts),
-            *_listed("sources", [f"{one.source} ({one.documents} documents)" for one in state.sources]),
-            *_listed("documents", state.documents),
-        ]
-        screen.facts(rows, indent=2)
+    screen.facts(facts_of(state, Status.model_fields.keys() - HELD), indent=2)
     if state.sizes is not None:
-        _show_sizes(state.sizes, state.caches, screen)
+        screen.line("On disk", style="bold")
+        parts: dict[str, Record] = {f"generation {one.number}": one for one in state.sizes.generations}
+        parts |= {part.name: part for part in (*state.sizes.database, *state.caches)}
+        rows = [(name, in_one_line("", part.model_dump(exclude={"number", "name"}))) for name, part in parts.items()]
+        screen.facts(rows + facts_of(state.sizes, ("generations", "database")), indent=2)
     screen.line("Settings", style="bold")
-    rows = [
-        (name, "not set" if value is None or (isinstance(value, dict) and not any(value.values())) else str(value))
-        for name, value in state.settings.items()
-        if name not in ("roles", "workspace")
-    ]
+    shown = state.settings.keys() - {"roles", "workspace"}
+    given = [(name, str(value)) for name, value in state.settings.items() if name in shown and value not in NOT_SET]
     models = set(state.models.values())
     by_role = [(f"model of {role}", name) for role, name in state.models.items()]
-    screen.facts(rows + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
+    screen.facts(given + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
     if state.usage:
         screen.line(f"Models used for generation {state.generation}", style="bold")
         used = [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage]
@@ -143,30 +137,6 @@ def _show_status(state: Status, screen: Screen) -> None:
         summary = json.loads(run.summary)
         end = summary.get("error", f"generation {summary.get('generation')}")
         screen.line(f"{run.started}  {run.kind}  {run.state}  {end}", indent=2)
-
-
-def _listed(name: str, values: Sequence[str]) -> list[tuple[str, str]]:
-    more = [f"and {len(values) - SHOWN_DOCUMENTS} more"] if len(values) > SHOWN_DOCUMENTS else []
-    return [("" if place else name, value) for place, value in enumerate([*values[:SHOWN_DOCUMENTS], *more])]
-
-
-def _show_sizes(sizes: WorkspaceSizes, caches: Sequence[DatabasePart], screen: Screen) -> None:
-    """What each part of a workspace takes (`caches`: of a cache folder), what bounds it, what a clean-up frees."""
-    screen.line("On disk", style="bold")
-    rows = []
-    for one in sizes.generations:
-        notes = [word for word, holds in (("current", one.current), ("read now", one.read), ("old", one.goes)) if holds]
-        rows.append((f"generation {one.number}", ", ".join([size_in_words(one.size_bytes), *notes])))
-    for part, place in [(part, "") for part in sizes.database] + [(part, " (cache folder)") for part in caches]:
-        most = f"{part.most_rows} rows" if part.most_rows else size_in_words(part.most_bytes or 0)
-        rows.append((f"{part.name}{place}", f"{part.rows} rows, {size_in_words(part.size_bytes)} (at most {most})"))
-    rows += [
-        ("the file of these", f"{size_in_words(sizes.database_bytes)}, {size_in_words(sizes.holes_bytes)} of it empty"),
-        ("left by runs", size_in_words(sizes.leftover_bytes)),
-        ("all of it", size_in_words(sizes.total_bytes)),
-        ("`trellis clean`", f"frees about {size_in_words(sizes.freed_bytes)}"),
-    ]
-    screen.facts(rows, indent=2)
 
 
 # --- generations -----------------------------------------------------------------------------------------------------
@@ -196,12 +166,8 @@ def rollback(options: Namespace, screen: Screen) -> int:
     workspace = runtime_of(options).workspace
     before = next((info.number for info in workspace.generations() if info.current), None)
     workspace.rollback(options.generation)
-    screen.result(
-        {"generation": options.generation, "before": before},
-        lambda: screen.line(
-            f"Generation {options.generation} is current (it was {before or 'none'}). Later ones are kept."
-        ),
-    )
+    title = f"Generation {options.generation} is current. Later ones are kept."
+    screen.result({"generation": options.generation, "before": before}, title, without=("generation",))
     return 0
 
 

@@ -9,8 +9,8 @@ import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import httpx
@@ -21,13 +21,10 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
 from flows.indexing.changes import in_words as kept_in_words
-from flows.runtime import Runtime
 from flows.usage import ledger
 from prompts.engine.key_masking import mask_keys
 from storage.answer_records import Answer, ModeDecision, Trace
-from storage.errors import NoGeneration
-from storage.graph_records import Report
-from storage.records import DeadLetter, Record
+from storage.records import DeadLetter
 from storage.run_records import IndexReport, UsageRow
 
 logger = logging.getLogger(__name__)
@@ -60,32 +57,27 @@ def _client() -> PrefectClient | None:
 
 
 class Progress:
-    """The progress of the steps as bars, renewed every two seconds while the block lasts.
-
-    A block that ends before the first of them leaves none; one that was shown is shown at its end too.
-    """
+    """The progress of the steps as bars, renewed every two seconds; a run that ends before that has none."""
 
     def __init__(self) -> None:
         self._latest: dict[str, tuple[int, int]] = {}
         self._sent: dict[str, tuple[int, int]] = {}
         self._bars: dict[str, UUID] = {}
-        self._sending: asyncio.Task[None] | None = None
 
     def tell(self, step: str, done: int, total: int) -> None:
         """A step has done so many of so many; from any thread, as often as you like."""
         self._latest[step] = (done, total)
 
-    async def __aenter__(self) -> "Progress":
-        self._sending = asyncio.create_task(self._keep_sending())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.gather(self._sending, return_exceptions=True)
-        await self._send(list(self._bars))
+    @asynccontextmanager
+    async def shown(self) -> AsyncIterator[None]:
+        """Show it while the block lasts, and at its end what it has come to."""
+        sending = asyncio.create_task(self._keep_sending())
+        try:
+            yield
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            await self._send(list(self._bars))
 
     async def _keep_sending(self) -> None:
         while True:
@@ -112,7 +104,6 @@ class Progress:
 
 
 SHOWN_ROWS = 50
-SHOWN_REPORTS = 10
 SHOWN_STRUCTURES = 6
 
 
@@ -121,7 +112,6 @@ SHOWN_STRUCTURES = 6
 _MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 # Addresses become links by themselves: an invisible joiner within each keeps it text.
 _ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
-_HARMLESS = frozenset(" .,?!-()…")
 
 
 def plain(text: str) -> str:
@@ -133,12 +123,6 @@ def short(text: str, most: int) -> str:
     """One line of at most so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def label(text: str, most: int = 60) -> str:
-    """Text for a Mermaid label in double quotes: whatever could be syntax, markup or a link is a character's number."""
-    shown = (sign for sign in short(text, most) if sign.isprintable())
-    return "".join(sign if sign.isalnum() or sign in _HARMLESS else f"#{ord(sign)};" for sign in shown)
 
 
 def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> list[str]:
@@ -155,52 +139,6 @@ def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], not
 # --- an index run ----------------------------------------------------------------------------------------------------
 
 
-class RunOutcome(Record):
-    """What an index run left to look at: what became of documents (change, id), and the largest communities' reports
-    with the number of their entities."""
-
-    report: IndexReport
-    sources: tuple[str, ...]
-    changes: tuple[tuple[str, str], ...] = ()
-    letters: tuple[DeadLetter, ...] = ()
-    themes: tuple[tuple[Report, int], ...] = ()
-
-
-def documents_now(runtime: Runtime) -> dict[str, str]:
-    """The documents of the current generation by id, each with the hash of what it says; none where none is indexed."""
-    try:
-        with runtime.workspace.read() as generation:
-            return generation.documents.hashes()
-    except NoGeneration:
-        return {}
-
-
-def outcome_of(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> RunOutcome:
-    """Read from the generation that the run left; `before` are the documents that were there when it began."""
-    with runtime.workspace.read(report.generation) as generation:
-        letters = tuple(generation.extractions.dead_letters()) if report.dead_letters else ()
-        if not report.published:
-            return RunOutcome(report=report, sources=tuple(sources), letters=letters)
-        sizes = {community.id: len(community.members) for community in generation.communities.communities(0)}
-        reports = generation.communities.reports(0)
-        after = generation.documents.hashes()
-    themes = sorted(
-        ((report, sizes[report.community]) for report in reports),
-        key=lambda theme: (-theme[1], -theme[0].rating, theme[0].community),
-    )
-    return RunOutcome(
-        report=report, sources=tuple(sources), changes=changes(before, after), letters=letters,
-        themes=tuple(themes[:SHOWN_REPORTS]),
-    )  # fmt: skip
-
-
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What became of the documents: removed ones first, then changed, then added ones, by id."""
-    changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
-    groups = {"removed": before.keys() - after.keys(), "changed": changed, "added": after.keys() - before.keys()}
-    return tuple((change, name) for change, names in groups.items() for name in sorted(names))
-
-
 def index_in_words(report: IndexReport) -> str:
     """The outcome as one sentence."""
     counts = report.documents
@@ -213,23 +151,19 @@ def index_in_words(report: IndexReport) -> str:
     )
 
 
-def index_page(outcome: RunOutcome, used: Sequence[UsageRow]) -> str:
+def index_page(
+    report: IndexReport, sources: Sequence[str], letters: Sequence[DeadLetter], used: Sequence[UsageRow]
+) -> str:
     """The page in Markdown."""
-    report = outcome.report
-    letters = [(letter.item, letter.step, letter.error, letter.remedy) for letter in outcome.letters]
+    failed = [(letter.item, letter.step, letter.error, letter.remedy) for letter in letters]
     retry = "These failed and are kept; `trellis dead-letter --retry` tries them again."
-    themes = [(one.title, str(members), f"{one.rating:.1f}", one.summary) for one, members in outcome.themes]
     parts = [
         f"# Generation {report.generation}",
         index_in_words(report),
         *([kept_in_words(report.kept_prompts)] if report.kept_prompts else []),
-        f"Sources: {plain(', '.join(outcome.sources))}",
-        *_section("Documents", ("change", "document"), outcome.changes),
-        *_section("Dead letters", ("item", "step", "reason", "remedy"), letters, retry),
-        *_section(
-            "Skipped", ("path", "reason"), [(skipped_file.path, skipped_file.reason) for skipped_file in report.skipped]
-        ),
-        *_section("Largest communities", ("title", "entities", "rated", "summary"), themes),
+        f"Sources: {plain(', '.join(sources))}",
+        *_section("Dead letters", ("item", "step", "reason", "remedy"), failed, retry),
+        *_section("Skipped", ("path", "reason"), [(file.path, file.reason) for file in report.skipped]),
         ledger(used),
     ]
     return "\n\n".join(parts)
@@ -254,7 +188,7 @@ def answer_in_words(answer: Answer) -> str:
 
 
 def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
-    """The page in Markdown, with the picture of the way as a Mermaid block."""
+    """The page in Markdown."""
     flagged = [f"- {plain(answer.answer[row.start : row.end])}" for row in answer.grounding if row.supported is False]
     sources = []
     for citation in answer.citations:
@@ -272,8 +206,6 @@ def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
         "## Decisions",
         _decisions(answer.trace),
         *_structure(answer.trace),
-        "## The way of the question",
-        picture(answer),
         ledger(used),
     ]
     return "\n\n".join(parts)
@@ -302,7 +234,7 @@ def _chosen(decision: ModeDecision) -> list[str]:
 
 
 def _decisions(trace: Trace) -> str:
-    route = trace.route
+    route, counts = trace.route, trace.filter
     lines = [
         f"answered by {trace.answered_by}, effort {trace.effort}",
         *(f"no call for {one.step}: {plain(one.reason)}" for one in trace.spared),
@@ -316,8 +248,9 @@ def _decisions(trace: Trace) -> str:
         ),
         f"searched for: {plain('; '.join(trace.queries))}",
         *(f"{plain(reading.text)} read as {plain(reading.taken or 'nothing known')}" for reading in trace.ambiguity),
-        f"passages: {_filtered(trace)} ({trace.filter.hypothesis} hypothesis)",
-        *(f"{plain(conflict.document)}: {plain(conflict.explanation)}" for conflict in trace.filter.conflicts),
+        f"passages: {counts.entailment} support, {counts.neutral} neutral, {counts.contradiction} contradict "
+        f"({counts.hypothesis} hypothesis)",
+        *(f"{plain(conflict.document)}: {plain(conflict.explanation)}" for conflict in counts.conflicts),
         f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
         f"structure used: {plain(trace.structure)}",
         *(
@@ -328,30 +261,3 @@ def _decisions(trace: Trace) -> str:
         *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
     ]
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _filtered(trace: Trace) -> str:
-    counts = trace.filter
-    return f"{counts.entailment} support, {counts.neutral} neutral, {counts.contradiction} contradict"
-
-
-def picture(answer: Answer) -> str:
-    """A fenced Mermaid block: what the question went through, one node a step."""
-    trace = answer.trace
-    titles = dict.fromkeys(citation.title or citation.document for citation in answer.citations)
-    remembered = any(decision.use_memory for decision in trace.trigger)
-    parts = trace.subquestions if len(trace.subquestions) > 1 else ()
-    texts = [
-        answer.question,
-        *(f"search: {query}" for query in trace.queries if query != answer.question),
-        *(["memory answers for retrieval"] if remembered else []),
-        *([f"sources: {', '.join(titles)}"] if titles else []),
-        f"filter: {_filtered(trace)}",
-        f"route: {trace.route.type} ({trace.route.confidence:.2f})",
-        f"structure: {trace.structure}",
-        *(f"{number}. {short(part.question, 50)} {short(part.answer, 60)}" for number, part in enumerate(parts, 1)),
-        f"{short(answer.answer or 'no answer', 100)} {'' if answer.fallback == 'none' else answer.fallback}",
-    ]
-    nodes = [f'  n{number}["{label(text, 120)}"]' for number, text in enumerate(texts, 1)]
-    way = " --> ".join(f"n{number}" for number in range(1, len(texts) + 1))
-    return "\n".join(["```mermaid", "flowchart TD", *nodes, f"  {way}", "```"])

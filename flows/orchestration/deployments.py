@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentUpdate
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, DeploymentStatus
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
@@ -31,6 +31,7 @@ from storage.errors import StorageError, UsageError
 from storage.records import Record
 
 SCHEDULED, ON_DEMAND = "scheduled", "on-demand"
+INSTALLED = EntrypointType.MODULE_PATH
 
 
 class Plan(Record):
@@ -45,31 +46,23 @@ class Plan(Record):
 async def deployments(plan: Plan) -> list[RunnerDeployment]:
     """The deployments of a plan, not registered yet. UsageError for a cron expression or a time zone that is none."""
     place = {"workspace": plan.workspace} if plan.workspace else {}
-    sources = {"source": list(plan.sources)} if plan.sources else {}
+    indexed = place | ({"source": list(plan.sources)} if plan.sources else {})
     made = [
         await index.ato_deployment(
-            ON_DEMAND,
-            parameters=sources | place,
-            concurrency_limit=_one_at_a_time("ENQUEUE"),
+            ON_DEMAND, parameters=indexed, concurrency_limit=_one_at_a_time("ENQUEUE"), entrypoint_type=INSTALLED,
             description="Bring a workspace up to date with its sources now. One run at a time: the next one waits.",
-            entrypoint_type=EntrypointType.MODULE_PATH,
         ),
         await query.ato_deployment(
-            ON_DEMAND,
-            parameters={**place},
+            ON_DEMAND, parameters={**place}, entrypoint_type=INSTALLED,
             description="Answer one question from the current generation.",
-            entrypoint_type=EntrypointType.MODULE_PATH,
         ),
-    ]
+    ]  # fmt: skip
     if plan.cron:
         scheduled = await index.ato_deployment(
-            SCHEDULED,
-            parameters=sources | place,
-            schedule=_schedule(plan.cron, plan.timezone),
-            concurrency_limit=_one_at_a_time("CANCEL_NEW"),
+            SCHEDULED, parameters=indexed, schedule=_schedule(plan.cron, plan.timezone),
+            concurrency_limit=_one_at_a_time("CANCEL_NEW"), entrypoint_type=INSTALLED,
             description="Bring a workspace up to date with its sources. Where the run before still goes on, skip one.",
-            entrypoint_type=EntrypointType.MODULE_PATH,
-        )
+        )  # fmt: skip
         made.insert(0, scheduled)
     for deployment in made:
         deployment.tags = [TAG]
@@ -81,13 +74,10 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
 async def serve(made: Sequence[RunnerDeployment], ready: Callable[[], None]) -> None:
     """Register deployments and run what is scheduled or asked for, until Ctrl-C or SIGTERM; then cancel what runs.
 
-    `ready` is called as soon as runs can be asked for. Raises StorageError where the server cannot be reached,
-    UsageError where a deployment of that name is served by others.
+    `ready` is called as soon as runs can be asked for. Raises StorageError where the server cannot be reached.
     """
     async with get_client() as client:
         await _prepare(client)
-        for deployment in made:
-            await _not_taken(client, deployment)
         runner = Runner()
         for deployment in made:
             known = await runner.aadd_deployment(deployment)
@@ -136,25 +126,6 @@ async def _prepare(client: PrefectClient) -> None:
             "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` starts its own.",
         )
     await end_silent_runs(client)
-
-
-async def _not_taken(client: PrefectClient, made: RunnerDeployment) -> None:
-    """A second one of that name would take the runs of the first."""
-    try:
-        other = await client.read_deployment_by_name(made.full_name)
-    except ObjectNotFound:
-        return
-    if other.work_pool_name:
-        raise UsageError(
-            f"The deployment {made.full_name} belongs to the workers of pool {other.work_pool_name}.",
-            f"Let them run it, or delete it first: `prefect deployment delete {made.full_name}`.",
-        )
-    workspace = other.parameters.get("workspace")
-    if other.status == DeploymentStatus.READY and not other.paused and workspace != made.parameters.get("workspace"):
-        raise UsageError(
-            f"The deployment {made.full_name} is served for the workspace {workspace} now.",
-            "End that one first, or unset PREFECT_API_URL and give a --port and a PREFECT_HOME of its own.",
-        )
 
 
 def _one_at_a_time(otherwise: str) -> ConcurrencyLimitConfig:

@@ -50,14 +50,15 @@ SETTINGS = {
 def own_server(port: int | None, home: Path) -> Iterator[str]:
     """A server of this process's own; gives the address of its API and ends it with the block, or with this process.
 
-    Without a port it is Prefect's usual one, or another where something else listens there. `home` takes its log. What
-    the environment sets already stays as it is. Raises UsageError where the port cannot be had.
+    Without a port it is Prefect's usual one; `home` takes its log. What the environment sets already stays as it is.
+    Raises UsageError where the port is taken.
     """
-    chosen = _port(port)
-    address = f"http://{HOST}:{chosen}/api"
+    port = port or DEFAULT_PORT
+    _check_free(port)
+    address = f"http://{HOST}:{port}/api"
     home.mkdir(parents=True, exist_ok=True)
     log = home / LOG
-    command = ["server", "start", "--host", HOST, "--port", str(chosen)]
+    command = ["server", "start", "--host", HOST, "--port", str(port)]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
             [sys.executable, "-P", "-c", WATCHED, *command],
@@ -74,41 +75,17 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
         _end(process)
 
 
-def _port(wanted: int | None) -> int:
-    """The port to listen on, free a moment ago."""
-    port = DEFAULT_PORT if wanted is None else wanted
-    if _is_free(port):
-        return port
-    if _is_prefect(port):
-        raise UsageError(
-            f"A Prefect server runs on port {port} already.",
-            f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME of its own.",
-        )
-    if wanted is not None:
-        raise UsageError(f"Port {port} is taken by another program.", "Give another --port, or none for a free one.")
-    with socket.socket() as found:
-        found.bind((HOST, 0))
-        return int(found.getsockname()[1])
-
-
-def _is_free(port: int) -> bool:
+def _check_free(port: int) -> None:
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((HOST, port))
-        except (PermissionError, OverflowError) as error:
-            raise UsageError(f"Port {port} cannot be used here.", "Give a --port from 1024 to 65535.") from error
-        except OSError:
-            return False
-        return True
-
-
-def _is_prefect(port: int) -> bool:
-    try:
-        answer = httpx.get(f"http://{HOST}:{port}/api/health", timeout=5, trust_env=False)
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return False
-    return answer.status_code == 200 and answer.text == "true"
+        except (OSError, OverflowError) as error:
+            raise UsageError(
+                f"Port {port} cannot be used ({error}).",
+                f"Give another --port, or use the Prefect server that runs there: PREFECT_API_URL=http://{HOST}:{port}"
+                "/api. Two servers at once also need a PREFECT_HOME each.",
+            ) from error
 
 
 def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:

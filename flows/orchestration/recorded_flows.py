@@ -3,11 +3,16 @@
 Their stories are told in `flows/index.py` and `flows/query.py`.
 """
 
+import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+
+# isort: split
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
+from prefect import flow
+from prefect.runtime import flow_run
 from pydantic import Field
 
 from flows.index import IndexOptions
@@ -19,26 +24,25 @@ from flows.orchestration.artifacts import (
     Progress,
     answer_in_words,
     answer_page,
-    documents_now,
     index_in_words,
     index_page,
-    outcome_of,
     plain,
     put,
     short,
 )
-from flows.orchestration.recording import begin, done, failed, flow, flow_run
+from flows.orchestration.recording import begin, done, failed
 from flows.orchestration.state_hooks import announce, clean_up, ended_by_signals
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime, usage_rows, with_budget
 from flows.session import SESSIONS
 from flows.settings import load_settings
-from flows.usage import cost_rows, rows_of
+from flows.usage import rows_of
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import mask_error
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.errors import BudgetReached, TrellisError
+from storage.records import DeadLetter
 from storage.run_records import NO_BUDGET, Budget, IndexReport
 from tasks.retrieve.pages import FolderRetriever
 
@@ -59,7 +63,7 @@ def _question_in_short() -> str:
 
 
 @flow(
-    name="index", flow_run_name=_sources_in_short,
+    name="index", flow_run_name=_sources_in_short, persist_result=False,
     on_failure=[clean_up], on_crashed=[clean_up], on_cancellation=[clean_up],
 )  # fmt: skip
 async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Prefect's page
@@ -86,56 +90,44 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
         budget: Stop, with nothing published, before models take more tokens or cost more US dollars than this.
     """
     sources = [source] if isinstance(source, str) else source
-    progress = Progress()
+    progress, limit = Progress(), asyncio.timeout(None if minutes is None else minutes * 60)
     try:
         settings = load_settings({"workspace": workspace})
         begin(settings)
         runtime = with_budget(open_runtime(settings, progress.tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
         runtime.workspace.recover(from_nothing=True)
-        before = documents_now(runtime)
-        async with ended_by_signals(), progress:
-            report = await _within_minutes(minutes, sources, IndexOptions(full, allow_removals, remake), runtime)
+        async with ended_by_signals(), progress.shown(), limit:
+            report = await index_run(sources, IndexOptions(full, allow_removals, remake), runtime)
     except (TrellisError, EngineError) as error:
         return failed(error, IndexReport)
     except Exception as error:
+        if minutes is not None and limit.expired():
+            return failed(BudgetReached(minutes, minutes, "minutes"), IndexReport)
         mask_error(error)  # Prefect tells the server its words
         raise
     with relaxed_gc():
-        await _show(report, sources, before, runtime)
+        await _show(report, sources, runtime)
     return done(index_in_words(report), report)
 
 
-async def _within_minutes(
-    minutes: float | None, sources: Sequence[str], options: IndexOptions, runtime: Runtime
-) -> IndexReport:
-    """The run. Raises BudgetReached where it takes longer."""
-    try:
-        async with asyncio.timeout(None if minutes is None else minutes * 60) as limit:
-            return await index_run(sources, options, runtime)
-    except TimeoutError:
-        if minutes is not None and limit.expired():
-            raise BudgetReached(minutes, minutes, "minutes") from None
-        raise
-
-
-async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> None:
-    """The page and tables of the run in the user interface, and word of what was published."""
-    used = usage_rows(runtime.models.meter)
-    outcome = await asyncio.to_thread(outcome_of, report, sources, before, runtime)
+async def _show(report: IndexReport, sources: Sequence[str], runtime: Runtime) -> None:
+    """The page and the table of the run in the user interface, and word of what was published."""
+    message, letters = index_in_words(report), list[DeadLetter]()
+    logger.info(message)
     if report.published:
         announce(report, runtime.settings.workspace)
-    message = index_in_words(report)
-    logger.info(message)
     if report.kept_prompts:
         logger.warning(kept_in_words(report.kept_prompts))
+    if report.dead_letters:
+        with runtime.workspace.read(report.generation) as generation:
+            letters = generation.extractions.dead_letters()
     counted = report.model_dump(exclude={"documents", "skipped", "usage", "published", "kept_prompts"})
     counted = {f"documents {name}": number for name, number in report.documents.model_dump().items()} | counted
     figures = [{"what": name.replace("_", " "), "count": number} for name, number in counted.items()]
+    page = index_page(report, sources, letters, usage_rows(runtime.models.meter))
     await asyncio.gather(
-        put("index-figures", figures, "What the run found and made"),
-        put("index-summary", index_page(outcome, used), message),
-        *([put("index-cost", cost_rows(used), "What the models cost, by step")] if used else []),
+        put("index-figures", figures, "What the run found and made"), put("index-summary", page, message)
     )
 
 
@@ -143,7 +135,7 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
 OfferedMode = Annotated[Mode, Field(json_schema_extra={"enum": list(mode_names())})]
 
 
-@flow(name="query", flow_run_name=_question_in_short)
+@flow(name="query", flow_run_name=_question_in_short, persist_result=False)
 async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     question: Annotated[str, Field(min_length=1)],
     workspace: str | None = None,

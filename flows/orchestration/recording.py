@@ -8,12 +8,10 @@ is reached over plain HTTP and none is ever looked at. There it reads one that h
 takes half the time.
 """
 
-import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
 # Not ours to decide where the person has decided.
@@ -22,20 +20,16 @@ os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 # The server that Prefect starts where none is configured takes longer than its 20 s on a busy machine.
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
-from prefect import Flow
 from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
 from prefect.logging.handlers import APILogHandler
-from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Completed, Failed
 
 from flows.settings import Settings
+from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import LogMask, mask_error, mask_keys
-from storage.records import Record
+from storage.errors import TrellisError
 
-__all__ = ["begin", "done", "failed", "flow", "flow_run"]
-
-P = ParamSpec("P")
 R = TypeVar("R")
 
 _CERTIFICATES = "PREFECT_API_SSL_CERT_FILE"
@@ -43,68 +37,18 @@ _NO_AUTHORITY = str(Path(__file__).with_name("no_authority.pem"))
 
 
 def spare_certificates() -> None:
-    """Read no authorities' certificates for a server that is reached over plain HTTP; for any other, read them.
+    """Read no authorities' certificates for a server that is reached over plain HTTP.
 
     Where the person has named a file of certificates, it stays.
     """
     api = get_current_settings().api
-    if api.url is not None and urlsplit(api.url).scheme != "http":
-        if os.environ.get(_CERTIFICATES) != _NO_AUTHORITY:
-            return
-        del os.environ[_CERTIFICATES]
-    elif api.ssl_cert_file in {None, os.environ.get("SSL_CERT_FILE")}:
+    plain = api.url is None or urlsplit(api.url).scheme == "http"
+    if plain and api.ssl_cert_file in {None, os.environ.get("SSL_CERT_FILE")}:
         os.environ[_CERTIFICATES] = _NO_AUTHORITY
-    refresh_global_settings_context()
+        refresh_global_settings_context()
 
 
 spare_certificates()
-
-
-# --- flows -----------------------------------------------------------------------------------------------------------
-
-
-class _Finished(Coroutine[Any, Any, Any]):
-    """Mixed into a result that is there already: `asyncio.run` and `await` take it too, and give it back."""
-
-    __slots__ = ()
-
-    def send(self, _value: Any) -> Any:
-        raise StopIteration(self)
-
-    def throw(self, kind: Any, value: Any = None, _trace: Any = None) -> Any:
-        raise value or kind
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        yield from ()
-        return self
-
-
-def _finished(result: Any) -> Any:
-    if not isinstance(result, Record):
-        return result
-    kind: Any = type(result)
-    own = {"__slots__": (), "__module__": kind.__module__}
-    return type(kind)(kind.__name__, (_Finished, kind), own).model_construct(**dict(result))
-
-
-class _Flow(Flow[P, R]):
-    """A coroutine function where an event loop runs; anywhere else a function that waits for the end of its run.
-
-    What it then gives may be given to `asyncio.run` as well: `asyncio.run(index("docs/"))` does what it says.
-    """
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        run: Any = super().__call__(*args, **options)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return _finished(asyncio.run(run))
-        return run
-
-
-def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
-    """Prefect's decorator for an async function, with Prefect's options; it may also be called without a loop."""
-    return lambda function: _Flow(function, persist_result=False, **options)
 
 
 def begin(settings: Settings) -> None:
@@ -135,6 +79,15 @@ LAYERS = ("flows", "tasks", "prompts", "storage")
 RUNS = ("prefect.flow_runs", "prefect.task_runs", "prefect.extra")
 
 
+class _Short(logging.Filter):
+    """Takes the traceback off errors that are raised on purpose: their message says what to do."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], TrellisError | EngineError):
+            record.exc_info = record.exc_text = None
+        return True
+
+
 class RunLog(APILogHandler):
     """Sends what is logged inside of a run to its page; outside of one there is no page."""
 
@@ -161,4 +114,5 @@ def show_logs() -> None:
     loggers = [logging.getLogger(name) for name in (*RUNS, *LAYERS, "")]
     for handler in {*extra, *(handler for logger in loggers for handler in logger.handlers)}:
         if not any(isinstance(known, LogMask) for known in handler.filters):
+            handler.addFilter(_Short())
             handler.addFilter(LogMask())

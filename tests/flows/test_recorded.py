@@ -1,9 +1,7 @@
 """The flows run on Prefect as steps that a person can follow, fail in words, and leave nothing outside this machine."""
 
-import asyncio
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -45,19 +43,6 @@ async def test_a_list_of_sources_gives_the_report_itself_and_minutes_are_kept(so
     assert (report.generation, report.published) == (1, True)
     again = await index([str(source)], workspace=workspace, return_state=True)
     assert again.message == "Nothing has changed: generation 1 stays, with 3 documents."
-
-
-def test_without_an_event_loop_the_flows_are_plain_functions(source: Path, tmp_path: Path) -> None:
-    workspace = str(tmp_path / "ws")
-    run: Any = index
-    report = run(str(source), workspace=workspace)
-    assert isinstance(report, IndexReport)
-    assert (report.generation, report.published) == (1, True)
-    assert asyncio.run(run(str(source), workspace=workspace)).generation == 1
-    answer: Any = query("Who designed Orla Bridge?", workspace=workspace)
-    assert "Reyd" in answer.answer
-    with pytest.raises(SourceNotFound):
-        run(str(tmp_path / "nowhere"), workspace=workspace)
 
 
 async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> None:

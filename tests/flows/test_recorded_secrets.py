@@ -3,10 +3,11 @@
 import json
 import logging
 
+import prefect
 import pytest
 
 from flows.orchestration.artifacts import Progress, put
-from flows.orchestration.recording import begin, flow
+from flows.orchestration.recording import begin
 from flows.settings import load_settings
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.key_masking import MASK
@@ -47,7 +48,7 @@ async def leaky() -> None:
         raise RuntimeError(f"call to https://user:{SECRET}@a.example failed") from error
 
 
-@flow(name="leaky")
+@prefect.flow(name="leaky")
 async def leaky_flow() -> None:
     begin(load_settings())
     for layer in ("flows", "prompts", "storage"):
@@ -92,7 +93,7 @@ async def test_a_step_waits_for_a_model_that_cannot_be_reached_and_for_nothing_e
             return "came back"
         raise error
 
-    @flow(name="patient")
+    @prefect.flow(name="patient")
     async def run(error: Exception) -> str:
         return await patient(error)
 
@@ -110,9 +111,10 @@ async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
 
     seen: list[str] = []
 
-    @flow(name="progressing")
+    @prefect.flow(name="progressing")
     async def long_run() -> None:
-        async with Progress() as progress:
+        progress = Progress()
+        async with progress.shown():
             progress.tell("slowly", 60, 120)
             async with asyncio.timeout(90):
                 while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110 -- the server
@@ -120,9 +122,10 @@ async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
             seen.append(str(found.data))
             progress.tell("slowly", 120, 120)
 
-    @flow(name="short")
+    @prefect.flow(name="short")
     async def short_run() -> None:
-        async with Progress() as progress:
+        progress = Progress()
+        async with progress.shown():
             progress.tell("brief", 1, 1)
 
     await long_run()

@@ -3,12 +3,11 @@
 The golden files were looked at in the user interface; after a change look again before you replace them.
 """
 
-import re
 from pathlib import Path
 
 import pytest
 
-from flows.orchestration.artifacts import RunOutcome, answer_page, changes, index_page, label, picture, plain
+from flows.orchestration.artifacts import answer_page, index_page, plain
 from storage.answer_records import (
     Answer,
     Citation,
@@ -23,20 +22,14 @@ from storage.answer_records import (
     Trace,
     TriggerDecision,
 )
-from storage.graph_records import Report
 from storage.records import DeadLetter, Skipped
 from storage.run_records import DocumentCounts, IndexReport, Usage, UsageRow
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-HOSTILE = '"] --> x\nclick n1 "javascript:alert(1)" ``` %%{init: {}}%% <img src=x> https://a.example [a](b) | #quot;'
 USED = [
     UsageRow(step="extract", model="openai/small", calls=3, input_tokens=900, output_tokens=200, cost_usd=0.0042),
     UsageRow(step="report", model="openai/big", calls=1, input_tokens=400, output_tokens=80, cost_usd=None, seconds=2),
 ]
-REPORT = Report(
-    community="com_1", level=0, title="Orla Bridge | Velin", summary="The bridge and who built it.", rating=6.5,
-    rating_reason="many statements", inputs="inp_1", findings=(),
-)  # fmt: skip
 STRUCTURE = DocumentStructure(
     document="bridge", title="Orla Bridge", description="Orla Bridge: 1 elements", elements=1,
     text="Orla Bridge -[designed by]-> Tomas Reyd",
@@ -52,14 +45,15 @@ def index_report(**changed: object) -> IndexReport:
     return IndexReport.model_validate(values | changed)
 
 
-def answered(text: str = "Tomas Reyd [1]", question: str = "Who designed the bridge of 1931?", pop: int = 1) -> Answer:
+def answered() -> Answer:
+    question = "Who designed the bridge of 1931?"
     parts = (
         SubQuestion(question="Which bridge opened in 1931?", answer="Orla Bridge"),
         SubQuestion(question="Who designed Orla Bridge?", answer="Tomas Reyd"),
     )
     trace = Trace(
         mode="struct", rewritten=question, queries=(question, "Orla Bridge designer"),
-        trigger=(TriggerDecision(query=question, pop=pop, threshold=3, tau=0.8, use_memory=pop >= 3),),
+        trigger=(TriggerDecision(query=question, pop=1, threshold=3, tau=0.8, use_memory=False),),
         filter=FilterCounts(entailment=2, neutral=5, contradiction=1), question_type="nested",
         route=RouteDecision(type="graph", confidence=0.81, margin=0.4, reason="a chain of 2 links"),
         structure="graph", subquestions=parts, structures=(STRUCTURE,),
@@ -72,27 +66,24 @@ def answered(text: str = "Tomas Reyd [1]", question: str = "Who designed the bri
         removed_markers=("[9]",),
     )  # fmt: skip
     cited = Citation(
-        marker="[1]", document="bridge", title=HOSTILE if text == HOSTILE else "Orla Bridge", chunk="chk_1", start=0,
+        marker="[1]", document="bridge", title="Orla Bridge", chunk="chk_1", start=0,
         end=40, page=2, quote="Orla Bridge was designed by Tomas Reyd.", verified=True,
     )  # fmt: skip
     return Answer(
-        question=question, answer=text, values=("Tomas Reyd",), citations=(cited,), passages=(), fallback="none",
-        trace=trace, usage=Usage(seconds=1.5), generation=7,
+        question=question, answer="Tomas Reyd [1]", values=("Tomas Reyd",), citations=(cited,), passages=(),
+        fallback="none", trace=trace, usage=Usage(seconds=1.5), generation=7,
     )  # fmt: skip
 
 
-def outcome() -> RunOutcome:
-    return RunOutcome(
-        report=index_report(), sources=("notes", "a*b.md"),
-        changes=changes({"old": "1", "bridge": "2", "same": "3"}, {"bridge": "4", "new|er": "5", "same": "3"}),
-        letters=(DeadLetter(item="chk_9", step="extract", error="429 from the model.", remedy="Run again later."),),
-        themes=((REPORT, 12),),
-    )  # fmt: skip
+LETTER = DeadLetter(item="chk_9", step="extract", error="429 from the model.", remedy="Run again later.")
 
 
 @pytest.mark.parametrize(
     ("name", "page"),
-    [("page_index.md", index_page(outcome(), USED)), ("page_answer.md", answer_page(answered(), USED))],
+    [
+        ("page_index.md", index_page(index_report(), ("notes", "a*b.md"), [LETTER], USED)),
+        ("page_answer.md", answer_page(answered(), USED)),
+    ],
 )
 def test_the_pages_of_a_run_and_a_question(name: str, page: str) -> None:
     assert page == (GOLDEN / name).read_text(encoding="utf-8").removesuffix("\n")
@@ -100,27 +91,19 @@ def test_the_pages_of_a_run_and_a_question(name: str, page: str) -> None:
 
 def test_nothing_to_do_is_said_and_long_lists_are_cut() -> None:
     report = index_report(published=False, documents=DocumentCounts(unchanged=3), skipped=(), dead_letters=0)
-    text = index_page(RunOutcome(report=report, sources=("notes",)), [])
+    text = index_page(report, ("notes",), [], [])
     assert "Nothing has changed: generation 7 stays, with 3 documents." in text
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Models"]
-    many = changes({}, {f"d{n}": "1" for n in range(70)})
-    text = index_page(RunOutcome(report=report, sources=("s",), changes=many), [])
-    assert (text.count("| added |"), "and 20 more" in text) == (50, True)
+    text = index_page(report, ("s",), [LETTER] * 70, [])
+    assert (text.count("| chk\\_9 |"), "and 20 more" in text) == (50, True)
 
 
-def test_no_text_gets_out_of_its_label() -> None:
-    drawn = picture(answered(HOSTILE, HOSTILE, pop=3))
-    lines = drawn.splitlines()
-    assert (lines[0], lines[1], lines[-1]) == ("```mermaid", "flowchart TD", "```")
-    shape = re.compile(r'  n\d+\["[^"`<>{}\[\]|]*"\]|  n\d+( --> n\d+)+')
-    assert all(shape.fullmatch(line) for line in lines[2:-1]), drawn
-    assert not any(sign in drawn for sign in ("%%", "://"))
-    assert "memory answers for retrieval" in drawn
-    assert "memory answers for retrieval" not in picture(answered())
-
-
-def test_text_of_documents_is_no_markup() -> None:
-    assert label("a\n\tb\u202e\x00 奥拉桥 (1931)") == "a b 奥拉桥 (1931)"
-    assert label("x" * 99) == "x" * 59 + "…"
-    assert plain("![x](http://a.example/b) <b>") == "\\!\\[x\\](http:\u2060//a.example/b) &lt;b&gt;"
-    assert plain("www.a.example, me@a.example") == "www\u2060.a.example, me@\u2060a.example"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("![x](http://a.example/b) <b>", "\\!\\[x\\](http:\u2060//a.example/b) &lt;b&gt;"),
+        ("www.a.example, me@a.example", "www\u2060.a.example, me@\u2060a.example"),
+    ],
+)
+def test_text_of_documents_is_no_markup(text: str, shown: str) -> None:
+    assert plain(text) == shown

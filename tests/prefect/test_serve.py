@@ -56,7 +56,7 @@ def test_what_cannot_be_served_is_refused_in_words(
             "'every night' is no cron expression": (str(source), "--cron", "every night"),
             "'Mars'": (str(source), *nightly, "--timezone", "Mars"),
             "'docs' means nothing there": ("docs", "--pool", "trellis"),
-            f"Port {taken} is taken by another program": (str(source), "--port", taken),
+            f"Port {taken} cannot be used": (str(source), "--port", taken),
             f"PREFECT_API_URL={api.url}": (str(source), "--port", used),
         }.items():
             workspace = () if "--pool" in arguments else ("--workspace", str(tmp_path / "ws"))
