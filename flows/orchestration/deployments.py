@@ -7,14 +7,12 @@ import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells
 
 # isort: split
 import asyncio
-import os
 import signal
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound
@@ -25,7 +23,7 @@ from prefect.types.entrypoint import EntrypointType
 
 from flows.index import index
 from flows.orchestration.local_server import HEARTBEAT
-from flows.orchestration.zombie_automation import TAG, end_silent_runs, end_with
+from flows.orchestration.zombie_automation import TAG, end_silent_runs
 from flows.query import query
 from storage.errors import StorageError, UsageError
 from storage.records import Record
@@ -80,9 +78,7 @@ async def serve(made: Sequence[RunnerDeployment], ready: Callable[[], None]) -> 
         await _prepare(client)
         runner = Runner()
         for deployment in made:
-            known = await runner.aadd_deployment(deployment)
-            steps = [{f"{end_with.__module__}.{end_with.__name__}": {"parent": os.getpid()}}]
-            await client.update_deployment(known, DeploymentUpdate(pull_steps=steps))
+            await runner.aadd_deployment(deployment)
     running = asyncio.create_task(runner.start())
     await asyncio.sleep(0)  # it takes SIGTERM for itself, in a way that leaves the runs behind: ours comes after
     stopped = asyncio.Event()

@@ -20,18 +20,6 @@ HEARTBEAT = 30  # seconds between two signs of life of a run; the most often tha
 START_WITHIN = 600.0
 END_WITHIN = 10.0  # seconds
 LOG = "trellis-server.log"
-# The server ends when its standard input closes, which the system does whatever its owner dies of; after some seconds
-# whatever connections browsers keep open.
-WATCHED = """
-import os, runpy, signal, sys, threading, time
-def end_with_input():
-    sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(5)
-    os._exit(1)
-threading.Thread(target=end_with_input, daemon=True).start()
-runpy.run_module("prefect", run_name="__main__", alter_sys=True)
-"""
 # Batches halve the server's work and end its refusals under load; the rest keeps it, and its pages, on this machine.
 SETTINGS = {
     "DO_NOT_TRACK": "1",
@@ -48,7 +36,7 @@ SETTINGS = {
 
 @contextmanager
 def own_server(port: int | None, home: Path) -> Iterator[str]:
-    """A server of this process's own; gives the address of its API and ends it with the block, or with this process.
+    """A server of this process's own; gives the address of its API and ends it with the block.
 
     Without a port it is Prefect's usual one; `home` takes its log. What the environment sets already stays as it is.
     Raises UsageError where the port is taken.
@@ -61,9 +49,8 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
     command = ["server", "start", "--host", HOST, "--port", str(port)]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
-            [sys.executable, "-P", "-c", WATCHED, *command],
+            [sys.executable, "-P", "-m", "prefect", *command],
             env={**SETTINGS, **os.environ, "PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address},
-            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for us: runs that end still need their server
@@ -109,8 +96,7 @@ def _last_words(log: Path) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
+    process.terminate()
     try:
         process.wait(timeout=END_WITHIN)
     except subprocess.TimeoutExpired:

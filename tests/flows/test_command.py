@@ -49,9 +49,7 @@ def test_help_names_every_command_and_loads_nothing_heavy() -> None:
 
 def test_asking_does_not_load_prefect(indexed: Path) -> None:
     done = run("-c", LOADED.format(["ask", "Who designed Orla Bridge?", "--workspace", str(indexed)]))
-    assert done.returncode == 0, done.stderr
-    assert "duckdb" in done.stderr.split()
-    assert "prefect" not in done.stderr.split()
+    assert (done.returncode, {"duckdb", "prefect"} & set(done.stderr.split())) == (0, {"duckdb"}), done.stderr
 
 
 def test_the_parser_knows_the_modes_and_structures_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,13 +108,11 @@ def test_what_an_index_run_refuses(fresh: Command, tmp_path: Path, monkeypatch: 
     missing = str(tmp_path / "nowhere")
     done = fresh("index", missing, "--json")
     assert (done.code, done.json["error"]["type"], missing in done.err) == (2, "SourceNotFound", True)
-    assert "Traceback" not in done.err
-    assert not fresh.workspace.exists()
+    assert ("Traceback" in done.err, fresh.workspace.exists()) == (False, False)
     source = str(write_rows(tmp_path / "docs.jsonl", ROWS))
     with Workspace(fresh.workspace).write():
         locked = fresh("index", source, "--json")
-    assert (locked.code, locked.json["error"]["type"]) == (4, "WorkspaceLocked")
-    assert str(os.getpid()) in locked.err
+    assert (locked.code, locked.json["error"]["type"], str(os.getpid()) in locked.err) == (4, "WorkspaceLocked", True)
     monkeypatch.setenv("TRELLIS_CHUNK_TOKENS", "many")
     wrong = fresh("index", source)
     assert (wrong.code, "chunk_tokens" in wrong.err) == (2, True)
@@ -129,17 +125,6 @@ def test_what_holds_nothing_readable_is_not_published(fresh: Command, tmp_path: 
     assert ended.code == 5
     assert "holds nothing that can be read" in ended.err
     assert "broken.pdf (broken PDF" in ended.err
-    assert fresh("ask", "Who?").code == 2, "there is no generation"
-
-
-def test_where_no_call_of_a_model_succeeds_nothing_is_published(
-    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("Ada Lovelace wrote the first program.")
-    for name, value in (("LM", "openai/none"), ("LM_BASE_URL", "http://127.0.0.1:9/v1"), ("MAX_ATTEMPTS", "1")):
-        monkeypatch.setenv(f"TRELLIS_{name}", value)
-    ended = fresh("index", str(tmp_path / "a.txt"))
-    assert (ended.code, "1 of 1 items failed in step extract" in ended.err) == (5, True)
     assert fresh("ask", "Who?").code == 2, "there is no generation"
 
 
@@ -159,9 +144,10 @@ def test_ask_gives_an_answer_with_spans_that_hold(trellis: Command) -> None:
     assert "\x1b" not in people
 
 
-def test_retrieve_gives_at_most_k_passages(trellis: Command) -> None:
+def test_retrieve_gives_at_most_k_passages_with_scores(trellis: Command) -> None:
     result = Retrieval.model_validate(trellis("retrieve", "Orla Bridge", "--k", "2", "--json").json)
     assert 0 < len(result.passages) <= 2
+    assert all(passage.score > 0 for passage in result.passages)
     assert trellis("retrieve", "Orla Bridge", "--k", "2").out.startswith("1. ")
 
 

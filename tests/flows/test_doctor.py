@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.doctor import Examination, without_keys
+from flows.cli.doctor import Examination
 from flows.settings import load_settings
-from prompts.engine.key_masking import MASK
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
@@ -116,12 +115,3 @@ def test_the_embedding_server_is_asked_in_earnest(
 def test_the_models_key_goes_to_no_other_server(given: dict[str, object], key: str | None) -> None:
     common = {"lm": "m", "lm_base_url": "http://models/v1", "lm_api_key": KEY}
     assert load_settings(common | given, {}).embedding_key() == key
-
-
-def test_a_key_in_any_words_is_hidden(fresh: Command) -> None:
-    roles = {"answer": {"model": "openai/m", "api_key": "another-key"}}
-    load_settings({"lm_api_key": KEY, "roles": roles}, {}).keep_secrets()
-    report = examined(fresh)[1]
-    said = report.prefect.model_copy(update={"problem": f"refused {KEY} and another-key of ftp://me:pw@host"})
-    shown = without_keys(report.model_copy(update={"prefect": said})).prefect.problem
-    assert shown == f"refused {MASK} and {MASK} of ftp://{MASK}@host"

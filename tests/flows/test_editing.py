@@ -112,14 +112,6 @@ def test_what_cannot_be_meant_is_told_and_changes_nothing(trellis: Command, word
     assert [one["number"] for one in trellis("generations", "--json").json] == [1]
 
 
-def test_a_name_like_a_command_can_be_looked_up(fresh: Command, tmp_path: Path) -> None:
-    assert fresh("graph", "merge", "A", "B").code == 2
-    assert not fresh.workspace.exists(), "nothing is indexed, so nothing can be edited"
-    rows = [{"id": "m", "title": "Merge", "text": "Merge is a band from Velin."}]
-    assert fresh("index", str(write_rows(tmp_path / "docs.jsonl", rows))).code == 0
-    assert names(fresh("graph", "merge", "--json")) == {"Merge"}
-
-
 def test_a_model_decides_on_similar_names_in_one_call(
     model_server: Server, fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,25 +40,6 @@ def calls(server: Server, step: str = "extract") -> int:
     return int(server.stats()["steps"].get(step, {}).get("calls", 0))
 
 
-SILENT = ["thinking_only", "empty", "malformed", "wrong_keys", "refusal", "truncated"]
-
-
-@pytest.mark.parametrize("kind", SILENT)
-def test_a_passage_that_was_not_read_is_a_letter_and_not_an_empty_document(
-    kind: str, model_server: Server, fresh: Command, docs: Path
-) -> None:
-    model_server.misbehave({"step": "extract", "text": "in 1905", "kind": kind})
-    report = fresh("index", str(docs), "--json").json
-    assert (report["published"], report["dead_letters"]) == (True, 1)
-    (letter,) = letters(fresh)
-    assert (letter["step"], letter["document"]) == ("extract", "d5")
-    assert letter["error"]
-    assert letter["remedy"]
-    assert mentions(fresh, "d5") == set(), "nothing is made up for it"
-    with Workspace(fresh.workspace).read() as generation:
-        assert letter["item"] not in generation.extractions.inputs(), "it does not count as processed"
-
-
 def test_an_empty_list_for_a_long_passage_is_asked_again_with_what_it_overlooks(
     model_server: Server, fresh: Command, docs: Path
 ) -> None:

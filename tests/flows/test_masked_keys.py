@@ -3,7 +3,6 @@
 import base64
 import gzip
 import json
-import traceback
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +12,7 @@ import pytest
 
 from flows.__main__ import _run
 from flows.cli.screen import Screen
-from flows.index import IndexOptions, index
-from flows.operations.history import index_run
-from flows.query import answer_question, query
+from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
@@ -23,8 +20,6 @@ from flows.settings import load_settings
 from prompts.engine.key_masking import MASK
 from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
-from tests.flows.recorder import logs, run_of
-from tests.flows.test_recorded_secrets import everything
 from tests.server.client import Server
 
 KEY = "sk-Never/To+Be-Shown-0815"
@@ -160,22 +155,6 @@ def test_an_embedding_servers_error_shows_and_stores_no_key(
     assert stored(fresh.workspace, cache) == []
 
 
-@pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("rule", [*ANSWERS, {"kind": "server_error", "status": 400}], ids=named)
-async def test_a_recorded_run_tells_prefect_no_key(
-    leaky: Server, copied: Command, source: Path, rule: Mapping[str, object]
-) -> None:
-    tell(leaky, rule)
-    place = str(copied.workspace)
-    runs = [
-        await index(str(source), workspace=place, full=True, return_state=True),
-        await query(QUESTION, workspace=place, return_state=True),
-    ]
-    await logs(await run_of(f"index {source} into"))
-    assert shown(*map(str, runs), await everything()) == []
-    assert stored(copied.workspace) == []
-
-
 def breaks(_options: Namespace, _screen: Screen) -> int:
     """A command with a fault."""
     open_runtime(load_settings())
@@ -190,15 +169,3 @@ def test_a_fault_is_told_with_its_traceback_and_without_the_key(
     assert "Traceback" in said
     assert f"LookupError: your key is Bearer {MASK}" in said
     assert shown(said) == []
-
-
-async def test_a_key_that_only_another_role_uses_is_masked_too(
-    leaky: Server, fresh: Command, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_LM_API_KEY", "a-quite-other-key")
-    monkeypatch.setenv("TRELLIS_LM_SUMMARIZE", "anthropic/m")
-    monkeypatch.setenv("TRELLIS_LM_SUMMARIZE_API_KEY", KEY)
-    tell(leaky, {"kind": "unauthorized"})
-    with pytest.raises(Exception, match="key masked") as caught:
-        await index_run([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
-    assert shown("".join(traceback.format_exception(caught.value))) == []

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,17 +22,6 @@ while not last:
     last = Path(sys.argv[2]).exists()
     answer = ask("How long is Orla Bridge?", workspace=sys.argv[1])
     print(json.dumps([answer.generation, answer.values, [c.quote for c in answer.citations]]), flush=True)
-"""
-WRITER = """
-import asyncio, sys
-from flows.index import IndexOptions, build_index
-from flows.runtime import open_runtime
-from flows.settings import load_settings
-def said(step, done, total):
-    print(step, done, flush=True)
-runtime = open_runtime(load_settings({"workspace": sys.argv[1], "embedding": "none"}), said)
-report = asyncio.run(build_index([sys.argv[2]], IndexOptions(), runtime))
-print("published", report.generation, flush=True)
 """
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "TRELLIS_EMBEDDING": "none"}
 
@@ -80,24 +68,3 @@ async def test_two_processes_ask_while_runs_publish(tmp_path: Path) -> None:
         for generation, values, quotes in answers:
             assert values == []
             assert f"Orla Bridge is {metres[generation]} metres long." in quotes
-
-
-async def test_a_killed_run_leaves_the_last_generation_and_the_next_run_completes(tmp_path: Path) -> None:
-    workspace, source = tmp_path / "ws", tmp_path / "docs.jsonl"
-    write(source, 1000)
-    first = await publish(workspace, source)
-    write(source, 2000, others=150)
-    writer = start(WRITER, workspace, source)
-    assert writer.stdout is not None
-    assert writer.stdout.readline().startswith("extract"), "the run should be in the middle of extraction"
-    writer.send_signal(signal.SIGKILL)
-    writer.wait(timeout=PATIENCE)
-    reader = start(READER, workspace, workspace)
-    said, _ = reader.communicate(timeout=PATIENCE)
-    answers = [json.loads(line) for line in said.splitlines()]
-    assert answers
-    assert all(answer[0] == first.generation and "Orla Bridge is 1000 metres long." in answer[2] for answer in answers)
-    second = await publish(workspace, source)
-    assert second.generation > first.generation
-    assert second.documents.added == 150
-    assert second.documents.changed == 1

@@ -1,6 +1,5 @@
 """A prompt is shown, replaced by a user's file, and part of the hash of what is made with it."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from flows.index import index as index_flow
-from flows.indexing.changes import AUTHORS, in_words, note_makers
+from flows.indexing.changes import AUTHORS, note_makers
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.registry import steps
@@ -170,16 +168,3 @@ def test_a_new_versions_prompts_wait_for_remake(
     assert index(fresh, docs, "--remake")["kept_prompts"] is None
     assert calls(model_server)["extract"] == len(ROWS) + 1
     assert not index(fresh, docs)["published"]
-
-
-@pytest.mark.usefixtures("prefect_server")
-async def test_a_recorded_run_keeps_the_old_and_says_so(
-    earlier: Callable[..., None], model_server: Server, fresh: Command, docs: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    await asyncio.to_thread(earlier, "extract")
-    calls(model_server)
-    report = await index_flow([str(docs)], workspace=str(fresh.workspace))
-    assert report.kept_prompts
-    assert "--remake" in in_words(report.kept_prompts)
-    assert any("--remake" in record.getMessage() for record in caplog.records)
-    assert calls(model_server) == {}

@@ -131,20 +131,6 @@ def test_many_removals_are_refused_and_only_named_sources_are_compared(
     assert index(fresh, folder, "--allow-removals")["documents"]["removed"] == 3
 
 
-def test_one_failed_passage_fails_no_document(
-    model_server: Server, fresh: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_CHUNK_TOKENS", "120")
-    (folder / "long.md").write_text("# Long\n\n" + "\n\n".join(str(row(number)["text"]) for number in range(20, 30)))
-    model_server.misbehave({"step": "extract", "text": "in 1925", "kind": "refusal"})
-    report = index(fresh, folder)
-    assert report["dead_letters"] == 1
-    with Workspace(fresh.workspace).read() as made:
-        chunks = {chunk.id for chunk in made.documents.chunks(documents=["long.md"])}
-        assert len(chunks) > 2
-        assert len(made.extractions.extractions(chunks)) == len(chunks) - 1
-
-
 @pytest.mark.parametrize("step", ["extract", "report"])
 def test_the_next_run_does_what_failed_and_what_fails_again_is_no_news(
     step: str, model_server: Server, fresh: Command, folder: Path

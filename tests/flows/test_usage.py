@@ -2,10 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-from flows.index import index
-from flows.query import query
 from flows.usage import in_short, ledger
 from storage.run_records import StepUsage, UsageRow
 from tests.flows.conftest import Command
@@ -39,32 +35,3 @@ def test_people_see_one_line_and_status_the_steps(
     asked = fresh("ask", "Where was Tomas Reyd born?").out
     assert asked.rstrip().splitlines()[-1].endswith("cost unknown")
     assert copied("status", "--json").json["usage"] == [], "offline there is nothing to tell"
-
-
-def test_gleaning_is_a_setting_that_extracts_again(
-    fresh: Command, source: Path, model_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fresh("index", str(source))
-    monkeypatch.setenv("TRELLIS_GLEANINGS", "1")
-    again = fresh("index", str(source), "--json").json
-    assert again["published"]
-    assert "glean" in again["usage"]["by_step"]
-    assert model_server.stats()["steps"]["extract"]["calls"] == again["usage"]["by_step"]["extract"]["cached_calls"]
-    assert not fresh("index", str(source), "--json").json["published"]
-
-
-@pytest.mark.usefixtures("prefect_server")
-async def test_the_artifacts_hold_the_ledger(
-    source: Path, tmp_path: Path, model_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from prefect.artifacts import Artifact
-
-    monkeypatch.setenv("TRELLIS_GLEANINGS", "0")
-    workspace = str(tmp_path / "ws")
-    await index(str(source), workspace=workspace)
-    await query("Where was Tomas Reyd born?", workspace=workspace)
-    for key, step in (("index-summary", "extract"), ("answer", "answer")):
-        shown = await Artifact.aget(key)
-        assert shown is not None
-        assert "| step | model | calls | cached |" in str(shown.data)
-        assert f"| {step} | openai/scripted | " in str(shown.data)

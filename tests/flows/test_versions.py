@@ -7,9 +7,6 @@ import pytest
 
 from flows.__main__ import main
 from flows.operations.diff import changed_items, changed_part, diff
-from flows.query import aask, ask
-from flows.session import Sessions
-from storage.errors import UnknownGeneration
 from storage.export import KINDS
 from storage.workspace import Workspace
 from tests.copying import copy_of
@@ -169,13 +166,6 @@ def test_a_question_on_an_older_generation(two: Command, tmp_path: Path) -> None
     assert two("ask", LENGTH, "--as-of", "9").code == 2
 
 
-async def test_older_generations_from_python(changed: Path) -> None:
-    assert "412" in ask(LENGTH, workspace=changed, as_of=1).answer
-    assert "430" in (await aask(LENGTH, workspace=changed, as_of=2)).answer
-    with pytest.raises(UnknownGeneration):
-        ask(LENGTH, workspace=changed, as_of=9)
-
-
 def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
     two: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,12 +184,3 @@ def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
     again = two("ask", LENGTH, "--json").json
     assert (again["generation"], again["trace"]["trigger"][0]["pop"]) == (1, 0)
     assert "412" in again["answer"]
-
-
-async def test_an_older_session_is_held_as_long_as_it_is_used(two: Command) -> None:
-    sessions, workspace = Sessions(), Workspace(two.workspace, keep_generations=1)
-    async with sessions.use(two.workspace, 1) as first, sessions.use(two.workspace) as now:
-        assert (first.number, first.pinned, now.number, now.pinned) == (1, True, 2, False)
-        assert workspace.clean() == [], "who asks holds what he asks"
-    assert workspace.clean() == [1]
-    sessions.close()

@@ -19,22 +19,20 @@ pytestmark = [pytest.mark.prefect, pytest.mark.patient]
 PASSAGES, AT_ONCE = 120, 16
 
 
-def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed(tmp_path: Path) -> None:
+def test_a_schedule_runs_twice_and_picks_up_changes(tmp_path: Path) -> None:
     source, port = tmp_path / "documents", str(free_port())
     source.mkdir()
     (source / "bridge.md").write_text("Orla Bridge was designed by Tomas Reyd.")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path / "home")}
     words = (str(BIN / "trellis"), "serve", str(source), "--cron", "* * * * *", "--port", port)
     api = Api(f"http://127.0.0.1:{port}/api")
-    with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path) as served:
+    with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path):
         wait_for(lambda: "Serving on" in (tmp_path / "log").read_text(), "the start")
         first = api.finished(wait_for(lambda: api.runs("index/scheduled"), "the first run")[0]["id"])
         assert first["state"]["message"].startswith("Published generation 1 (1 added;")
         (source / "bridge.md").write_text("Orla Bridge was designed by Tomas Reyd in 1931.")
         (source / "quay.md").write_text("The quay of Velin was built by Ana Korb.")
         second = api.finished(wait_for(lambda: api.runs("index/scheduled")[1:], "the second run")[0]["id"])
-        served.send_signal(signal.SIGKILL)
-        wait_for(lambda: not api.answers(), "the end of a server whose owner was killed")
     assert second["state"]["message"].startswith("Published generation 2 (1 added, 1 changed")
     assert first["expected_start_time"] < second["expected_start_time"]
 
