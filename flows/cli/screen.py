@@ -13,19 +13,16 @@ from pydantic import BaseModel
 
 from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
-from flows.usage import in_short
+from flows.usage import Result, facts_of
 from prompts.engine.key_masking import MASK, mask_keys
 from prompts.engine.streaming import Show, Withdrawn
-from storage.run_records import StepUsage
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from flows.session import Session
 
-SHOWN = 20  # lines of a list
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 
 
 class Screen:
@@ -166,45 +163,6 @@ def rounded(value: object, name: str = "") -> object:
     if isinstance(value, Mapping):
         return {key: part if key == "metadata" else rounded(part, str(key)) for key, part in value.items()}
     return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
-    """The fields of a record that hold something, by name, in words; each entry of a list of texts or records has a
-    line, the first SHOWN of them."""
-    rows = []
-    for name, value in dict(result).items() if isinstance(result, BaseModel | Mapping) else ():
-        if name not in without:
-            lines = [text for text in _in_words(name, value) if text]
-            lines[SHOWN:] = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-            heading = name.removesuffix("_bytes").replace("_", " ")
-            rows += [("" if place else heading, text) for place, text in enumerate(lines)]
-    return rows
-
-
-def _in_words(name: str, value: object) -> list[str]:
-    if isinstance(value, list | tuple) and value and isinstance(value[0], int):
-        return [", ".join(map(str, value))]
-    if isinstance(value, list | tuple):
-        return [in_one_line(name, part) for part in value]
-    return [in_one_line(name, value)]
-
-
-def in_one_line(name: str, value: object) -> str:
-    """A value in words: of a record its texts, its figures with their names, and the names of what is true."""
-    if isinstance(value, StepUsage):
-        return in_short(value)
-    if isinstance(value, BaseModel | Mapping):
-        parts = ((key, part, in_one_line(key, part)) for key, part in dict(value).items() if part)
-        return ", ".join(
-            key if part is True else text if isinstance(part, str) or key.endswith("_bytes") else f"{text} {key}"
-            for key, part, text in parts
-        )
-    return size_in_words(int(str(value or 0))) if name.endswith("_bytes") else str(value or "")
-
-
-def size_in_words(number: int) -> str:
-    """Bytes as MB or GB."""
-    return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
 
 
 def error_of(error: Exception) -> dict[str, str]:

@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections import defaultdict
 from pathlib import Path
 
-from flows.cli.screen import Screen, facts_of, in_one_line, masked, runtime_of, size_in_words
+from flows.cli.screen import Screen, masked, runtime_of
 from flows.runtime import Runtime, open_caches
-from flows.usage import in_short
+from flows.usage import facts_of, in_one_line, in_short, size_in_words
 from prompts.engine.models import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError

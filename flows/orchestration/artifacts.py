@@ -21,9 +21,9 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
 from flows.indexing.changes import in_words as kept_in_words
-from flows.usage import ledger
+from flows.usage import facts_of, ledger
 from prompts.engine.key_masking import mask_keys
-from storage.answer_records import Answer, ModeDecision, Trace
+from storage.answer_records import Answer
 from storage.records import DeadLetter
 from storage.run_records import IndexReport, UsageRow
 
@@ -104,7 +104,6 @@ class Progress:
 
 
 SHOWN_ROWS = 50
-SHOWN_STRUCTURES = 6
 
 
 # --- Markdown --------------------------------------------------------------------------------------------------------
@@ -188,7 +187,7 @@ def answer_in_words(answer: Answer) -> str:
 
 
 def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
-    """The page in Markdown."""
+    """The page in Markdown, with the whole trace."""
     flagged = [f"- {plain(answer.answer[row.start : row.end])}" for row in answer.grounding if row.supported is False]
     sources = []
     for citation in answer.citations:
@@ -203,61 +202,9 @@ def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
         answer_in_words(answer),
         *(["\n".join(["No source supports:", "", *flagged])] if flagged else []),
         *(["## Sources", *sources] if sources else []),
-        "## Decisions",
-        _decisions(answer.trace),
-        *_structure(answer.trace),
+        "## How it came about",
+        # Indented: nothing in it is markup.
+        "\n".join(f"    {name:16} {text}" for name, text in facts_of(answer.trace, ("structures",))),
         ledger(used),
     ]
     return "\n\n".join(parts)
-
-
-def _structure(trace: Trace) -> list[str]:
-    """What each document gave to the structure, in its form."""
-    given = [structure for structure in trace.structures if structure.elements][:SHOWN_STRUCTURES]
-    parts = [f"## The {trace.structure}"] if given else []
-    for one in given:
-        parts += [f"{plain(one.title)} ({plain(one.document)})"]
-        parts += ["\n".join(f"    {line}" for line in one.text.splitlines())]
-    return parts
-
-
-def _chosen(decision: ModeDecision) -> list[str]:
-    """Why this mode, what gave nothing, and what each mode would take with a model."""
-    costs = ", ".join(
-        f"{forecast.mode} {forecast.tokens:,} in {forecast.calls} calls" for forecast in decision.forecasts
-    )
-    return [
-        f"chosen ({decision.confidence:.2f}): {plain(decision.reason)}",
-        *(f"{attempt.mode} was tried and gave no answer: {plain(attempt.said)}" for attempt in decision.tried),
-        *([f"estimated tokens with a model for every step: {costs}"] if costs else []),
-    ]
-
-
-def _decisions(trace: Trace) -> str:
-    route, counts = trace.route, trace.filter
-    lines = [
-        f"answered by {trace.answered_by}, effort {trace.effort}",
-        *(f"no call for {one.step}: {plain(one.reason)}" for one in trace.spared),
-        *([f"markers that named no source: {', '.join(trace.removed_markers)}"] if trace.removed_markers else []),
-        f"mode {trace.mode}, question type {plain(trace.question_type)}",
-        *(_chosen(trace.decision) if trace.decision else ()),
-        *(
-            f"memory for {plain(decision.query)}: {decision.pop} sources known, {decision.threshold} needed, "
-            f"{'used' if decision.use_memory else 'not used'}"
-            for decision in trace.trigger
-        ),
-        f"searched for: {plain('; '.join(trace.queries))}",
-        *(f"{plain(reading.text)} read as {plain(reading.taken or 'nothing known')}" for reading in trace.ambiguity),
-        f"passages: {counts.entailment} support, {counts.neutral} neutral, {counts.contradiction} contradict "
-        f"({counts.hypothesis} hypothesis)",
-        *(f"{plain(conflict.document)}: {plain(conflict.explanation)}" for conflict in counts.conflicts),
-        f"route {route.type} (confidence {route.confidence:.2f}, margin {route.margin:.2f}): {plain(route.reason)}",
-        f"structure used: {plain(trace.structure)}",
-        *(
-            f"report {plain(report.title)} (level {report.level}): {report.points} points"
-            for report in trace.reports
-            if report.points
-        ),
-        *(f"{plain(part.question)} → {plain(part.answer)}" for part in trace.subquestions),
-    ]
-    return "\n".join(f"- {line}" for line in lines)

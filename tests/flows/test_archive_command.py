@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.screen import size_in_words
+from flows.usage import size_in_words
 from storage.workspace import Workspace
 from tests.flows.conftest import KEY, ROWS, Command, write_rows
 from tests.server.client import Server

@@ -67,7 +67,7 @@ async def test_a_question_is_recorded_with_its_answer_and_decisions(
     assert "Reyd" in answer.answer
     shown = await artifact("answer")
     assert "designed by Tomas Reyd" in shown
-    assert f"route {answer.trace.route.type}" in shown
+    assert answer.trace.route.reason in shown
     wanted = {"rewrite", "choose", "retrieve", "answer"}
     assert wanted <= set(await task_runs("Who designed Orla Bridge?", wanted))
 
