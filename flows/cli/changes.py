@@ -9,7 +9,6 @@ from flows.cli.browse import show_entities
 from flows.cli.screen import Screen, runtime_of
 from flows.operations import changes
 from flows.operations.diff import Changed, Diff, Difference, Thing, compare
-from flows.usage import in_short
 from storage.errors import UsageError
 from storage.export import KINDS
 from storage.graph import Edit, Subject
@@ -156,25 +155,17 @@ def letters(options: Namespace, screen: Screen) -> int:
             raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")
         with screen.progress() as progress:
             report = asyncio.run(changes.retry(runtime_of(options, progress)))
-        screen.result(report, lambda: _show_retried(report, screen))
+        number = report.generation
+        end = f"published generation {number}" if report.published else f"generation {number} stays"
+        title = f"{report.succeeded} of {report.tried} succeeded: {end}"
+        screen.result(report, title, without=changes.RetryReport.model_fields.keys() - {"usage"})
+        if not screen.as_json:
+            _show_letters((*report.failed, *report.waiting), screen)
         return FAILED_AGAIN if report.failed else 0
     with runtime_of(options).workspace.read(options.as_of) as generation:
         stored = changes.letters_of(generation)
     screen.result(stored, lambda: _show_letters(stored, screen) if stored else screen.line("Nothing failed."))
     return 0
-
-
-def _show_retried(report: changes.RetryReport, screen: Screen) -> None:
-    if report.published:
-        done = f"{report.succeeded} of {report.tried} succeeded: published generation {report.generation}"
-        screen.line(done, style="bold green")
-    elif report.tried:
-        screen.line(f"None of {report.tried} succeeded: generation {report.generation} stays", style="bold yellow")
-    else:
-        screen.line("There is nothing to try again.")
-    if used := in_short(report.usage):
-        screen.line(used, indent=2)
-    _show_letters((*report.failed, *report.waiting), screen)
 
 
 def _show_letters(shown: Sequence[changes.Letter], screen: Screen) -> None:

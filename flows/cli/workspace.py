@@ -215,17 +215,9 @@ def restore(options: Namespace, screen: Screen) -> int:
 # --- export ----------------------------------------------------------------------------------------------------------
 
 
-class ExportReport(Record):
-    """What was written where: each file with its number of rows (GraphML: of edges)."""
-
-    folder: str
-    format: str
-    generation: int
-    files: dict[str, int]
-
-
 def export(options: Namespace, screen: Screen) -> int:
-    """Write the generation as files that other programs read, and say what is there now.
+    """Write the generation as files that other programs read, and say what is there now: each file with its number of
+    rows (GraphML: of edges).
 
     The same content gives the same files; those of an earlier export there are replaced. `export.json` comes last: a
     folder that has it holds a whole export. Raises UsageError for a folder that holds anything else.
@@ -236,8 +228,8 @@ def export(options: Namespace, screen: Screen) -> int:
         files = _WRITERS[options.format](folder, generation)
         manifest = {"version": EXPORT_VERSION, "format": options.format, "files": files}
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        report = ExportReport(folder=str(folder), format=options.format, generation=generation.number, files=files)
-    screen.result(report, f"Generation {report.generation} is in {folder}; {MANIFEST} lists the files")
+        report = {"folder": str(folder), "format": options.format, "generation": generation.number, "files": files}
+    screen.result(report, f"Generation {generation.number} is in {folder}; {MANIFEST} lists the files")
     return 0
 
 

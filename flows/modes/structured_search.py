@@ -1,6 +1,6 @@
 """Structured search: passages, filtered, in the structure that the question needs (StructRAG, ERM4).
 
-The story is `structure_passages` in `flows/query.py`; here stands what it does with tables and parts of the question.
+The story is `structured_search` in `flows/query.py`; here stands what it does with tables and parts of the question.
 """
 
 import re

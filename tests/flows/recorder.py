@@ -1,12 +1,22 @@
-"""What does Prefect's server know of a run? It learns of most things a moment later, so these ask until it does."""
+"""What Prefect's server knows of a run. It learns of most things a moment later, so these ask until it does."""
 
 import asyncio
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, TypeVar
 from uuid import UUID
 
 WAIT = 90.0  # seconds
 PAUSE = 0.2
+T = TypeVar("T")
+
+
+async def told(ask: Callable[[], Awaitable[T]], enough: Callable[[T], bool]) -> T:
+    """What the server says, as soon as it is enough."""
+    for _ in range(int(WAIT / PAUSE)):
+        if enough(found := await ask()):
+            break
+        await asyncio.sleep(PAUSE)
+    return found
 
 
 async def task_runs(flow_run: str, expected: Collection[str], count: int = 0) -> list[str]:
@@ -17,12 +27,14 @@ async def task_runs(flow_run: str, expected: Collection[str], count: int = 0) ->
 
     wanted = FlowRunFilter(name=FlowRunFilterName(any_=[flow_run]))
     async with get_client() as client:
-        for _ in range(int(WAIT / PAUSE)):
-            found = await client.read_task_runs(flow_run_filter=wanted)
-            known = {run.name for run in found}
-            if known.issuperset(expected) and len(found) >= count and all(run.start_time for run in found):
-                break
-            await asyncio.sleep(PAUSE)
+        found = await told(
+            lambda: client.read_task_runs(flow_run_filter=wanted),
+            lambda runs: (
+                {run.name for run in runs}.issuperset(expected)
+                and len(runs) >= count
+                and all(run.start_time for run in runs)
+            ),
+        )
     return [run.name for run in sorted(found, key=lambda run: str(run.start_time))]
 
 
@@ -45,12 +57,8 @@ async def logs(flow_run: UUID, until: str = "Finished in state") -> list[str]:
 
     wanted = LogFilter(flow_run_id=LogFilterFlowRunId(any_=[flow_run]))
     async with get_client() as client:
-        for _ in range(int(WAIT / PAUSE)):
-            found = [f"{log.name}: {log.message}" for log in await client.read_logs(wanted)]
-            if any(until in line for line in found):
-                break
-            await asyncio.sleep(PAUSE)
-    return found
+        found = await told(lambda: client.read_logs(wanted), lambda logs: any(until in log.message for log in logs))
+    return [f"{log.name}: {log.message}" for log in found]
 
 
 async def events(name: str, expected: int, of: str) -> list[dict[str, Any]]:
@@ -58,15 +66,14 @@ async def events(name: str, expected: int, of: str) -> list[dict[str, Any]]:
     from prefect.client.orchestration import get_client
 
     body = {"filter": {"event": {"name": [name]}, "order": "DESC"}, "limit": 50}
+
+    async def ask() -> list[dict[str, Any]]:
+        answer = await client._client.post("/events/filter", json=body)
+        answer.raise_for_status()
+        return [one for one in answer.json()["events"] if one["resource"]["prefect.resource.name"].startswith(of)]
+
     async with get_client() as client:
-        for _ in range(int(WAIT / PAUSE)):
-            answer = await client._client.post("/events/filter", json=body)
-            answer.raise_for_status()
-            found = [one for one in answer.json()["events"] if one["resource"]["prefect.resource.name"].startswith(of)]
-            if len(found) >= expected:
-                break
-            await asyncio.sleep(PAUSE)
-    return found
+        return await told(ask, lambda found: len(found) >= expected)
 
 
 async def artifact(key: str) -> str:

@@ -13,11 +13,14 @@ from flows.__main__ import main
 from flows.cli.parser import STRUCTURES
 from flows.cli.screen import rounded
 from flows.modes.registry import AUTO, find_mode, mode_names
+from flows.settings import TAILORING_FILE
+from flows.usage import in_short, ledger
 from storage.answer_records import Answer, Retrieval, StructureType
-from storage.run_records import IndexReport
+from storage.run_records import IndexReport, StepUsage, UsageRow
 from storage.workspace import Workspace
 from tests.flows.conftest import BRIDGE, ROWS, Command, write_rows
 from tests.patience import PATIENCE
+from tests.server.client import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = "import sys; from flows.__main__ import main; main({0!r}); print(*sorted(sys.modules), file=sys.stderr)"
@@ -238,3 +241,44 @@ def test_the_demo_shows_answers_with_their_sources(
     for told in ("23 added", "mode traverse", "the documents do not speak of this", "Try next"):
         assert told in shown
     assert [path.name for path in tmp_path.iterdir()] == [".trellis-demo"]
+
+
+def test_a_line_says_what_is_known_and_what_is_not() -> None:
+    used = StepUsage(calls=1, input_tokens=1200, output_tokens=34, cached_calls=2, cost_usd=0.00123)
+    assert in_short(used) == "1 model call and 2 from the cache, 1,200 tokens in, 34 out, $0.0012"
+    assert in_short(StepUsage(calls=2, cost_usd=None)).endswith("cost unknown")
+    assert in_short(StepUsage(seconds=3.0)) == ""
+
+
+def test_a_ledger_has_a_row_for_each_step_and_model() -> None:
+    rows = [UsageRow(step="extract", model="openai/a|b", calls=3, input_tokens=10, output_tokens=5, cost_usd=None)]
+    assert "| extract | openai/a b | 3 | 0 | 10 | 5 | cost unknown | 0.0 |" in ledger(rows)
+    assert "offline" in ledger([])
+
+
+def test_people_see_one_line_and_status_the_steps(
+    fresh: Command, copied: Command, source: Path, model_server: Server
+) -> None:
+    built = fresh("index", str(source)).out
+    assert "model calls, " in built
+    assert "cost unknown" in built
+    status = fresh("status", "--json").json
+    steps = {row["step"]: row for row in status["usage"]}
+    assert {row["model"] for row in steps.values()} == {"openai/scripted"}
+    assert steps["extract"]["calls"] == model_server.stats()["steps"]["extract"]["calls"] > 0
+    assert "Models used for generation 1" in fresh("status").out
+    asked = fresh("ask", "Where was Tomas Reyd born?").out
+    assert asked.rstrip().splitlines()[-1].endswith("cost unknown")
+    assert copied("status", "--json").json["usage"] == [], "offline there is nothing to tell"
+
+
+def test_it_says_what_it_found_and_what_to_do_next(
+    fresh: Command, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = fresh("tune", str(source))
+    assert told.code == 0
+    for said in ("persona", "kinds", "names)", str(fresh.workspace / TAILORING_FILE), f"trellis index {source}"):
+        assert said in told.out
+    assert "counts instead" not in told.out
+    monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "ship")
+    assert "another entity_types" in fresh("tune", str(source)).out

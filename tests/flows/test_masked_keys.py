@@ -137,24 +137,6 @@ def test_an_index_run_shows_and_stores_no_key(
     assert stored(fresh.workspace, cache, archive) == []
 
 
-@pytest.mark.parametrize("rule", ERRORS[:5], ids=named)  # others wait between their tries, or cut what is said
-def test_an_embedding_servers_error_shows_and_stores_no_key(
-    leaky: Server, fresh: Command, source: Path, cache: Path, rule: Mapping[str, object],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setenv("TRELLIS_LM", "offline")
-    monkeypatch.setenv("TRELLIS_EMBEDDING", "openai/m")
-    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", leaky.base_url.replace("://", f"://me:{PASSWORD}@"))
-    monkeypatch.setenv("TRELLIS_EMBEDDING_API_KEY", KEY)
-    tell(leaky, rule)
-    ended = fresh("index", str(source), "--json")
-    assert ended.code != 0
-    assert shown(ended.out, ended.err) == []
-    assert MASK in ended.err
-    assert MASK in ended.out
-    assert stored(fresh.workspace, cache) == []
-
-
 def breaks(_options: Namespace, _screen: Screen) -> int:
     """A command with a fault."""
     open_runtime(load_settings())

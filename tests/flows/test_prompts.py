@@ -68,17 +68,6 @@ def test_every_step_has_a_prompt_that_is_printed(fresh: Command) -> None:
     assert (unknown.code, "report" in unknown.err) == (2, True)
 
 
-def test_a_prompt_is_shown_with_the_settings_applied(fresh: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRELLIS_TAILORING_PERSONA", "You are a bridge inspector.")
-    monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "pier: a support;person")
-    assert "status: true where" not in fresh("prompt", "extract").out
-    monkeypatch.setenv("TRELLIS_CLAIMS", "true")
-    shown = fresh("prompt", "extract").out
-    assert "\nYou are a bridge inspector.\n" in shown
-    assert '["pier: a support", "person"]' in shown
-    assert "status: true where" in shown
-
-
 def test_a_users_file_replaces_the_instruction_and_not_the_form(
     model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

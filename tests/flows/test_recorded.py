@@ -1,16 +1,29 @@
 """The flows run on Prefect as steps that a person can follow, fail in words, and leave nothing outside this machine."""
 
+import json
+import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import prefect
 import pytest
 
 from flows.index import index
 from flows.modes.registry import mode_names
+from flows.orchestration.artifacts import Progress, put
+from flows.orchestration.recording import begin
 from flows.query import query
+from flows.settings import load_settings
+from prompts.engine.errors import BadKey, ModelUnavailable
+from prompts.engine.key_masking import MASK
 from storage.answer_records import Answer
 from storage.errors import BudgetReached, NoGeneration, SourceNotFound
 from storage.run_records import IndexReport
+from tasks.step import step
 from tests.flows.recorder import artifact, events, logs, run_of, task_runs
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -98,3 +111,150 @@ def test_the_forms_offer_what_there_is() -> None:
     assert (asked["k"]["minimum"], asked["k"]["maximum"], asked["k"]["default"]) == (1, 100, 8)
     assert query.parameters.required == ["question"]
     assert index.parameters.required == ["source"]
+
+
+SHOW = (
+    "import flows.orchestration.recording; from prefect.settings import get_current_settings;"
+    "print(get_current_settings().api.ssl_cert_file)"
+)
+
+
+@pytest.mark.parametrize(
+    ("environment", "file"),
+    [
+        ({"PREFECT_API_URL": "http://prefect.example:4200/api"}, "no_authority.pem"),
+        ({}, "no_authority.pem"),
+        ({"PREFECT_API_URL": "https://prefect.example/api"}, None),
+        ({"PREFECT_API_URL": "http://prefect.example/api", "PREFECT_API_SSL_CERT_FILE": "ours.pem"}, "ours.pem"),
+    ],
+    ids=["plain", "temporary server", "encrypted", "named by the person"],
+)
+def test_certificates_are_spared_over_plain_http_alone(
+    environment: dict[str, str], file: str | None, tmp_path: Path
+) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    shown = subprocess.run(
+        [sys.executable, "-c", SHOW], env=clean | environment | {"PREFECT_HOME": str(tmp_path)}, capture_output=True,
+        text=True, check=True, timeout=PATIENCE,
+    ).stdout.strip()  # fmt: skip
+    assert Path(shown).name == file or (file is None and "no_authority" not in shown)
+
+
+SECRET = "sk-never-to-be-shown-0815"
+
+
+async def everything() -> str:
+    """All that the server knows of runs, their logs, states, parameters, artifacts and events, as one text."""
+    from prefect.client.orchestration import get_client
+
+    asked = {
+        "/flow_runs/filter": {}, "/task_runs/filter": {}, "/logs/filter": {"sort": "TIMESTAMP_DESC"},
+        "/artifacts/filter": {},
+        "/events/filter": {"limit": 50},
+    }  # fmt: skip
+    async with get_client() as client:
+        runs = await client.read_flow_runs()
+        parts = [json.dumps([state.model_dump(mode="json") for state in await client.read_flow_run_states(run.id)])
+                 for run in runs]  # fmt: skip
+        for path, body in asked.items():
+            answer = await client._client.post(path, json=body)
+            answer.raise_for_status()
+            parts.append(answer.text)
+    return "\n".join(parts)
+
+
+@step("leaky")
+async def leaky() -> None:
+    logging.getLogger("tasks.leaky").info("step says %s", SECRET)
+    try:
+        raise ValueError(f"header Authorization: Bearer {SECRET}")
+    except ValueError as error:
+        raise RuntimeError(f"call to https://user:{SECRET}@a.example failed") from error
+
+
+@prefect.flow(name="leaky")
+async def leaky_flow() -> None:
+    begin(load_settings())
+    for layer in ("flows", "prompts", "storage"):
+        logging.getLogger(f"{layer}.leaky").info("%s says %s", layer, SECRET)
+    await put("leaky", f"the key is {SECRET}", SECRET)
+    try:
+        await leaky()
+    except RuntimeError:
+        logging.getLogger("flows.leaky").exception("with a traceback")
+        raise
+
+
+async def test_logs_of_all_layers_reach_the_page_and_no_key_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_LM", "openai/some-model")
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", SECRET)
+    state = await leaky_flow(return_state=True)
+    assert state.is_failed()
+    lines = "\n".join(await logs(await run_of(await run_name(state))))
+    for said in ("flows says", "prompts says", "storage says", "step says"):
+        assert f"{said} {MASK}" in lines
+    assert "Traceback" in lines
+    assert await artifact("leaky") == f"the key is {MASK}"
+    known = await everything()
+    assert "step says" in known
+    assert SECRET not in known
+
+
+async def run_name(state: object) -> str:
+    from prefect.client.orchestration import get_client
+
+    async with get_client() as client:
+        return (await client.read_flow_run(state.state_details.flow_run_id)).name  # type: ignore[attr-defined]
+
+
+async def test_a_step_waits_for_a_model_that_cannot_be_reached_and_for_nothing_else() -> None:
+    tried: list[str] = []
+
+    @step("patient", waits=(0.0, 0.0))
+    async def patient(error: Exception) -> str:
+        tried.append(type(error).__name__)
+        if len(tried) == 3:
+            return "came back"
+        raise error
+
+    @prefect.flow(name="patient")
+    async def run(error: Exception) -> str:
+        return await patient(error)
+
+    assert await run(ModelUnavailable("away")) == "came back"
+    tried.clear()
+    with pytest.raises(BadKey):
+        await run(BadKey("wrong"))
+    assert tried == ["BadKey"]
+
+
+async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
+    import asyncio
+
+    from prefect.artifacts import Artifact
+
+    seen: list[str] = []
+
+    @prefect.flow(name="progressing")
+    async def long_run() -> None:
+        progress = Progress()
+        async with progress.shown():
+            progress.tell("slowly", 60, 120)
+            async with asyncio.timeout(90):
+                while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110 -- the server
+                    await asyncio.sleep(0.2)
+            seen.append(str(found.data))
+            progress.tell("slowly", 120, 120)
+
+    @prefect.flow(name="short")
+    async def short_run() -> None:
+        progress = Progress()
+        async with progress.shown():
+            progress.tell("brief", 1, 1)
+
+    await long_run()
+    assert float(seen[0]) == 50
+    assert float(await artifact("progress-slowly")) == 100
+    await short_run()
+    with pytest.raises(AssertionError):
+        await artifact("progress-brief")

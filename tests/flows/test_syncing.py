@@ -15,7 +15,6 @@ from tests.flows.conftest import Command, row
 from tests.server.client import Server
 
 pytestmark = pytest.mark.usefixtures("unembedded")
-FAILING = {"extract": "in 1907", "report": "Orla Bridge"}
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near Holm Light."
 
 
@@ -70,21 +69,6 @@ def test_an_old_figure_is_said_nowhere(model_server: Server, fresh: Command, fol
         assert "412" not in re.sub(r'"seconds": [^,}]+', "", after.out)
 
 
-def test_an_unchanged_run_and_a_moved_file_are_no_work(model_server: Server, fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
-    model_server.reset()
-    report = index(fresh, folder)
-    assert (report["published"], model_server.stats()["calls"]) == (False, 0)
-    (folder / "sub").mkdir()
-    (folder / "bridge.md").rename(folder / "sub" / "orla.md")
-    report = index(fresh, folder)
-    assert (report["documents"]["renamed"], report["documents"]["removed"]) == (1, 0)
-    # Findings name their documents, so that a report may be written anew; nothing is read again.
-    assert set(model_server.stats()["steps"]) <= {"report"}
-    assert "412" in fresh("show", "sub/orla.md").out
-    assert fresh("show", "bridge.md").code == 2
-
-
 def test_a_deleted_file_takes_what_only_it_said_and_needs_no_cache(
     model_server: Server, fresh: Command, folder: Path
 ) -> None:
@@ -129,28 +113,3 @@ def test_many_removals_are_refused_and_only_named_sources_are_compared(
     assert fresh("show", "bridge.md").code == 0
     assert refused(fresh, folder)["type"] == "RemovalRefused"
     assert index(fresh, folder, "--allow-removals")["documents"]["removed"] == 3
-
-
-@pytest.mark.parametrize("step", ["extract", "report"])
-def test_the_next_run_does_what_failed_and_what_fails_again_is_no_news(
-    step: str, model_server: Server, fresh: Command, folder: Path
-) -> None:
-    for number in range(5, 16):
-        (folder / f"p{number}.md").write_text(f"# Page {number}\n\n{row(number)['text']}\n")
-    model_server.misbehave({"step": step, "text": FAILING[step], "kind": "refusal"})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRELLIS_FAILURE_LIMIT", "1")
-        first = index(fresh, folder)
-        failed = first["dead_letters"]
-        again = index(fresh, folder)
-    assert failed >= 1
-    assert (again["published"], again["generation"]) == (False, first["generation"])
-    assert [letter["step"] for letter in fresh("dead-letter", "--json").json] == [step] * failed
-    model_server.misbehave()
-    model_server.reset()
-    report = index(fresh, folder)
-    assert (report["published"], report["dead_letters"]) == (True, 0)
-    calls = model_server.stats()["steps"]
-    assert calls[step]["calls"] >= failed
-    assert calls.get("extract", {"calls": 0})["calls"] == (failed if step == "extract" else 0)
-    assert index(fresh, folder)["published"] is False
