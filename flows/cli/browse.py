@@ -125,7 +125,7 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
         told = tuple(statements[relation.id])
         return RelationView.model_validate(
-            dict(relation) | {"direction": direction, "other": name_of(other), "statements": told}
+            relation.model_dump() | {"direction": direction, "other": name_of(other), "statements": told}
         )
 
     def claim_view(claim: Claim) -> ClaimView:

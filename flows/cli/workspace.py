@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flows.cli.screen import Screen, masked, runtime_of
 from flows.runtime import Runtime, open_caches
-from flows.usage import facts_of, in_one_line, in_short, size_in_words
+from flows.usage import facts_of, in_short, size_in_words
 from prompts.engine.models import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
@@ -119,8 +119,10 @@ def _show_status(state: Status, screen: Screen) -> None:
         screen.line("On disk", style="bold")
         parts: dict[str, Record] = {f"generation {one.number}": one for one in state.sizes.generations}
         parts |= {part.name: part for part in (*state.sizes.database, *state.caches)}
-        rows = [(name, in_one_line("", part.model_dump(exclude={"number", "name"}))) for name, part in parts.items()]
-        screen.facts(rows + facts_of(state.sizes, ("generations", "database")), indent=2)
+        rows = {
+            name: part.model_dump(exclude={"number", "name", "most_rows", "most_bytes"}) for name, part in parts.items()
+        }
+        screen.facts(facts_of(rows) + facts_of(state.sizes, ("generations", "database")), indent=2)
     screen.line("Settings", style="bold")
     shown = state.settings.keys() - {"roles", "workspace"}
     given = [(name, str(value)) for name, value in state.settings.items() if name in shown and value not in NOT_SET]
