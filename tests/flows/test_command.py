@@ -277,7 +277,7 @@ def test_it_says_what_it_found_and_what_to_do_next(
 ) -> None:
     told = fresh("tune", str(source))
     assert told.code == 0
-    for said in ("persona", "kinds", "names)", str(fresh.workspace / TAILORING_FILE), f"trellis index {source}"):
+    for said in ("kinds", "names)", str(fresh.workspace / TAILORING_FILE), f"trellis index {source}"):
         assert said in told.out
     assert "counts instead" not in told.out
     monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "ship")
