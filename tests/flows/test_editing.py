@@ -98,11 +98,11 @@ def test_an_earlier_generation_stays_as_it_was(trellis: Command) -> None:
         (("split", "Velin", "--names", "Velin"), "Leave something"),
         (("split", "Velin", "--names", "Holm Light"), "It has: Velin"),
         (("edit", "Velin"), "--description"),
-        (("edit", "Velin", "--kind", " "), "--kind is empty"),
+        (("edit", "Velin", "--kind", " "), "--kind KIND"),
         (("undo", "7"), "trellis graph edits"),
         (("undo", "first"), "trellis graph edits"),
         (("Ada", "Korb"), '"Ada Korb"'),
-        (("Velin", "--documents", "a"), "belongs to an edit"),
+        (("Velin", "--documents", "a"), "trellis graph split NAME"),
     ],
 )
 def test_what_cannot_be_meant_is_told_and_changes_nothing(trellis: Command, words: tuple[str, ...], told: str) -> None:
