@@ -144,8 +144,13 @@ def show_entities(name: str, as_of: int | None, options: Namespace, screen: Scre
     """Show every entity that has the name."""
     with runtime_of(options).workspace.read(as_of) as generation:
         view = look_up(name, generation)
-    screen.result(view, lambda: [_show_entity(entity, screen) for entity in view.entities])
+    screen.result(view, lambda: _show_entities(view.entities, screen))
     return 0
+
+
+def _show_entities(entities: Sequence[EntityView], screen: Screen) -> None:
+    for entity in entities:
+        _show_entity(entity, screen)
 
 
 def _show_entity(entity: EntityView, screen: Screen) -> None:
