@@ -3,8 +3,10 @@
 import json
 import logging
 from argparse import Namespace
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
+
+from pydantic import Field
 
 from flows.cli.screen import Screen, masked, runtime_of
 from flows.runtime import Runtime, open_caches
@@ -44,20 +46,20 @@ class Status(Record):
     """
 
     workspace: str
-    generation: int | None
-    created: str | None
-    counts: dict[str, int]
-    size_bytes: int
+    generation: int | None = None
+    created: str | None = None
+    counts: dict[str, int] = Field(default_factory=dict)
+    size_bytes: int = 0
     workspace_bytes: int
-    sizes: WorkspaceSizes | None
+    sizes: WorkspaceSizes | None = None
     caches: tuple[DatabasePart, ...]
-    sources: tuple[SourceView, ...]
-    documents: tuple[str, ...]
+    sources: tuple[SourceView, ...] = ()
+    documents: tuple[str, ...] = ()
     settings: dict[str, object]
     models: dict[str, str]
     embedding: str
-    usage: tuple[UsageRow, ...]
-    runs: tuple[RunRow, ...]
+    usage: tuple[UsageRow, ...] = ()
+    runs: tuple[RunRow, ...] = ()
     problems: tuple[WorkspaceProblem, ...] = ()
 
 
@@ -69,42 +71,32 @@ def status(options: Namespace, screen: Screen) -> int:
 
 
 def _status(runtime: Runtime) -> Status:
-    workspace, exists = runtime.workspace, runtime.workspace.root.is_dir()
+    workspace, settings = runtime.workspace, runtime.settings
     current = next((info for info in workspace.generations() if info.current), None)
-    problems = workspace.problems()
-    sources: tuple[SourceView, ...] = ()
-    documents: tuple[str, ...] = ()
-    usage: tuple[UsageRow, ...] = ()
-    readable = current if current is not None and not current.damage else None
-    if readable is not None:
+    problems, held = workspace.problems(), dict[str, object]()
+    if current is not None:
+        held["generation"] = current.number
+    if current is not None and not current.damage:
+        held |= current.model_dump(include={"created", "counts", "size_bytes"})
         try:
-            with workspace.read(readable.number) as generation:
-                sources, documents = _sources(generation), tuple(generation.documents.ids())
-                usage = tuple(generation.meta.usage())
+            with workspace.read(current.number) as generation:
+                pairs = {(part.source, part.document) for part in generation.documents.parts()}
+                given = sorted(Counter(source for source, _ in pairs).items())
+                held["sources"] = [SourceView(source=source, documents=number) for source, number in given]
+                held |= {"documents": generation.documents.ids(), "usage": generation.meta.usage()}
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
                 problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
-    folder = runtime.settings.cache_dir
-    elsewhere = open_caches(runtime.settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
-    return Status(
-        workspace=str(workspace.root.absolute()), generation=current.number if current else None,
-        created=readable.created if readable else None, counts=readable.counts if readable else {},
-        size_bytes=readable.size_bytes if readable else 0, workspace_bytes=size_of(workspace.root),
-        # Looking must not make a folder where there is none.
-        sizes=measure_sizes(workspace) if exists else None,
-        runs=tuple(workspace.database.runs.list(LAST_RUNS)) if exists else (),
-        caches=tuple(part for part in elsewhere if part.rows), sources=sources, documents=documents,
-        settings=json.loads(masked(runtime.settings.model_dump_json())),
-        models={role: runtime.models.name(role) for role in ROLES}, embedding=runtime.embedder.name, usage=usage,
-        problems=tuple(problems),
-    )  # fmt: skip
-
-
-def _sources(generation: Generation) -> tuple[SourceView, ...]:
-    given: dict[str, set[str]] = defaultdict(set)
-    for part in generation.documents.parts():
-        given[part.source].add(part.document)
-    return tuple(SourceView(source=source, documents=len(ids)) for source, ids in sorted(given.items()))
+    if workspace.root.is_dir():  # looking must not make a folder where there is none
+        held |= {"sizes": measure_sizes(workspace), "runs": workspace.database.runs.list(LAST_RUNS)}
+    folder = settings.cache_dir
+    elsewhere = open_caches(settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
+    held |= {
+        "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
+        "caches": [part for part in elsewhere if part.rows], "settings": json.loads(masked(settings.model_dump_json())),
+        "models": {role: runtime.models.name(role) for role in ROLES}, "embedding": runtime.embedder.name,
+    }  # fmt: skip
+    return Status.model_validate(held)
 
 
 def _show_status(state: Status, screen: Screen) -> None:
