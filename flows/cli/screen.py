@@ -99,11 +99,9 @@ class Screen:
             yield silent
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bars
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        with Bars(console=Console(stderr=True), transient=True) as bars:
             steps = {"working": bars.add_task("working", total=None)}
 
             def report(step: str, done: int, total: int) -> None:

@@ -52,10 +52,8 @@ logger = logging.getLogger(__name__)
 def _sources_in_short() -> str:
     given = flow_run.parameters
     source = given.get("source") or []
-    sources = [source] if isinstance(source, str) else [str(one) for one in source]
-    more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-    into = f" into {given['workspace']}" if given.get("workspace") else ""
-    return f"index {', '.join(sources[:3])}{more}{into}"
+    sources = source if isinstance(source, str) else ", ".join(map(str, source))
+    return short(f"index {sources}", 200) + (f" into {given['workspace']}" if given.get("workspace") else "")
 
 
 def _question_in_short() -> str:

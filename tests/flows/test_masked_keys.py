@@ -12,13 +12,9 @@ import pytest
 
 from flows.__main__ import _run
 from flows.cli.screen import Screen
-from flows.query import answer_question
-from flows.question import AskOptions
 from flows.runtime import open_runtime
-from flows.session import open_session
 from flows.settings import load_settings
 from prompts.engine.key_masking import MASK
-from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
 from tests.server.client import Server
 
@@ -97,19 +93,6 @@ def test_a_question_shows_and_stores_no_key(
     assert shown(*said) == []
     assert rule["kind"] == "says_too" or any(MASK in text for text in said)
     assert stored(copied.workspace, cache) == []
-
-
-async def test_a_draft_shows_no_key_that_lies_across_pieces(leaky: Server, copied: Command) -> None:
-    tell(leaky, {"kind": "says_too"}, step="answer")
-    pieces: list[str] = []
-
-    def show(piece: str | Withdrawn) -> None:
-        pieces.append("<" if isinstance(piece, Withdrawn) else piece)
-
-    with open_session(open_runtime(load_settings({"workspace": copied.workspace}))) as session:
-        answer = await answer_question(QUESTION, AskOptions(on_text=show), session)
-    assert MASK in "".join(pieces)
-    assert shown(answer.model_dump_json(), "".join(pieces)) == []
 
 
 @pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
