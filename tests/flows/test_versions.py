@@ -91,28 +91,6 @@ def test_of_lists_what_left_and_what_joined_is_shown() -> None:
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_damaged_generation_hides_no_other_and_to_index_again_is_a_remedy(
-    two: Command, caplog: pytest.LogCaptureFixture
-) -> None:
-    damaged = two.workspace / "generations" / "000002" / "manifest.json"
-    damaged.write_bytes(left := damaged.read_bytes()[:20])
-    shown = two("generations")
-    assert (shown.code, "(damaged: manifest.json" in shown.out, "(current)" in shown.out) == (0, True, True)
-    assert [bool(one["damage"]) for one in two("generations", "--json").json] == [False, True]
-    assert two("status", "--json").json["problems"]
-    assert two("diff", "1", "1").code == 0
-    done = two("index", str(write_rows(two.workspace.parent / "more.jsonl", [FERRY])), "--json")
-    assert (done.code, done.json["generation"]) == (0, 3)
-    assert "Generation 2 is damaged" in caplog.text
-    assert "going on from generation 1" in caplog.text
-    assert damaged.read_bytes() == left
-    assert two("retrieve", "Velin Ferry", "--json").json["generation"] == 3
-    assert set(two("status", "--json").json["documents"]) == {"bridge", "reyd", "桥", "ferry"}
-    refused = two("rollback", "2", "--json")
-    assert (refused.code, "damaged" in refused.json["error"]["message"]) == (1, True)
-    assert two("clean", "--keep", "1", "--json").json["removed"] == [1]
-
-
 def test_forgetting_also_removes_what_cannot_be_looked_into(two: Command) -> None:
     """It may hold the document, as may what an earlier version set aside."""
     generations = two.workspace / "generations"
