@@ -10,7 +10,7 @@ from typing import Literal
 from flows.cli.screen import Screen, runtime_of
 from flows.operations.changes import entities_named
 from storage.errors import UsageError
-from storage.graph_records import Alias, Claim, Entity, Occurrence, Relation, Report, TextSpan
+from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Record
 from storage.workspace import Generation
 from tasks.reports.select import tree_of
@@ -187,24 +187,16 @@ class ListedReport(Report):
     children: tuple[str, ...]
 
 
-class QuotedFinding(Quote):
+class QuotedFinding(Finding, Quote):
     """A finding with what stands at its place, and at the `others` that it rests on."""
 
-    summary: str
-    explanation: str
     others: tuple[Quote, ...]
 
 
-class ReportView(Record):
+class ReportView(Report):
     """A report from all sides: its findings quoted, the way up and the ways down, its entities, the most connected
     first."""
 
-    community: str
-    level: int
-    title: str
-    summary: str
-    rating: float
-    rating_reason: str
     findings: tuple[QuotedFinding, ...]
     parent: ListedReport | None
     children: tuple[ListedReport, ...]
@@ -252,16 +244,15 @@ def report_view(name: str, listed: Mapping[str, ListedReport], generation: Gener
     findings = []
     for finding in report.findings:
         first, *others = (quotes.at(place.document, place.start, place.end) for place in finding.places)
-        words = finding.model_dump(include={"summary", "explanation"})
-        findings.append(QuotedFinding(**dict(first), **words, others=tuple(others)))
+        findings.append(QuotedFinding.model_validate(dict(finding) | dict(first) | {"others": others}))
     (community,) = (one for one in generation.communities.communities(report.level) if one.id == name)
     entities = generation.graph.entities(community.members)
-    return ReportView(
-        **report.model_dump(include={"community", "level", "title", "summary", "rating", "rating_reason"}),
-        findings=tuple(findings), parent=listed[report.parent] if report.parent else None,
-        children=tuple(listed[child] for child in report.children), generation=generation.number,
-        members=tuple(sorted(entities, key=lambda entity: (-entity.degree, entity.name, entity.id))),
-    )  # fmt: skip
+    around = {
+        "parent": listed[report.parent] if report.parent else None,
+        "children": [listed[child] for child in report.children],
+        "members": sorted(entities, key=lambda entity: (-entity.degree, entity.name, entity.id)),
+    }  # fmt: skip
+    return ReportView.model_validate(dict(report) | around | {"findings": findings, "generation": generation.number})
 
 
 def _show_levels(shown: Sequence[ListedReport], in_short: bool, screen: Screen) -> None:
