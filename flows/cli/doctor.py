@@ -58,14 +58,11 @@ def doctor(options: Namespace, screen: Screen) -> int:
     """Examine and report; 1 where something failed."""
     settings = load_settings({"workspace": options.workspace})
     brisk = settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)})
-    report = without_keys(asyncio.run(_examination(open_runtime(brisk), os.environ.get(PREFECT_URL, ""))))
+    report = asyncio.run(_examination(open_runtime(brisk), os.environ.get(PREFECT_URL, "")))
+    # Servers and clients repeat what they were called with.
+    report = Examination.model_validate_json(masked(report.model_dump_json()))
     screen.result(report, lambda: _show(report, screen))
     return 0 if report.ok else 1
-
-
-def without_keys(report: Examination) -> Examination:
-    """The same with every key masked: servers and clients repeat what they were called with."""
-    return Examination.model_validate_json(masked(report.model_dump_json()))
 
 
 async def _examination(runtime: Runtime, prefect_address: str) -> Examination:
