@@ -1,10 +1,11 @@
-"""Runners: where the batches of an index run go (this process, processes beside it, or Dask).
+"""Runners: where the batches of an index run go (this process, processes beside it, Dask or Ray).
 
 Whatever the runner, the same records come back: ids are content hashes, and batches are independent of each other.
 """
 
 import asyncio
 import atexit
+import logging
 import multiprocessing
 import os
 import socket
@@ -52,6 +53,11 @@ class RunnerFailed(TrellisError):
         )
 
 
+def missing(runner: str, error: ImportError) -> SettingsError:
+    """The error for a runner whose package is not installed."""
+    return SettingsError("runner", runner, f"`pip install 'trellis-rag[{runner}]'` first ({error}), or runner local")
+
+
 # --- in the run's process -------------------------------------------------------------------------------------------
 
 
@@ -61,7 +67,8 @@ class Channel(Protocol):
     workers: int
     machines: int
 
-    def close(self) -> None: ...
+    @property
+    def close(self) -> Callable[[], None]: ...
 
     async def run(self, job: "Job") -> "Outcome":
         """What the job gave; RunnerFailed where no worker could do it."""
@@ -145,6 +152,8 @@ def _channel(settings: Settings) -> Channel:
     workers = settings.runner_workers or os.cpu_count() or 1
     if settings.runner == "dask":
         return DaskChannel(settings.runner_address, workers)
+    if settings.runner == "ray":
+        return RayChannel(settings.runner_address, workers)
     return ProcessChannel(workers)
 
 
@@ -308,8 +317,7 @@ class DaskChannel:
             import dask
             from distributed import Client, Event, LocalCluster
         except ImportError as error:
-            needed = f"`pip install 'trellis-rag[dask]'` first ({error}), or runner local"
-            raise SettingsError("runner", "dask", needed) from error
+            raise missing("dask", error) from error
         self._cluster: Any = None  # nothing of it is typed by its package
         if address is None:
             # Dask has workers return memory at once, which makes embedding cost half as much processor time again.
@@ -352,3 +360,40 @@ def _work_on_dask(job: Job, stop: str) -> Outcome:
 
     event = Event(stop)
     return run_job(job, lambda: not event.is_set())
+
+
+class RayChannel:
+    """This process as a driver of Ray; its jobs, and what was started for it, end with the channel."""
+
+    def __init__(self, address: str | None, workers: int) -> None:
+        """Join the cluster at the address, or start one on this machine. Blocks for some seconds."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report its use to its makers
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of its future
+        try:
+            import ray
+        except ImportError as error:
+            raise missing("ray", error) from error
+        where: dict[str, Any] = {"address": address}
+        if address is None:
+            where = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise RunnerFailed("ray", f"no cluster at {address or 'this machine'} ({error})") from error
+        self.workers = int(ray.cluster_resources().get("CPU", 1))
+        self.machines = len([node for node in ray.nodes() if node["Alive"]])
+        self._work: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(_work_on_ray)
+        self.close: Callable[[], None] = ray.shutdown
+
+    async def run(self, job: Job) -> Outcome:
+        from ray.exceptions import RayError
+
+        try:
+            outcome: Outcome = await asyncio.wrap_future(self._work.remote(job).future())
+        except RayError as error:
+            raise RunnerFailed("ray", str(error).strip().splitlines()[0]) from error
+        return outcome
+
+
+def _work_on_ray(job: Job) -> Outcome:
+    return run_job(job, lambda: True)  # Ray ends the processes of a driver that has gone

@@ -178,10 +178,10 @@ class Settings(BaseModel):
         description="Who shares `rpm` and `tpm`: all processes with one workspace or cache folder, or each by itself "
         "([scaling](scaling.md#limits-a-minute)).",
     )
-    runner: Literal["local", "processes", "dask"] = Field(
+    runner: Literal["local", "processes", "dask", "ray"] = Field(
         default="local", description="Where batches of an index run go ([scaling](scaling.md#runners))."
     )
-    runner_address: str | None = Field(default=None, description="The Dask cluster to join.")
+    runner_address: str | None = Field(default=None, description="The Dask or Ray cluster to join.")
     runner_workers: int | None = Field(default=None, ge=1, description="How many workers to start; one for each core.")
     vector_store: str = Field(
         default="auto",

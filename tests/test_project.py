@@ -21,6 +21,7 @@ TARGETS = {"setup", "demo", "check", "test", "bench", "docs", "clean"}
 EXTRAS = {
     "dask": "flows/runners.py",
     "distributed": "flows/runners.py",
+    "ray": "flows/runners.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
 SLOW_TO_IMPORT = {"torch", "sentence_transformers", "transformers", "cdlib", "litellm", "sklearn", "markitdown"}

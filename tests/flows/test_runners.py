@@ -28,9 +28,17 @@ from tests.server.client import Server
 pytestmark = pytest.mark.slow
 
 
-ABSENT = importlib.util.find_spec("distributed") is None
-needs_dask = pytest.mark.skipif(ABSENT, reason="Dask is not installed: pip install 'trellis-rag[dask]'")
-ELSEWHERE = ["processes", pytest.param("dask", marks=needs_dask)]
+def needs(package: str) -> pytest.MarkDecorator:
+    extra = {"distributed": "dask"}.get(package, package)
+    absent = importlib.util.find_spec(package) is None
+    return pytest.mark.skipif(absent, reason=f"{package} is not installed: pip install 'trellis-rag[{extra}]'")
+
+
+ELSEWHERE = [
+    "processes",
+    pytest.param("dask", marks=needs("distributed")),
+    pytest.param("ray", marks=needs("ray")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +124,7 @@ async def test_a_cancelled_run_calls_nobody_any_more(corpus: Path, tmp_path: Pat
     assert workers() <= before
 
 
-@needs_dask
+@needs("distributed")
 async def test_a_cluster_that_was_joined_stays(
     corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
 ) -> None:
@@ -143,12 +151,13 @@ async def test_a_cluster_that_was_joined_stays(
         cluster.close()
 
 
+@pytest.mark.parametrize(("runner", "package"), [("dask", "distributed"), ("ray", "ray")])
 async def test_a_runner_without_its_package_says_what_to_install(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner: str, package: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)  # as if it were not installed
-    with pytest.raises(SettingsError, match=r"pip install 'trellis-rag\[dask\]'"):
-        await indexed(corpus, opened(tmp_path, runner="dask"))
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(SettingsError, match=rf"pip install 'trellis-rag\[{runner}\]'"):
+        await indexed(corpus, opened(tmp_path, runner=runner))
 
 
 async def calls_seen(server: Server, least: int) -> None:
