@@ -32,7 +32,7 @@ from flows.indexing.graph import (
     store_resolution,
     summarize_graph,
 )
-from flows.runners import open_runner
+from flows.runners import Runner
 from flows.runtime import Runtime, usage_rows
 from storage.records import Chunk
 from storage.run_records import IndexReport
@@ -77,7 +77,7 @@ async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Ru
     """Its number; None where nothing came of it but the failures that were there before."""
     chunks, moved = await chunk_documents(changes.plan, staging, runtime)
     # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
-    async with open_runner(runtime) as runner, background_task(embed_chunks(chunks, staging, runtime, runner)):
+    async with Runner(runtime) as runner, background_task(embed_chunks(chunks, staging, runtime, runner)):
         extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
     if only_failed_again(changes, staging, runtime):
         return None

@@ -12,10 +12,9 @@ import socket
 import tempfile
 import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -63,29 +62,23 @@ def missing(runner: str, error: ImportError) -> SettingsError:
 
 
 class Channel(Protocol):
-    """Workers that were started or joined, on so many machines. `aclose` ends what still runs."""
+    """Workers that were started or joined, on so many machines; `close` blocks until nothing of it runs."""
 
     workers: int
     machines: int
 
+    @property
+    def close(self) -> Callable[[], None]: ...
+
     async def run(self, job: "Job") -> "Outcome":
         """What the job gave; RunnerFailed where no worker could do it."""
 
-    async def aclose(self) -> None: ...
-
-
-@asynccontextmanager
-async def open_runner(runtime: Runtime) -> AsyncIterator["Runner"]:
-    """The runner that the settings name. Workers are started at the first batch and end with the block."""
-    runner = Runner(runtime)
-    try:
-        yield runner
-    finally:
-        await runner.aclose()
-
 
 class Runner:
-    """Does the batches of a run, here or on the workers of a channel. What they cost is entered in the run's meter."""
+    """Does the batches of a run, here or on the workers of a channel. What they cost is entered in the run's meter.
+
+    Workers are started at the first batch and end with the block that the runner is entered for.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -115,9 +108,12 @@ class Runner:
             return await embed(texts, self._runtime.embedder)
         return dict((await step("embed")(self._elsewhere)(texts=texts)).vectors)
 
-    async def aclose(self) -> None:
+    async def __aenter__(self) -> "Runner":
+        return self
+
+    async def __aexit__(self, *ended: object) -> None:
         if self._channel is not None:
-            await self._channel.aclose()
+            await asyncio.to_thread(self._channel.close)
 
     async def _elsewhere(
         self, chunks: tuple[Chunk, ...] = (), weights: Weights | None = None, texts: Mapping[str, str] | None = None
@@ -154,9 +150,9 @@ def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
 def _channel(settings: Settings) -> Channel:
     workers = settings.runner_workers or os.cpu_count() or 1
     if settings.runner == "dask":
-        return DaskChannel.open(settings.runner_address, workers)
+        return DaskChannel(settings.runner_address, workers)
     if settings.runner == "ray":
-        return RayChannel.open(settings.runner_address, workers)
+        return RayChannel(settings.runner_address, workers)
     return ProcessChannel(workers)
 
 
@@ -282,9 +278,9 @@ class ProcessChannel:
                     self._pool = self._start()
         raise RunnerFailed("processes", f"a worker process died {1 + RETRIES} times over one batch")
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         self._stop.set()
-        await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _start(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(self.workers, self._context, _begin, (self._stop,))
@@ -314,61 +310,44 @@ PATIENCE = 30.0  # seconds for a cluster to answer
 class DaskChannel:
     """A client of a cluster. What it started ends with it; of a cluster that was joined, only its own jobs end."""
 
-    def __init__(self, client: Any, cluster: Any) -> None:
-        from distributed import Event
-
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        self.workers = len(workers)
-        self.machines = len({worker["host"] for worker in workers})
-        self._client = client  # neither is typed by its package
-        self._cluster = cluster
-        self._stop = Event(f"trellis-stop-{uuid.uuid4().hex}", client=client)
-
-    @classmethod
-    def open(cls, address: str | None, workers: int) -> "DaskChannel":
+    def __init__(self, address: str | None, workers: int) -> None:
         """Join the cluster at the address, or start so many workers on this machine. Blocks for some seconds."""
         try:
             import dask
-            from distributed import Client, LocalCluster
+            from distributed import Client, Event, LocalCluster
         except ImportError as error:
             raise missing("dask", error) from error
-        cluster = None
+        self._cluster: Any = None  # nothing of it is typed by its package
         if address is None:
             # Dask has workers return memory at once, which makes embedding cost half as much processor time again.
             threads = {f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS")}
             with dask.config.set({"distributed.nanny.pre-spawn-environ": threads}):
-                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+                self._cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
         try:
-            client = Client(cluster or address, timeout=PATIENCE, set_as_default=False)
-            client.wait_for_workers(1, timeout=PATIENCE)
+            self._client: Any = Client(self._cluster or address, timeout=PATIENCE, set_as_default=False)
+            self._client.wait_for_workers(1, timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
-            if cluster is not None:
-                cluster.close()
+            if self._cluster is not None:
+                self._cluster.close()
             raise RunnerFailed("dask", f"no worker answers at {address or 'this machine'} ({error})") from error
-        if cluster is not None:
-            client.run(atexit.register, os._exit, 0)  # else DuckDB counts what it has left behind, on the terminal
-        return cls(client, cluster)
+        if self._cluster is not None:
+            # else DuckDB counts what it has left behind, on the terminal
+            self._client.run(atexit.register, os._exit, 0)
+        joined = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        self.workers, self.machines = len(joined), len({worker["host"] for worker in joined})
+        self._stop: Any = Event(f"trellis-stop-{uuid.uuid4().hex}", client=self._client)
+        self._pool: Any = self._client.get_executor(pure=False, retries=RETRIES)
 
     async def run(self, job: Job) -> Outcome:
         from distributed import KilledWorker
 
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-        future = self._client.submit(_work_on_dask, job, self._stop.name, pure=False, retries=RETRIES)
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
         try:
-            await ended.wait()
-            outcome: Outcome = await asyncio.to_thread(future.result)
+            outcome: Outcome = await asyncio.wrap_future(self._pool.submit(_work_on_dask, job, self._stop.name))
         except KilledWorker as error:
             raise RunnerFailed("dask", "workers died again and again over one batch") from error
-        finally:
-            future.release()
         return outcome
 
-    async def aclose(self) -> None:
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
+    def close(self) -> None:
         self._stop.set()
         self._client.close()
         if self._cluster is not None:
@@ -383,17 +362,9 @@ def _work_on_dask(job: Job, stop: str) -> Outcome:
 
 
 class RayChannel:
-    """This process as a driver of Ray; the connection, and what was started for it, ends with the channel."""
+    """This process as a driver of Ray; its jobs, and what was started for it, end with the channel."""
 
-    def __init__(self, ray: Any) -> None:
-        self.workers = int(ray.cluster_resources().get("CPU", 1))
-        self.machines = len([node for node in ray.nodes() if node["Alive"]])
-        self._ray = ray  # the module: its decorators have no usable types
-        self._work = ray.remote(num_cpus=1, max_retries=RETRIES)(_work_on_ray)
-        self._running: set[Any] = set()
-
-    @classmethod
-    def open(cls, address: str | None, workers: int) -> "RayChannel":
+    def __init__(self, address: str | None, workers: int) -> None:
         """Join the cluster at the address, or start one on this machine. Blocks for some seconds."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report its use to its makers
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of its future
@@ -401,39 +372,27 @@ class RayChannel:
             import ray
         except ImportError as error:
             raise missing("ray", error) from error
+        where: dict[str, Any] = {"address": address}
+        if address is None:
+            where = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
-            if address is None:
-                ray.init(
-                    num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
-                    _node_ip_address="127.0.0.1",
-                )  # fmt: skip
-            else:
-                ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RunnerFailed("ray", f"no cluster at {address or 'this machine'} ({error})") from error
-        return cls(ray)
+        self.workers = int(ray.cluster_resources().get("CPU", 1))
+        self.machines = len([node for node in ray.nodes() if node["Alive"]])
+        self._work: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(_work_on_ray)
+        self.close: Callable[[], None] = ray.shutdown
 
     async def run(self, job: Job) -> Outcome:
         from ray.exceptions import RayError
 
-        reference = self._work.remote(job)
-        self._running.add(reference)
         try:
-            outcome: Outcome = await asyncio.wrap_future(reference.future())
+            outcome: Outcome = await asyncio.wrap_future(self._work.remote(job).future())
         except RayError as error:
             raise RunnerFailed("ray", str(error).strip().splitlines()[0]) from error
-        else:
-            self._running.discard(reference)
         return outcome
-
-    async def aclose(self) -> None:
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        for reference in self._running:
-            self._ray.cancel(reference, force=True)
-        self._ray.shutdown()
 
 
 def _work_on_ray(job: Job) -> Outcome:
-    return run_job(job, lambda: True)  # Ray ends the process of a job that is cancelled
+    return run_job(job, lambda: True)  # Ray ends the processes of a driver that has gone

@@ -1,8 +1,59 @@
-"""What the models cost, in words and as a table. A cost that is not known is said to be unknown, never zero."""
+"""Records in words: the fields of any of them, and what the models cost, in a line and as a table.
 
-from collections.abc import Iterable, Mapping
+A cost that is not known is said to be unknown, never zero.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pydantic import BaseModel
 
 from storage.run_records import StepUsage, Usage, UsageRow
+
+Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
+SHOWN = 20  # lines of a list
+
+
+def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
+    """The fields of a record that hold something, by name, in words; each entry of a list of texts or records has a
+    line, the first SHOWN of them."""
+    rows = []
+    for name, value in dict(result).items() if isinstance(result, BaseModel | Mapping) else ():
+        if name not in without:
+            lines = [text for text in _in_words(name, value) if text]
+            lines[SHOWN:] = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+            heading = name.removesuffix("_bytes").replace("_", " ")
+            rows += [("" if place else heading, text) for place, text in enumerate(lines)]
+    return rows
+
+
+def _in_words(name: str, value: object) -> list[str]:
+    if isinstance(value, list | tuple) and value and isinstance(value[0], int):
+        return [", ".join(map(str, value))]
+    if isinstance(value, list | tuple):
+        return [in_one_line(name, part) for part in value]
+    return [in_one_line(name, value)]
+
+
+def in_one_line(name: str, value: object) -> str:
+    """A value in words: of a record its texts, its figures with their names, and the names of what is true."""
+    if isinstance(value, StepUsage):
+        return in_short(value)
+    if isinstance(value, BaseModel | Mapping):
+        parts = ((key, part, in_one_line(key, part)) for key, part in dict(value).items() if part)
+        return ", ".join(
+            key if part is True else f"{text} {key}" if isinstance(part, int | float) and key[-6:] != "_bytes" else text
+            for key, part, text in parts
+        )
+    if isinstance(value, list | tuple):
+        return "; ".join(in_one_line(name, part) for part in value)
+    if name.endswith("_bytes"):
+        return size_in_words(int(str(value or 0)))
+    return f"{value:g}" if isinstance(value, float) else " ".join(str(value or "").split())
+
+
+def size_in_words(number: int) -> str:
+    """Bytes as MB or GB."""
+    return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
 
 
 def in_short(used: StepUsage) -> str:

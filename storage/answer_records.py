@@ -50,7 +50,7 @@ Mode = str  # `auto`, or the name of a mode of `flows/modes`
 
 
 class Passage(Record):
-    """A retrieved chunk; scores compare within one question only."""
+    """A retrieved chunk; scores compare within one question only, and are 0 where nothing was scored."""
 
     document: str
     title: str

@@ -20,15 +20,6 @@ def test_a_connection_elsewhere_is_refused(kind: int, no_network: list[str]) -> 
     no_network.clear()
 
 
-def test_a_datagram_elsewhere_is_refused(no_network: list[str]) -> None:
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
-        pytest.raises(OSError, match="without a network"),
-    ):
-        client.sendto(b"hello", (ELSEWHERE, 53))
-    no_network.clear()
-
-
 async def test_async_clients_are_refused(no_network: list[str]) -> None:
     with pytest.raises(OSError, match="without a network"):
         await asyncio.open_connection(ELSEWHERE, 80)

@@ -12,13 +12,13 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 import flows
-from flows.cli.screen import Screen, error_of, runtime_of, session_of, shorten_errors
+from flows.cli.screen import Screen, error_of, runtime_of, session_of
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
 from flows.usage import in_short
 from prompts.engine.errors import EngineError
-from storage.answer_records import Ambiguity, Answer, Citation, ModeDecision, Retrieval
+from storage.answer_records import Ambiguity, Answer, Citation, Retrieval
 from storage.errors import TrellisError, UsageError
 from storage.filters import check_filter
 from tasks.retrieve.pages import FolderRetriever
@@ -30,7 +30,7 @@ FALLBACKS = {
     "ungrounded": "from the model alone: no source supports it",
     "abstained": "the documents do not say",
 }
-EXCERPTS = {
+EXCERPTS = FALLBACKS | {
     "none": "the excerpts hold what is asked for",
     "partial": "the excerpts that come nearest",
     "abstained": "the documents do not speak of this",
@@ -82,7 +82,6 @@ def _wanted(options: Namespace) -> AskOptions:
 def _recorded(options: Namespace) -> Answer:
     from flows.query import query
 
-    shorten_errors()
     if options.questions:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
     run = query(
@@ -103,7 +102,7 @@ def show_answer(
     screen.line(answer.answer, style="bold")
     if answer.citations:
         screen.line()
-        screen.rows([cited(citation) for citation in answer.citations], most_sources, indent=0, more=" sources")
+        screen.rows([_source(citation) for citation in answer.citations], most_sources, indent=0, more=" sources")
     if used_reports := [report for report in trace.reports if report.points]:
         screen.line()
         screen.line("from the reports", style="bold")
@@ -113,40 +112,25 @@ def show_answer(
         screen.line()
         screen.line(structure.description, style="bold")
         screen.rows(structure.text.splitlines(), None)
-    for sentence in unsupported(answer)[:MOST_FLAGGED]:
-        screen.line(f"no source supports: {sentence}", style="yellow")
-    screen.rows([ambiguous(ambiguity) for ambiguity in trace.ambiguity], None, indent=0, style="yellow")
+    flagged = [answer.answer[row.start : row.end] for row in answer.grounding if row.supported is False]
+    for sentence in flagged[:MOST_FLAGGED]:
+        screen.line(f"no source supports: {' '.join(sentence.split())}", style="yellow")
+    screen.rows([_open_question(one) for one in trace.ambiguity], None, indent=0, style="yellow")
     screen.line()
+    supported = (EXCERPTS if trace.answered_by == "excerpts" else FALLBACKS)[answer.fallback]
     screen.line(
-        f"{supported(answer)} · mode {trace.mode} · structure {trace.structure or trace.route.type} "
+        f"{supported} · mode {trace.mode} · structure {trace.structure or trace.route.type} "
         f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
         style="dim",
     )
     if trace.decision is not None:
-        screen.line(decided(trace.decision), style="dim")
+        others = "".join(f"; {mode.mode} gave nothing" for mode in trace.decision.tried)
+        screen.line(f"mode chosen: {trace.decision.reason}{others}", style="dim")
     if used := in_short(answer.usage):
         screen.line(used, style="dim")
 
 
-def supported(answer: Answer) -> str:
-    """How well the answer is supported, in words."""
-    excerpts = answer.trace.answered_by == "excerpts" and answer.fallback in EXCERPTS
-    return EXCERPTS[answer.fallback] if excerpts else FALLBACKS[answer.fallback]
-
-
-def unsupported(answer: Answer) -> list[str]:
-    """The sentences that no source supports, each on one line."""
-    flagged = [row for row in answer.grounding if row.supported is False]
-    return [" ".join(answer.answer[row.start : row.end].split()) for row in flagged]
-
-
-def decided(decision: ModeDecision) -> str:
-    """Why this mode, on one line."""
-    others = "".join(f"; {mode.mode} gave nothing" for mode in decision.tried)
-    return f"mode chosen: {decision.reason}{others}"
-
-
-def ambiguous(ambiguity: Ambiguity) -> str:
+def _open_question(ambiguity: Ambiguity) -> str:
     """What a question leaves open, on one line."""
     if not ambiguity.readings:
         return f'ambiguous: "{ambiguity.text}" stands for nothing that was named'
@@ -154,8 +138,8 @@ def ambiguous(ambiguity: Ambiguity) -> str:
     return f'ambiguous: "{ambiguity.text}" was read as {ambiguity.taken}, not as {others}'
 
 
-def cited(citation: Citation) -> str:
-    """A source on one line: where it is, and what it says."""
+def _source(citation: Citation) -> str:
+    """Where it is, and what it says, on one line."""
     marker = citation.marker if citation.marker.startswith("[") else f"[{citation.marker}]"
     page = f", p. {citation.page}" if citation.page else ""
     title = f"{citation.title} ({citation.document}{page})" if citation.title else f"{citation.document}{page}"
@@ -211,8 +195,25 @@ async def _answer_all(
     slots = asyncio.Semaphore(AHEAD)
 
     async def answered(number: int, line: str) -> dict[str, object]:
-        async with slots:
-            return await _row_answered(number, line, options, answering, session)
+        row: object = None
+        try:
+            row = json.loads(line)
+            asked = Asked.model_validate(row)
+            where = (*options.where, asked.where) if asked.where else options.where
+            wanted = replace(options, documents=asked.documents, where=where, history=turns(asked.history))
+            async with slots:
+                return {"id": asked.id, **(await answering(asked.question, wanted, session)).model_dump()}
+        except Exception as error:  # a fault in one question must not cost the answers to the others
+            name = row.get("id") if isinstance(row, dict) else None
+            if isinstance(error, ValidationError):
+                first = error.errors(include_url=False)[0]
+                place = ".".join(map(str, first["loc"]))
+                error = UsageError(f"Line {number}: {place}: {first['msg']}.", f"A row is {ROW_FORM}.")
+            elif isinstance(error, json.JSONDecodeError):
+                error = UsageError(f"Line {number}: {error}", f"A row is {ROW_FORM}.")
+            elif not isinstance(error, TrellisError | EngineError):
+                log.warning("question %r failed", name, exc_info=True)
+            return {"id": name, "error": error_of(error)}
 
     tasks = [asyncio.create_task(answered(number, line)) for number, line in lines]
     failed = 0
@@ -227,33 +228,6 @@ async def _answer_all(
     if failed:
         screen.note(f"{failed} of {len(lines)} questions failed.")
     return 1 if failed else 0
-
-
-async def _row_answered(
-    number: int, line: str, options: AskOptions, answering: Answering, session: Session
-) -> dict[str, object]:
-    row: object = None
-    try:
-        row = json.loads(line)
-        asked = Asked.model_validate(row)
-        where = (*options.where, asked.where) if asked.where else options.where
-        wanted = replace(options, documents=asked.documents, where=where, history=turns(asked.history))
-    except (ValueError, UsageError) as error:  # pydantic's and JSON's are ValueErrors
-        wrong = _wrong(error) if isinstance(error, ValidationError) else str(error)
-        told = UsageError(f"Line {number}: {wrong}", f"A row is {ROW_FORM}.")
-        return {"id": row.get("id") if isinstance(row, dict) else None, "error": error_of(told)}
-    try:
-        return {"id": asked.id, **(await answering(asked.question, wanted, session)).model_dump()}
-    except (TrellisError, EngineError) as error:
-        return {"id": asked.id, "error": error_of(error)}
-    except Exception as error:  # a fault in one question must not cost the answers to the others
-        log.warning("question %r failed", asked.id, exc_info=True)
-        return {"id": asked.id, "error": error_of(error)}
-
-
-def _wrong(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".removeprefix(": ")
 
 
 # --- demo ------------------------------------------------------------------------------------------------------------
@@ -275,6 +249,14 @@ FAMILIES = (
     ("in Chinese", "q12", AskOptions()),
     ("what the documents do not say", "q11", AskOptions()),
 )
+NEXT = (
+    "", "Try next",
+    '  trellis ask "Which bridges did Ilse Marrand design?"{}',
+    '  trellis graph "Ilse Marrand"{}',
+    "  trellis show people/ilse-marrand.md{}",
+    "  trellis reports --level 0{}",
+    "  trellis index YOUR-FOLDER    (then ask without --workspace)",
+)  # fmt: skip
 
 
 def demo(options: Namespace, screen: Screen) -> int:
@@ -285,8 +267,7 @@ def demo(options: Namespace, screen: Screen) -> int:
 
     options.workspace = options.workspace or WORKSPACE
     samples = sample_folder()
-    if not screen.as_json:
-        screen.line(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
+    screen.note(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
     with screen.progress() as progress:
         runtime = runtime_of(options, progress)
         report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime))
@@ -305,7 +286,9 @@ def demo(options: Namespace, screen: Screen) -> int:
             screen.line(f"{family}{after}", style="dim")
             show_answer(answers[-1], screen, most_sources=SHOWN_SOURCES)
     result = {"index": report.model_dump(), "answers": [answer.model_dump() for answer in answers]}
-    screen.result(result, lambda: _show_next(answers, f" --workspace {options.workspace}", screen))
+    screen.result(
+        result, lambda: screen.rows([line.format(f" --workspace {options.workspace}") for line in NEXT], None)
+    )
     return 0
 
 
@@ -316,17 +299,3 @@ def sample_folder() -> Path:
         if (folder / "corpus").is_dir():
             return folder
     raise UsageError("The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout.")
-
-
-def _show_next(answers: Sequence[Answer], place: str, screen: Screen) -> None:
-    cited_one = next((answer.citations[0].document for answer in answers if answer.citations), "people/ilse-marrand.md")
-    screen.line()
-    screen.line("Try next", style="bold")
-    commands = (
-        f'trellis ask "Which bridges did Ilse Marrand design?"{place}',
-        f'trellis graph "Ilse Marrand"{place}',
-        f"trellis show {cited_one}{place}",
-        f"trellis reports --level 0{place}",
-        "trellis index YOUR-FOLDER    (then ask without --workspace)",
-    )
-    screen.rows(commands, None)

@@ -10,7 +10,7 @@ from typing import Literal
 from flows.cli.screen import Screen, runtime_of
 from flows.operations.changes import entities_named
 from storage.errors import UsageError
-from storage.graph_records import Alias, Claim, ClaimStatus, Entity, Occurrence, Report, TextSpan
+from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Record
 from storage.workspace import Generation
 from tasks.reports.select import tree_of
@@ -59,17 +59,8 @@ class _Quotes:
 # --- entities --------------------------------------------------------------------------------------------------------
 
 
-class ClaimView(Quote):
-    """A claim that the entity is the subject or the object of, by their names; of an empty span the quote is empty."""
-
-    id: str
-    subject: str
-    object: str | None
-    kind: str
-    status: ClaimStatus
-    since: str | None
-    until: str | None
-    description: str
+class ClaimView(Claim, Quote):
+    """A claim with what it quotes; subject and object by their names. Of an empty span the quote is empty."""
 
     @property
     def period(self) -> str:
@@ -79,27 +70,17 @@ class ClaimView(Quote):
         return " ".join(f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day)
 
 
-class RelationView(Record):
+class RelationView(Relation):
     """A relation as seen from one of its ends; `out` goes from the entity to `other`."""
 
-    id: str
     direction: Literal["in", "out"]
-    predicate: str
     other: str
-    description: str
-    weight: float
-    count: int
     statements: tuple[Quote, ...]
 
 
-class EntityView(Record):
+class EntityView(Entity):
     """An entity with all that is known of it; relations come heaviest first, claims by what they hold and when."""
 
-    id: str
-    name: str
-    kind: str
-    description: str
-    degree: int
     aliases: tuple[Alias, ...]
     relations: tuple[RelationView, ...]
     claims: tuple[ClaimView, ...]
@@ -134,25 +115,25 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     statements: dict[str, list[Quote]] = defaultdict(list)
     for place in stated:
         statements[place.item].append(quotes.of(place))
-    relation_views = [
-        RelationView(
-            **relation.model_dump(include={"id", "predicate", "description", "weight", "count"}),
-            direction="out" if relation.source == entity.id else "in", statements=tuple(statements[relation.id]),
-            other=entities[relation.target if relation.source == entity.id else relation.source].name,
+
+    def name_of(end: str | None) -> str | None:
+        return entities[end].name if end else None
+
+    def relation_view(relation: Relation) -> RelationView:
+        direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
+        told = tuple(statements[relation.id])
+        return RelationView.model_validate(
+            relation.model_dump() | {"direction": direction, "other": name_of(other), "statements": told}
         )
-        for relation in relations
-    ]  # fmt: skip
-    claim_views = [
-        ClaimView(
-            **claim.model_dump(exclude={"chunk", "start", "end", "subject", "object"}), **dict(quotes.of(claim)),
-            subject=entities[claim.subject].name, object=entities[claim.object].name if claim.object else None,
-        )
-        for claim in claims
-    ]  # fmt: skip
+
+    def claim_view(claim: Claim) -> ClaimView:
+        names = {"subject": name_of(claim.subject), "object": name_of(claim.object)}
+        return ClaimView.model_validate(dict(claim) | dict(quotes.of(claim)) | names)
+
     return EntityView(
-        **entity.model_dump(exclude={"mentions"}), relations=tuple(relation_views), occurrences=len(mentions),
+        **dict(entity), relations=tuple(map(relation_view, relations)), occurrences=len(mentions),
         aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
-        claims=tuple(sorted(claim_views, key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id))),
+        claims=tuple(map(claim_view, claims)),
         documents=len({quotes.chunks[place.chunk] for place in mentions}),
     )  # fmt: skip
 
@@ -161,12 +142,12 @@ def show_entities(name: str, as_of: int | None, options: Namespace, screen: Scre
     """Show every entity that has the name."""
     with runtime_of(options).workspace.read(as_of) as generation:
         view = look_up(name, generation)
-    screen.result(view, lambda: _show_graph(view, screen))
+    screen.result(view, lambda: _show_entities(view.entities, screen))
     return 0
 
 
-def _show_graph(view: GraphView, screen: Screen) -> None:
-    for entity in view.entities:
+def _show_entities(entities: Sequence[EntityView], screen: Screen) -> None:
+    for entity in entities:
         _show_entity(entity, screen)
 
 
@@ -204,24 +185,16 @@ class ListedReport(Report):
     children: tuple[str, ...]
 
 
-class QuotedFinding(Quote):
+class QuotedFinding(Finding, Quote):
     """A finding with what stands at its place, and at the `others` that it rests on."""
 
-    summary: str
-    explanation: str
     others: tuple[Quote, ...]
 
 
-class ReportView(Record):
+class ReportView(Report):
     """A report from all sides: its findings quoted, the way up and the ways down, its entities, the most connected
     first."""
 
-    community: str
-    level: int
-    title: str
-    summary: str
-    rating: float
-    rating_reason: str
     findings: tuple[QuotedFinding, ...]
     parent: ListedReport | None
     children: tuple[ListedReport, ...]
@@ -269,16 +242,15 @@ def report_view(name: str, listed: Mapping[str, ListedReport], generation: Gener
     findings = []
     for finding in report.findings:
         first, *others = (quotes.at(place.document, place.start, place.end) for place in finding.places)
-        words = finding.model_dump(include={"summary", "explanation"})
-        findings.append(QuotedFinding(**dict(first), **words, others=tuple(others)))
+        findings.append(QuotedFinding.model_validate(dict(finding) | dict(first) | {"others": others}))
     (community,) = (one for one in generation.communities.communities(report.level) if one.id == name)
     entities = generation.graph.entities(community.members)
-    return ReportView(
-        **report.model_dump(include={"community", "level", "title", "summary", "rating", "rating_reason"}),
-        findings=tuple(findings), parent=listed[report.parent] if report.parent else None,
-        children=tuple(listed[child] for child in report.children), generation=generation.number,
-        members=tuple(sorted(entities, key=lambda entity: (-entity.degree, entity.name, entity.id))),
-    )  # fmt: skip
+    around = {
+        "parent": listed[report.parent] if report.parent else None,
+        "children": [listed[child] for child in report.children],
+        "members": sorted(entities, key=lambda entity: (-entity.degree, entity.name, entity.id)),
+    }  # fmt: skip
+    return ReportView.model_validate(dict(report) | around | {"findings": findings, "generation": generation.number})
 
 
 def _show_levels(shown: Sequence[ListedReport], in_short: bool, screen: Screen) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from flows.cli.browse import show_entities
 from flows.cli.screen import Screen, runtime_of
 from flows.operations import changes
 from flows.operations.diff import Changed, Diff, Difference, Thing, compare
-from flows.usage import in_short
+from flows.runtime import Runtime
 from storage.errors import UsageError
 from storage.export import KINDS
 from storage.graph import Edit, Subject
@@ -29,27 +30,35 @@ _USAGE = {
     "split": "trellis graph split NAME --names A,B | --documents D1,D2",
     "edit": "trellis graph edit NAME [--kind KIND] [--name NAME] [--description TEXT]",
     "edits": "trellis graph edits",
-    "undo": "trellis graph undo ID",
+    "undo": "trellis graph undo ID, one that `trellis graph edits` lists",
 }
-_WORDS = {"merge": 2, "split": 1, "edit": 1, "edits": 0, "undo": 1}
 
 
 def graph(options: Namespace, screen: Screen) -> int:
     """Show what has the name; after one of the words above, change the graph."""
-    action, *words = options.words
-    if action == "edits" and not words:
-        return _edits(options, screen)
-    if action in _USAGE and words:
-        return _change(action, words, options, screen)
-    if words:
-        raise UsageError(
-            f"`trellis graph` takes one name, not {len(words) + 1}.", f'Put it in quotes: "{" ".join(options.words)}".'
-        )
-    for name in ("names", "documents", *_EDITABLE):
-        if getattr(options, name) is not None:
-            usage = _USAGE["edit" if name in _EDITABLE else "split"]
-            raise UsageError(f"--{name} belongs to an edit.", f"Use: {usage}.")
-    return show_entities(action, options.as_of, options, screen)
+    given = [field for field in ("names", "documents", *_EDITABLE) if getattr(options, field) is not None]
+    names, documents = _listed(options.names), _listed(options.documents)
+    values = [value and value.strip() for value in (options.kind, options.name, options.description)]
+    match options.words:
+        case ["edits"]:
+            return _edits(options, screen)
+        case ["merge", name, other] if not given:
+            editing = changes.merge(name, other)
+        case ["split", name] if bool(names) != bool(documents):
+            editing = changes.split(name, names, documents)
+        case ["edit", name] if any(values) and "" not in values:
+            editing = changes.change(name, *values)
+        case ["undo", number] if number.isdecimal():
+            return _change(lambda runtime: changes.undo(int(number), runtime), options, screen)
+        case [name] if not given:
+            return show_entities(name, options.as_of, options, screen)
+        case [action, *_] if action in _USAGE or given:
+            usage = _USAGE[action if action in _USAGE else "edit" if given[0] in _EDITABLE else "split"]
+            raise UsageError("That is no edit of the graph: it says too little, or too much.", f"Use: {usage}.")
+        case words:
+            remedy = f'Put it in quotes: "{" ".join(words)}".'
+            raise UsageError(f"`trellis graph` takes one name, not {len(words)}.", remedy)
+    return _change(lambda runtime: changes.edit(editing, runtime), options, screen)
 
 
 def _edits(options: Namespace, screen: Screen) -> int:
@@ -61,43 +70,17 @@ def _edits(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def _change(action: str, words: Sequence[str], options: Namespace, screen: Screen) -> int:
-    if len(words) != _WORDS[action]:
-        raise UsageError(
-            f"`trellis graph {action}` takes {_WORDS[action]} names, not {len(words)}.", f"Use: {_USAGE[action]}."
-        )
+def _change(
+    change: Callable[[Runtime], Coroutine[Any, Any, changes.EditReport]], options: Namespace, screen: Screen
+) -> int:
     if options.as_of is not None:
         raise UsageError("An earlier generation cannot be edited.", "Leave --as-of out, or roll back first.")
-    if action == "undo" and not words[0].isdecimal():
-        raise UsageError(f"{words[0]!r} is no number of an edit.", "See `trellis graph edits`.")
-    editing = None if action == "undo" else _editing(action, words, options)
     with screen.progress() as progress:
-        runtime = runtime_of(options, progress)
-        report = asyncio.run(
-            changes.undo(int(words[0]), runtime) if editing is None else changes.edit(editing, runtime)
-        )
+        report = asyncio.run(change(runtime_of(options, progress)))
     done = "undone" if report.undone else "kept"
     title = f"Edit {report.edit.id} is {done}: {edit_in_words(report.edit)}. Published generation {report.generation}"
     screen.result(report, title, without=("edit", "undone", "generation"))
     return 0
-
-
-def _editing(action: str, words: Sequence[str], options: Namespace) -> changes.Editing:
-    """The edit that was typed. UsageError for one that says too little."""
-    if action == "merge":
-        return changes.merge(*words)
-    if action == "split":
-        names, documents = _listed(options.names), _listed(options.documents)
-        if bool(names) == bool(documents):
-            raise UsageError("Say which part is another thing: --names, or --documents.", f"Use: {_USAGE['split']}.")
-        return changes.split(words[0], names, documents)
-    values = [getattr(options, name) for name in _EDITABLE]
-    for name, value in zip(_EDITABLE, values, strict=True):
-        if value is not None and not value.strip():
-            raise UsageError(f"--{name} is empty.", "Leave it out, or say what it should be.")
-    if values == [None, None, None]:
-        raise UsageError("An edit changes something.", f"Use: {_USAGE['edit']}.")
-    return changes.change(words[0], *values)
 
 
 def _listed(text: str | None) -> list[str]:
@@ -156,25 +139,17 @@ def letters(options: Namespace, screen: Screen) -> int:
             raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")
         with screen.progress() as progress:
             report = asyncio.run(changes.retry(runtime_of(options, progress)))
-        screen.result(report, lambda: _show_retried(report, screen))
+        number = report.generation
+        end = f"published generation {number}" if report.published else f"generation {number} stays"
+        title = f"{report.succeeded} of {report.tried} succeeded: {end}"
+        screen.result(report, title, without=changes.RetryReport.model_fields.keys() - {"usage"})
+        if not screen.as_json:
+            _show_letters((*report.failed, *report.waiting), screen)
         return FAILED_AGAIN if report.failed else 0
     with runtime_of(options).workspace.read(options.as_of) as generation:
         stored = changes.letters_of(generation)
     screen.result(stored, lambda: _show_letters(stored, screen) if stored else screen.line("Nothing failed."))
     return 0
-
-
-def _show_retried(report: changes.RetryReport, screen: Screen) -> None:
-    if report.published:
-        done = f"{report.succeeded} of {report.tried} succeeded: published generation {report.generation}"
-        screen.line(done, style="bold green")
-    elif report.tried:
-        screen.line(f"None of {report.tried} succeeded: generation {report.generation} stays", style="bold yellow")
-    else:
-        screen.line("There is nothing to try again.")
-    if used := in_short(report.usage):
-        screen.line(used, indent=2)
-    _show_letters((*report.failed, *report.waiting), screen)
 
 
 def _show_letters(shown: Sequence[changes.Letter], screen: Screen) -> None:

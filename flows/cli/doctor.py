@@ -58,14 +58,11 @@ def doctor(options: Namespace, screen: Screen) -> int:
     """Examine and report; 1 where something failed."""
     settings = load_settings({"workspace": options.workspace})
     brisk = settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)})
-    report = without_keys(asyncio.run(_examination(open_runtime(brisk), os.environ.get(PREFECT_URL, ""))))
+    report = asyncio.run(_examination(open_runtime(brisk), os.environ.get(PREFECT_URL, "")))
+    # Servers and clients repeat what they were called with.
+    report = Examination.model_validate_json(masked(report.model_dump_json()))
     screen.result(report, lambda: _show(report, screen))
     return 0 if report.ok else 1
-
-
-def without_keys(report: Examination) -> Examination:
-    """The same with every key masked: servers and clients repeat what they were called with."""
-    return Examination.model_validate_json(masked(report.model_dump_json()))
 
 
 async def _examination(runtime: Runtime, prefect_address: str) -> Examination:
@@ -145,28 +142,22 @@ def _show(report: Examination, screen: Screen) -> None:
     screen.line("Models", style="bold")
     if report.offline:
         screen.line("ok    every step runs offline: no model, no key, no network (TRELLIS_LM names a model)", indent=2)
-    else:
-        _show_models(report.models, screen)
-    for title, check in (("Embedding", report.embedding), ("Workspace", report.workspace), ("Prefect", report.prefect)):
-        screen.line(title, style="bold")
-        advice = (check.advice,) if check.advice else ()
-        _show_check(check.ok, (check.seen,), check.problem, advice, screen)
-    screen.line("Everything works." if report.ok else "Something does not work: see above.", style="bold")
-
-
-def _show_models(rows: tuple[Examined, ...], screen: Screen) -> None:
-    """A line for each answer that was asked for: roles with one model and one form share it."""
-    for _, group in groupby(sorted(rows, key=_answer_of), key=_answer_of):
-        same = list(group)
-        row, roles = same[0], ", ".join(member.role for member in same)
+    # Roles with one model and one form were asked once, and share a line.
+    for _, group in groupby(sorted(() if report.offline else report.models, key=_call), key=_call):
+        row, *others = group
+        roles = ", ".join(member.role for member in (row, *others))
         seen = [f"{row.model} · {roles}"]
         if row.model != OFFLINE:
             figures = f"{row.seconds:.2f} s, {row.input_tokens} tokens in, {row.output_tokens} out"
             seen.append(f"{row.address or 'no address'} · {figures} · {_form(row)}")
         _show_check(row.ok, seen, row.problem, row.advice, screen)
+    for title, check in (("Embedding", report.embedding), ("Workspace", report.workspace), ("Prefect", report.prefect)):
+        screen.line(title, style="bold")
+        _show_check(check.ok, [check.seen], check.problem, [check.advice] if check.advice else [], screen)
+    screen.line("Everything works." if report.ok else "Something does not work: see above.", style="bold")
 
 
-def _answer_of(row: Examined) -> tuple[object, ...]:
+def _call(row: Examined) -> tuple[bool, str, str, bool]:
     return row.model == OFFLINE, row.model, row.address, row.role == "extract" and row.model != OFFLINE
 
 
@@ -195,35 +186,43 @@ def prompt(options: Namespace, screen: Screen) -> int:
         meant = f"Nearest: {', '.join(near)}. " if near else ""
         raise UsageError(f"There is no step {options.step!r}.", f"{meant}The steps are: {', '.join(known)}.")
     if options.step is None:
-        made = [built(name, runtime)[0] for name in known]
-        shown = "".join(
-            f"{step.step:12} role {step.role} ({step.models.name(step.role)})"
-            f"{', your instruction' if step.step in step.models.instructions else ''}\n"
-            for step in made
-        )
+        views = [_prompt_view(built(name, runtime)[0]) for name in known]
+        lines = [
+            f"{view.step:12} role {view.role} ({view.model}){', your instruction' if view.replaced else ''}"
+            for view in views
+        ]
     else:
-        made = built(options.step, runtime)
-        shown = "".join(f"--- {turn.role}\n{turn.content}\n" for step in made for turn in step.prompt)
-    screen.result(
-        [_prompt_view(step) for step in made],
-        lambda: screen.exactly(f"{_instruction(made[0])}\n" if options.step and options.own else shown),
-    )
+        views = [_prompt_view(step) for step in built(options.step, runtime)]
+        lines = [f"--- {turn['role']}\n{turn['content']}" for view in views for turn in view.messages]
+        lines = [views[0].instruction] if options.own else lines
+    screen.result(views, lambda: screen.exactly("".join(f"{line}\n" for line in lines)))
     return 0
 
 
-def _instruction(step: Step) -> str:
-    return unwrapped(str(step.signature.instructions))
+class PromptView(Record):
+    """A step's prompt: its role and model, its instruction, and all messages; `replaced`: the instruction is a user's.
+
+    Inputs that differ from call to call stand as their names in angle brackets. Where a step writes in several forms,
+    there is a view of each, by `signature`.
+    """
+
+    step: str
+    signature: str
+    role: str
+    model: str
+    replaced: bool
+    hash: str
+    instruction: str
+    messages: tuple[dict[str, str], ...]
 
 
-def _prompt_view(step: Step) -> dict[str, object]:
-    """A step's prompt for programs: its role and model, its instruction, and all messages; `replaced`: the instruction
-    is a user's. Inputs that differ from call to call stand as their names in angle brackets. Where a step writes in
-    several forms, there is a view of each, by `signature`."""
-    return {
-        "step": step.step, "signature": step.task.__name__, "role": step.role, "model": step.models.name(step.role),
-        "replaced": step.step in step.models.instructions, "hash": step.prompt_hash, "instruction": _instruction(step),
-        "messages": [{"role": message.role, "content": message.content} for message in step.prompt],
-    }  # fmt: skip
+def _prompt_view(step: Step) -> PromptView:
+    return PromptView(
+        step=step.step, signature=step.task.__name__, role=step.role, model=step.models.name(step.role),
+        replaced=step.step in step.models.instructions, hash=step.prompt_hash,
+        instruction=unwrapped(str(step.signature.instructions)),
+        messages=tuple({"role": message.role, "content": message.content} for message in step.prompt),
+    )  # fmt: skip
 
 
 def built(name: str, runtime: Runtime) -> list[Step]:

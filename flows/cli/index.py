@@ -5,14 +5,14 @@ import os
 from argparse import Namespace
 from collections.abc import Sequence
 
-from flows.cli.screen import Screen, facts_of, runtime_of, shorten_errors
+from flows.cli.screen import Screen, runtime_of
 from flows.index import IndexOptions
 from flows.indexing.changes import in_words
 from flows.operations.history import forecast, index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.runtime import with_budget
 from flows.settings import load_settings
-from flows.usage import cost_of
+from flows.usage import cost_of, facts_of
 from prompts.tailoring import Tailoring
 from storage.records import Skipped
 from storage.run_records import Budget, Forecast, IndexReport, StepForecast, StepUsage
@@ -38,7 +38,6 @@ def index(options: Namespace, screen: Screen) -> int:
     if options.record or os.environ.get("PREFECT_API_URL"):
         from flows.index import index as index_flow
 
-        shorten_errors()
         run = index_flow(
             options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals,
             remake=options.remake, budget=budget,
@@ -79,24 +78,18 @@ def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
 def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     """The forecast for people."""
     screen.line("Forecast: nothing was called or written", style="bold")
-    rows = facts_of(plan.documents)
-    screen.facts(
-        [
-            ("documents", ", ".join(f"{number} {name}" for name, number in rows) or "none"),
-            ("text", f"{plan.chunks} chunks, {plan.chunks_to_extract} to extract"),
-            ("models", cost_in_words(plan)),
-            ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
-        ],
-        indent=2,
-    )
-    steps = [f"{one.step} ({one.model}): {cost_in_words(one)}; output {BASES[one.basis]}" for one in plan.steps]
-    screen.rows(steps, None, indent=4)
+    facts = [
+        *facts_of({"documents": plan.documents, "chunks": plan.chunks, "to extract": plan.chunks_to_extract}),
+        ("models", cost_in_words(plan)),
+        ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
+        *((one.step, f"{one.model}: {cost_in_words(one)}; output {BASES[one.basis]}") for one in plan.steps),
+    ]
+    screen.facts(facts, indent=2)
     _show_skipped(plan.skipped, screen)
-    tokens = plan.input_tokens + plan.output_tokens
-    if budget.tokens is not None and tokens > budget.tokens:
-        screen.line(f"{tokens:,} tokens are more than the budget of {budget.tokens:,}", indent=2, style="yellow")
-    if budget.usd is not None and plan.cost_usd is not None and plan.cost_usd > budget.usd:
-        screen.line(f"${plan.cost_usd:.2f} is more than the budget of ${budget.usd:.2f}", indent=2, style="yellow")
+    wanted = {"tokens": plan.input_tokens + plan.output_tokens, "usd": plan.cost_usd}
+    for unit, most in budget:
+        if most is not None and (wanted[unit] or 0) > most:
+            screen.line(f"{wanted[unit]:,} {unit} are more than the budget of {most:,}", indent=2, style="yellow")
 
 
 def time_in_words(seconds: float) -> str:
@@ -129,24 +122,13 @@ def tune(options: Namespace, screen: Screen) -> int:
 
 def _show_tailoring(report: TuneReport, options: Namespace, screen: Screen) -> None:
     tailoring = report.tailoring
-    screen.line(
-        f"From {report.passages} passages of {report.documents} documents ({report.tokens} tokens)", style="bold green"
-    )
+    screen.line(f"From {report.passages} passages of {report.documents} documents", style="bold green")
     kinds = [
         f"{kind}" + (f"  ({report.names[kind.name]} names)" if kind.name in report.names else "")
         for kind in tailoring.entity_types
-    ] or ["none found: the common kinds stay"]
-    examples = f"{len(tailoring.examples)} of {sum(example.tokens() for example in tailoring.examples)} tokens"
-    screen.facts(
-        [
-            ("persona", tailoring.persona or "none"),
-            ("language", tailoring.language or "not told: the documents' own"),
-            *(("" if place else "kinds", kind) for place, kind in enumerate(kinds)),
-            ("examples", examples),
-            *facts_of(report, TuneReport.model_fields.keys() - {"usage"}),
-        ],
-        indent=2,
-    )
+    ]
+    found = {"persona": tailoring.persona, "language": tailoring.language, "kinds": kinds, "usage": report.usage}
+    screen.facts(facts_of(found | {"examples": len(tailoring.examples)}), indent=2)
     screen.rows([f"left out {reason}" for reason in report.left_out], None, style="yellow")
     # Of what another place sets too: the file in the workspace comes last.
     in_force = load_settings({"workspace": options.workspace}).tailoring

@@ -20,22 +20,22 @@ No model and no key are needed: without settings everything runs offline.
 exit codes: 0 done, 1 some rows or a model failed, 2 usage, 3 budget reached, 4 locked, 5 failure gate"""
 
 
-class Argument:
-    """What a command takes: a name or an option, with the keywords that argparse knows."""
+Argument = tuple[str, dict[str, object]]
 
-    def __init__(self, name: str, text: str, **keywords: object) -> None:
-        self.name = name
-        self.keywords = {"help": text, **keywords}
+
+def argument(name: str, text: str, **keywords: object) -> Argument:
+    """What a command takes: a name or an option, with the keywords that argparse knows."""
+    return name, {"help": text, **keywords}
 
 
 def flag(name: str, text: str) -> Argument:
     """An option without a value."""
-    return Argument(name, text, action="store_true")
+    return argument(name, text, action="store_true")
 
 
 def number(name: str, text: str, metavar: str = "N", least: int = 1, **keywords: object) -> Argument:
     """An option, or an argument, that is a whole number."""
-    return Argument(name, text, type=_whole_from(least), metavar=metavar, **keywords)
+    return argument(name, text, type=_whole_from(least), metavar=metavar, **keywords)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -54,8 +54,8 @@ def build_parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         command.add_argument("--workspace", metavar="DIR", help="the folder of state (default ./.trellis)")
         command.add_argument("--json", action="store_true", help="machine output on stdout; messages go to stderr")
-        for argument in arguments:
-            command.add_argument(argument.name, **argument.keywords)  # type: ignore[arg-type]  # argparse's own names
+        for place, keywords in arguments:
+            command.add_argument(place, **keywords)  # type: ignore[arg-type]  # argparse's own names
         command.set_defaults(run=f"flows.cli.{run}")
 
     _add_commands(add)
@@ -79,28 +79,28 @@ def _amount(text: str) -> float:
 
 def _add_commands(add: Callable[..., None]) -> None:
     """Each command: its name, its function as "module:name", what it does, examples as typed, and what it takes."""
-    sources = Argument("sources", "a file, a folder or a glob pattern", nargs="+", metavar="SOURCE")
+    sources = argument("sources", "a file, a folder or a glob pattern", nargs="+", metavar="SOURCE")
     as_of = number("--as-of", "read generation N instead of the current one")
     record = flag("--record", "run it as a Prefect flow, so that the run is recorded")
     modes = ", ".join(f"{name}{' (default)' if name == AUTO else ''}" for name in mode_names())
     question = (
-        Argument("question", "one question", nargs="?", metavar="QUESTION"),
-        Argument(
+        argument("question", "one question", nargs="?", metavar="QUESTION"),
+        argument(
             "--questions", metavar="FILE",
             text="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each, in order",
         ),
-        Argument("--mode", modes, choices=mode_names(), default=AUTO, metavar="MODE"),
+        argument("--mode", modes, choices=mode_names(), default=AUTO, metavar="MODE"),
         number("--level", "of the reports that mode global reads; 0: broadest", least=0),
-        Argument(
+        argument(
             "--effort", "how much is given to models (default: TRELLIS_EFFORT, medium)",
             choices=("low", "medium", "high"),
         ),
-        Argument(
+        argument(
             "--response", 'the form of the answer: "a list", "one paragraph", "in German"', default="", metavar="TEXT"
         ),
         number("--k", "how many passages (default 8)", "K", default=8),
-        Argument("--where", "only documents with: \"year >= 2020 and language = 'en'\"", metavar="EXPR"),
-        Argument("--pages", "read the files of this folder too, beside the index", metavar="DIR"),
+        argument("--where", "only documents with: \"year >= 2020 and language = 'en'\"", metavar="EXPR"),
+        argument("--pages", "read the files of this folder too, beside the index", metavar="DIR"),
         as_of,
     )  # fmt: skip
     add(
@@ -112,7 +112,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         flag("--remake", "also anew what the prompts of a new version would word otherwise"),
         flag("--dry-run", "only forecast calls, tokens, cost and time"),
         number("--budget-tokens", "stop before models take more tokens"),
-        Argument("--budget-usd", "stop before models cost more US dollars", type=_amount, metavar="X"),
+        argument("--budget-usd", "stop before models cost more US dollars", type=_amount, metavar="X"),
         record,
     )  # fmt: skip
     add(
@@ -127,14 +127,14 @@ def _add_commands(add: Callable[..., None]) -> None:
         "prompt", "doctor:prompt", "the whole prompt of a step, as the model reads it with these settings",
         "trellis prompt                    the names of the steps\ntrellis prompt extract\n"
         "trellis prompt report --own > prompts/report.md     the instruction alone, to change it (TRELLIS_PROMPTS)",
-        Argument("step", "a step's name; without it, all names", nargs="?", metavar="STEP"),
+        argument("step", "a step's name; without it, all names", nargs="?", metavar="STEP"),
         flag("--own", "only the instruction, which a file can replace"),
     )  # fmt: skip
     add(
         "ask", "ask:ask", "answer a question, or a file of questions, with sources",
         'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > answers.jsonl',
         *question,
-        Argument(
+        argument(
             "--structure", f"instead of the router's: {', '.join(STRUCTURES)}", choices=STRUCTURES,
             metavar="TYPE",
         ),
@@ -149,7 +149,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis reports                        the levels, and the most important reports of each\n"
         "trellis reports --level 0              all of the broadest\n"
         "trellis reports com_0123456789abcdef   one, with its citations, members and the reports above and below",
-        Argument("report", "the community of a report, as the list shows it", nargs="?", metavar="ID"),
+        argument("report", "the community of a report, as the list shows it", nargs="?", metavar="ID"),
         number("--level", "only this level; 0 is the broadest", least=0),
         as_of,
     )  # fmt: skip
@@ -162,14 +162,14 @@ def _add_commands(add: Callable[..., None]) -> None:
         'trellis graph edit "Mercury" --kind place --description "A planet."\n'
         "trellis graph edits                                  the corrections, which every run applies\n"
         "trellis graph undo 2",
-        Argument(
+        argument(
             "words", "any name of an entity; or merge, split, edit, edits, undo and theirs", nargs="+",
             metavar="NAME",
         ),
-        Argument("--names", "split: the names that mean another thing (,, is a comma)", metavar="A,B"),
-        Argument("--documents", "split: the documents that mean another thing", metavar="D,E"),
+        argument("--names", "split: the names that mean another thing (,, is a comma)", metavar="A,B"),
+        argument("--documents", "split: the documents that mean another thing", metavar="D,E"),
         *(
-            Argument(f"--{name}", f"edit: the {name} that it should have", metavar=name.upper())
+            argument(f"--{name}", f"edit: the {name} that it should have", metavar=name.upper())
             for name in ("kind", "name", "description")
         ),
         as_of,
@@ -177,7 +177,7 @@ def _add_commands(add: Callable[..., None]) -> None:
     add(
         "show", "browse:show", "a document's stored text, exactly as offsets count it",
         "trellis show people/ilse-marrand.md\ntrellis show people/ilse-marrand.md --json",
-        Argument("document", "its id: the path in its source, or the row's id", metavar="DOCUMENT"), as_of,
+        argument("document", "its id: the path in its source, or the row's id", metavar="DOCUMENT"), as_of,
     )  # fmt: skip
     add(
         "status", "workspace:status", "what is indexed, from where, with which settings",
@@ -197,19 +197,19 @@ def _add_commands(add: Callable[..., None]) -> None:
         "export", "workspace:export", "write what is indexed as files for other programs",
         "trellis export backup/\ntrellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
         "trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
-        Argument("folder", "made where there is none; an earlier export there is replaced", metavar="DIR"),
-        Argument("--format", f"{', '.join(FORMATS)}; default json", choices=FORMATS, default="json", metavar="FORMAT"),
+        argument("folder", "made where there is none; an earlier export there is replaced", metavar="DIR"),
+        argument("--format", f"{', '.join(FORMATS)}; default json", choices=FORMATS, default="json", metavar="FORMAT"),
         as_of,
     )  # fmt: skip
     add(
         "archive", "workspace:archive", "write the whole workspace into one file",
         "trellis archive backup-2026-01-31.tar.gz     also while an index runs",
-        Argument("file", "a new file: .tar.gz or .tar", metavar="FILE"),
+        argument("file", "a new file: .tar.gz or .tar", metavar="FILE"),
     )  # fmt: skip
     add(
         "restore", "workspace:restore", "make a workspace of an archive",
         "trellis restore backup-2026-01-31.tar.gz --workspace kb",
-        Argument("file", "what `trellis archive` wrote", metavar="FILE"),
+        argument("file", "what `trellis archive` wrote", metavar="FILE"),
     )  # fmt: skip
     add(
         "clean", "workspace:clean", "free the room of what is no longer needed",
@@ -234,7 +234,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis forget people/ilse-marrand.md\n"
         "trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
         "trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
-        Argument("documents", "its id: its path, or the row's", nargs="+", metavar="DOCUMENT"),
+        argument("documents", "its id: its path, or the row's", nargs="+", metavar="DOCUMENT"),
         flag("--keep-history", "leave older generations that hold it"),
         flag("--undo", "let it in again; nothing is brought back by this alone"),
     )  # fmt: skip
@@ -248,9 +248,9 @@ def _add_commands(add: Callable[..., None]) -> None:
     add(
         "serve", "serve:serve", "schedule index runs and answer questions in Prefect's UI",
         'trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\ntrellis serve --port 4300',
-        Argument("sources", "what index runs bring the workspace up to", nargs="*", metavar="SOURCE"),
-        Argument("--cron", 'when to index: "0 3 * * *" is every night at three', metavar="EXPR"),
-        Argument("--timezone", "of --cron (default UTC)", default="UTC", metavar="NAME"),
+        argument("sources", "what index runs bring the workspace up to", nargs="*", metavar="SOURCE"),
+        argument("--cron", 'when to index: "0 3 * * *" is every night at three', metavar="EXPR"),
+        argument("--timezone", "of --cron (default UTC)", default="UTC", metavar="NAME"),
         number("--port", "of a server of our own, where PREFECT_API_URL names none"),
-        Argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
+        argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
     )  # fmt: skip

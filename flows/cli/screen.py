@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import re
 import sys
 from argparse import Namespace
@@ -14,12 +13,9 @@ from pydantic import BaseModel
 
 from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
-from flows.usage import in_short
-from prompts.engine.errors import EngineError
+from flows.usage import Result, facts_of
 from prompts.engine.key_masking import MASK, mask_keys
 from prompts.engine.streaming import Show, Withdrawn
-from storage.errors import TrellisError
-from storage.run_records import StepUsage
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
     from flows.session import Session
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 
 
 class Screen:
@@ -104,11 +99,9 @@ class Screen:
             yield silent
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bars
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        with Bars(console=Console(stderr=True), transient=True) as bars:
             steps = {"working": bars.add_task("working", total=None)}
 
             def report(step: str, done: int, total: int) -> None:
@@ -170,28 +163,6 @@ def rounded(value: object, name: str = "") -> object:
     return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
-    """The fields of a record that hold something, by name, each in one line of words."""
-    fields = dict(result) if isinstance(result, BaseModel | Mapping) else {}
-    told = {name: _in_words(name, value) for name, value in fields.items() if name not in without}
-    return [(name.replace("_", " "), text) for name, text in told.items() if text]
-
-
-def _in_words(name: str, value: object) -> str:
-    if isinstance(value, StepUsage):
-        return in_short(value)
-    if isinstance(value, BaseModel | Mapping):
-        return ", ".join(f"{part} {key}" for key, part in dict(value).items() if part)
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return size_in_words(int(str(value))) if name.endswith("_bytes") else str(value or "")
-
-
-def size_in_words(number: int) -> str:
-    """Bytes as MB or GB."""
-    return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.2f} GB"
-
-
 def error_of(error: Exception) -> dict[str, str]:
     """An error as programs read it, with the keys masked: {type, message, remedy}."""
     message = getattr(error, "message", None) or str(error) or type(error).__name__
@@ -210,20 +181,3 @@ def session_of(options: Namespace) -> "Session":
     from flows.session import open_session
 
     return open_session(runtime_of(options, reading=True), options.as_of)
-
-
-class _Short(logging.Filter):
-    """Takes the traceback off errors that are raised on purpose: their message says what to do."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info and isinstance(record.exc_info[1], TrellisError | EngineError):
-            record.exc_info = record.exc_text = None
-        return True
-
-
-def shorten_errors() -> None:
-    """Let Prefect log such errors in one line. Call it before the flow runs; twice does no harm."""
-    for name in ("prefect.flow_runs", "prefect.task_runs"):
-        logger = logging.getLogger(name)
-        if not any(isinstance(known, _Short) for known in logger.filters):
-            logger.addFilter(_Short())

@@ -13,25 +13,12 @@ from flows.cli.screen import Screen
 from flows.orchestration.local_server import HEARTBEAT, own_server
 from flows.settings import load_settings
 from storage.errors import UsageError
-from storage.records import Record
 from tasks.load.discover import resolve
 
 if TYPE_CHECKING:  # Prefect takes a second to load: what was typed is checked first
     from prefect.deployments.runner import RunnerDeployment
 
     from flows.orchestration.deployments import Plan
-
-
-class Served(Record):
-    """What runs now, until this command ends; `server` is the address of the API, `own` where it ends with it."""
-
-    ui: str
-    server: str
-    own: bool
-    deployments: tuple[str, ...]
-    sources: tuple[str, ...]
-    workspace: str
-    schedule: str
 
 
 def serve(options: Namespace, screen: Screen) -> int:
@@ -66,12 +53,12 @@ def _serve(plan: "Plan", made: "list[RunnerDeployment]", port: int | None, scree
     from flows.orchestration.deployments import serve as serve_deployments
 
     with _server(port) as (address, own):
-        served = Served(
-            ui=address.removesuffix("/api"), server=address, own=own, workspace=plan.workspace or "",
-            deployments=tuple(one.full_name for one in made), sources=plan.sources,
-            schedule=f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
-        )  # fmt: skip
-        title = f"Serving on {served.ui}; stop with Ctrl-C"
+        served = {
+            "ui": address.removesuffix("/api"), "server": address, "own": own, "workspace": plan.workspace,
+            "deployments": [one.full_name for one in made], "sources": plan.sources,
+            "schedule": f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
+        }  # fmt: skip
+        title = f"Serving on {served['ui']}; stop with Ctrl-C"
         asyncio.run(serve_deployments(made, lambda: screen.result(served, title, without=("ui", "own"))))
 
 

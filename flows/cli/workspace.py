@@ -3,13 +3,14 @@
 import json
 import logging
 from argparse import Namespace
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter
 from pathlib import Path
 
-from flows.cli.screen import Screen, masked, runtime_of, size_in_words
+from pydantic import Field
+
+from flows.cli.screen import Screen, masked, runtime_of
 from flows.runtime import Runtime, open_caches
-from flows.usage import in_short
+from flows.usage import facts_of, in_short, size_in_words
 from prompts.engine.models import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
@@ -21,7 +22,9 @@ from storage.workspace import Generation, WorkspaceProblem, WorkspaceSizes, meas
 from storage.workspace_db import DatabasePart, RunRow
 
 LAST_RUNS = 5
-SHOWN_DOCUMENTS = 20
+# What people are shown first.
+NOT_SET: tuple[object, ...] = (None, "", {})
+HELD = {"generation", "created", "counts", "workspace_bytes", "sources", "documents"}
 MANIFEST = "export.json"
 EXPORT_VERSION = 1
 
@@ -43,20 +46,20 @@ class Status(Record):
     """
 
     workspace: str
-    generation: int | None
-    created: str | None
-    counts: dict[str, int]
-    size_bytes: int
+    generation: int | None = None
+    created: str | None = None
+    counts: dict[str, int] = Field(default_factory=dict)
+    size_bytes: int = 0
     workspace_bytes: int
-    sizes: WorkspaceSizes | None
+    sizes: WorkspaceSizes | None = None
     caches: tuple[DatabasePart, ...]
-    sources: tuple[SourceView, ...]
-    documents: tuple[str, ...]
+    sources: tuple[SourceView, ...] = ()
+    documents: tuple[str, ...] = ()
     settings: dict[str, object]
     models: dict[str, str]
     embedding: str
-    usage: tuple[UsageRow, ...]
-    runs: tuple[RunRow, ...]
+    usage: tuple[UsageRow, ...] = ()
+    runs: tuple[RunRow, ...] = ()
     problems: tuple[WorkspaceProblem, ...] = ()
 
 
@@ -68,42 +71,32 @@ def status(options: Namespace, screen: Screen) -> int:
 
 
 def _status(runtime: Runtime) -> Status:
-    workspace, exists = runtime.workspace, runtime.workspace.root.is_dir()
+    workspace, settings = runtime.workspace, runtime.settings
     current = next((info for info in workspace.generations() if info.current), None)
-    problems = workspace.problems()
-    sources: tuple[SourceView, ...] = ()
-    documents: tuple[str, ...] = ()
-    usage: tuple[UsageRow, ...] = ()
-    readable = current if current is not None and not current.damage else None
-    if readable is not None:
+    problems, held = workspace.problems(), dict[str, object]()
+    if current is not None:
+        held["generation"] = current.number
+    if current is not None and not current.damage:
+        held |= current.model_dump(include={"created", "counts", "size_bytes"})
         try:
-            with workspace.read(readable.number) as generation:
-                sources, documents = _sources(generation), tuple(generation.documents.ids())
-                usage = tuple(generation.meta.usage())
+            with workspace.read(current.number) as generation:
+                pairs = {(part.source, part.document) for part in generation.documents.parts()}
+                given = sorted(Counter(source for source, _ in pairs).items())
+                held["sources"] = [SourceView(source=source, documents=number) for source, number in given]
+                held |= {"documents": generation.documents.ids(), "usage": generation.meta.usage()}
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
                 problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
-    folder = runtime.settings.cache_dir
-    elsewhere = open_caches(runtime.settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
-    return Status(
-        workspace=str(workspace.root.absolute()), generation=current.number if current else None,
-        created=readable.created if readable else None, counts=readable.counts if readable else {},
-        size_bytes=readable.size_bytes if readable else 0, workspace_bytes=size_of(workspace.root),
-        # Looking must not make a folder where there is none.
-        sizes=measure_sizes(workspace) if exists else None,
-        runs=tuple(workspace.database.runs.list(LAST_RUNS)) if exists else (),
-        caches=tuple(part for part in elsewhere if part.rows), sources=sources, documents=documents,
-        settings=json.loads(masked(runtime.settings.model_dump_json())),
-        models={role: runtime.models.name(role) for role in ROLES}, embedding=runtime.embedder.name, usage=usage,
-        problems=tuple(problems),
-    )  # fmt: skip
-
-
-def _sources(generation: Generation) -> tuple[SourceView, ...]:
-    given: dict[str, set[str]] = defaultdict(set)
-    for part in generation.documents.parts():
-        given[part.source].add(part.document)
-    return tuple(SourceView(source=source, documents=len(ids)) for source, ids in sorted(given.items()))
+    if workspace.root.is_dir():  # looking must not make a folder where there is none
+        held |= {"sizes": measure_sizes(workspace), "runs": workspace.database.runs.list(LAST_RUNS)}
+    folder = settings.cache_dir
+    elsewhere = open_caches(settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
+    held |= {
+        "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
+        "caches": [part for part in elsewhere if part.rows], "settings": json.loads(masked(settings.model_dump_json())),
+        "models": {role: runtime.models.name(role) for role in ROLES}, "embedding": runtime.embedder.name,
+    }  # fmt: skip
+    return Status.model_validate(held)
 
 
 def _show_status(state: Status, screen: Screen) -> None:
@@ -113,26 +106,21 @@ def _show_status(state: Status, screen: Screen) -> None:
         screen.line(problem.remedy, indent=4)
     if state.generation is None and not state.problems:
         screen.line("Nothing is indexed yet. Begin with: trellis index SOURCE (or try: trellis demo)", indent=2)
-    elif state.generation is not None:
-        counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in state.counts.items() if number)
-        rows = [
-            ("generation", f"{state.generation}, published {state.created or 'at an unknown time'}"),
-            ("holds", counts),
-            *_listed("sources", [f"{one.source} ({one.documents} documents)" for one in state.sources]),
-            *_listed("documents", state.documents),
-        ]
-        screen.facts(rows, indent=2)
+    screen.facts(facts_of(state, Status.model_fields.keys() - HELD), indent=2)
     if state.sizes is not None:
-        _show_sizes(state.sizes, state.caches, screen)
+        screen.line("On disk", style="bold")
+        parts: dict[str, Record] = {f"generation {one.number}": one for one in state.sizes.generations}
+        parts |= {part.name: part for part in (*state.sizes.database, *state.caches)}
+        rows = {
+            name: part.model_dump(exclude={"number", "name", "most_rows", "most_bytes"}) for name, part in parts.items()
+        }
+        screen.facts(facts_of(rows) + facts_of(state.sizes, ("generations", "database")), indent=2)
     screen.line("Settings", style="bold")
-    rows = [
-        (name, "not set" if value is None or (isinstance(value, dict) and not any(value.values())) else str(value))
-        for name, value in state.settings.items()
-        if name not in ("roles", "workspace")
-    ]
+    shown = state.settings.keys() - {"roles", "workspace"}
+    given = [(name, str(value)) for name, value in state.settings.items() if name in shown and value not in NOT_SET]
     models = set(state.models.values())
     by_role = [(f"model of {role}", name) for role, name in state.models.items()]
-    screen.facts(rows + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
+    screen.facts(given + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
     if state.usage:
         screen.line(f"Models used for generation {state.generation}", style="bold")
         used = [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage]
@@ -143,30 +131,6 @@ def _show_status(state: Status, screen: Screen) -> None:
         summary = json.loads(run.summary)
         end = summary.get("error", f"generation {summary.get('generation')}")
         screen.line(f"{run.started}  {run.kind}  {run.state}  {end}", indent=2)
-
-
-def _listed(name: str, values: Sequence[str]) -> list[tuple[str, str]]:
-    more = [f"and {len(values) - SHOWN_DOCUMENTS} more"] if len(values) > SHOWN_DOCUMENTS else []
-    return [("" if place else name, value) for place, value in enumerate([*values[:SHOWN_DOCUMENTS], *more])]
-
-
-def _show_sizes(sizes: WorkspaceSizes, caches: Sequence[DatabasePart], screen: Screen) -> None:
-    """What each part of a workspace takes (`caches`: of a cache folder), what bounds it, what a clean-up frees."""
-    screen.line("On disk", style="bold")
-    rows = []
-    for one in sizes.generations:
-        notes = [word for word, holds in (("current", one.current), ("read now", one.read), ("old", one.goes)) if holds]
-        rows.append((f"generation {one.number}", ", ".join([size_in_words(one.size_bytes), *notes])))
-    for part, place in [(part, "") for part in sizes.database] + [(part, " (cache folder)") for part in caches]:
-        most = f"{part.most_rows} rows" if part.most_rows else size_in_words(part.most_bytes or 0)
-        rows.append((f"{part.name}{place}", f"{part.rows} rows, {size_in_words(part.size_bytes)} (at most {most})"))
-    rows += [
-        ("the file of these", f"{size_in_words(sizes.database_bytes)}, {size_in_words(sizes.holes_bytes)} of it empty"),
-        ("left by runs", size_in_words(sizes.leftover_bytes)),
-        ("all of it", size_in_words(sizes.total_bytes)),
-        ("`trellis clean`", f"frees about {size_in_words(sizes.freed_bytes)}"),
-    ]
-    screen.facts(rows, indent=2)
 
 
 # --- generations -----------------------------------------------------------------------------------------------------
@@ -196,12 +160,8 @@ def rollback(options: Namespace, screen: Screen) -> int:
     workspace = runtime_of(options).workspace
     before = next((info.number for info in workspace.generations() if info.current), None)
     workspace.rollback(options.generation)
-    screen.result(
-        {"generation": options.generation, "before": before},
-        lambda: screen.line(
-            f"Generation {options.generation} is current (it was {before or 'none'}). Later ones are kept."
-        ),
-    )
+    title = f"Generation {options.generation} is current. Later ones are kept."
+    screen.result({"generation": options.generation, "before": before}, title, without=("generation",))
     return 0
 
 
@@ -249,17 +209,9 @@ def restore(options: Namespace, screen: Screen) -> int:
 # --- export ----------------------------------------------------------------------------------------------------------
 
 
-class ExportReport(Record):
-    """What was written where: each file with its number of rows (GraphML: of edges)."""
-
-    folder: str
-    format: str
-    generation: int
-    files: dict[str, int]
-
-
 def export(options: Namespace, screen: Screen) -> int:
-    """Write the generation as files that other programs read, and say what is there now.
+    """Write the generation as files that other programs read, and say what is there now: each file with its number of
+    rows (GraphML: of edges).
 
     The same content gives the same files; those of an earlier export there are replaced. `export.json` comes last: a
     folder that has it holds a whole export. Raises UsageError for a folder that holds anything else.
@@ -270,8 +222,8 @@ def export(options: Namespace, screen: Screen) -> int:
         files = _WRITERS[options.format](folder, generation)
         manifest = {"version": EXPORT_VERSION, "format": options.format, "files": files}
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        report = ExportReport(folder=str(folder), format=options.format, generation=generation.number, files=files)
-    screen.result(report, f"Generation {report.generation} is in {folder}; {MANIFEST} lists the files")
+        report = {"folder": str(folder), "format": options.format, "generation": generation.number, "files": files}
+    screen.result(report, f"Generation {generation.number} is in {folder}; {MANIFEST} lists the files")
     return 0
 
 

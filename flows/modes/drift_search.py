@@ -3,7 +3,6 @@
 primer over the reports that fit best ─ follow-ups by local search, best first ─ one answer
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from flows.modes.global_search import near_to, result_of, selected_for, shown_for
@@ -11,9 +10,9 @@ from flows.modes.registry import mode
 from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
 from prompts.reports import Explore, Offered
-from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
 from tasks.reports.points import LOOK_UPS, Agenda, ShownReports, explore, helpful_points, text_of, with_sentences
+from tasks.step import first_fitting
 
 PRIMER_REPORTS = 5
 LOOK_UP_PASSAGES = 6
@@ -50,18 +49,8 @@ async def _looked_up(focus: str, shown: ShownReports, question: QuestionContext,
     if not new:
         return ShownReports(shown.offered, pool)
     helpful = sorted(new, key=lambda piece: (-gist.worth(piece), piece.number))
-    pieces = sorted(_within(helpful, question.models.policy.limits.part), key=lambda piece: piece.number)
+    fitting = first_fitting(helpful, lambda piece: rough_tokens(piece.text), question.models.policy.limits.part)
+    pieces = sorted(fitting, key=lambda piece: piece.number)
     return ShownReports(
         {**shown.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])}, pool
     )
-
-
-def _within(pieces: Sequence[Evidence], most: int) -> list[Evidence]:
-    """The first pieces that fit into so many tokens; at least one."""
-    kept: list[Evidence] = []
-    for piece in pieces:
-        most -= rough_tokens(piece.text)
-        if kept and most < 0:
-            break
-        kept.append(piece)
-    return kept

@@ -11,7 +11,7 @@ from flows.question import ModeResult, QuestionContext
 from prompts.answer import ReduceStep
 from prompts.reports import Partial, Rate
 from prompts.text.relevance import CollectionTopic
-from storage.answer_records import Passage, ReportRead, SubQuestion
+from storage.answer_records import ReportRead, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer
 from tasks.reports.near import Near, near_of, sentences_near
@@ -57,46 +57,63 @@ async def global_search(question: QuestionContext) -> ModeResult:
     shown = shown_for(question, selected.reports, near)
     seed = f"{question.text}\n{question.session.number}"
     points = await partial_answers(shown, seed, near.gist, Partial(question.models))
-    return result_of(question, points, shown, near.gist, _reason(selected, question), selected)
+    reason = (
+        f"{len(selected.reports)} reports read, {len(selected.ratings)} rated, {selected.pruned} left with their branch"
+    )
+    return result_of(question, points, shown, near.gist, reason, selected)
 
 
 def result_of(
     question: QuestionContext, points: Sequence[Point], shown: ShownReports, gist: CollectionTopic, reason: str,
     selected: SelectedReports | None = None,
 ) -> ModeResult:  # fmt: skip
-    """Points as the context of one answer: they are the notes, the statements that show them the sources."""
+    """Points as the context of one answer: they are the notes, the statements that show them the sources.
+
+    Without a model the answer is a quoted statement for each point, under the titles of their sources.
+    """
     numbers = list(dict.fromkeys(number for point in points for number in point.findings))
     of = {number: place for place, number in enumerate(numbers, 1)}
     pieces = {piece.number: piece for piece in shown.pool.evidence}
-    sources = [piece_source(pieces[number], shown.pool.places[number]) for number in numbers]
+    given = [point.report for point in points]
+    best: dict[str, int] = {}  # the chunks that the points rest on, the most helpful first
+    parts = []
+    for point in points:
+        chunks = list(dict.fromkeys(shown.pool.places[number].chunk for number in point.findings))
+        best |= dict.fromkeys((name for name in chunks if name not in best), point.score)
+        report = shown.offered.get(point.report)
+        topic = report.title if report else ""
+        parts.append(SubQuestion(question=topic, answer=point.text, evidence=tuple(chunks)))
+    if not points or (gist.missing > MOST_MISSING and not question.relevance.names):
+        nothing = "文档中没有说明。" if question.parsed.chinese else "The documents do not say."
+        stated = StatedAnswer(nothing, fallback="abstained")
+    else:
+        lines = [f"{claim.text} {_marks(claim.evidence, of)}" for claim in by_source(points)]
+        # Nothing shows that quotes from some reports say all that a collection does.
+        stated = StatedAnswer("\n".join(lines), fallback="partial")
     notes = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
     return ModeResult(
-        context=AnswerContext(sources, [Note("Points", "\n".join(notes))] if notes else []),
-        passages=passages_of(points, shown, question),
-        stated=_stated(question, points, gist, of),
+        context=AnswerContext(
+            [piece_source(pieces[number], shown.pool.places[number]) for number in numbers],
+            [Note("Points", "\n".join(notes))] if notes else [],
+        ),
+        passages=[question.passage_of(question.chunk(name), score / 100) for name, score in best.items()],
+        stated=stated,
         writer=ReduceStep,
         reason=reason,
         structure="catalogue",
-        subquestions=tuple(_told(point, shown) for point in points),
-        reports=read_of(selected, points) if selected else (),
-    )
+        subquestions=tuple(parts),
+        reports=tuple(
+            ReportRead(
+                community=report.community, level=report.level, title=report.title,
+                rating=selected.ratings.get(report.community), points=given.count(report.community),
+            )
+            for report in selected.reports
+        ) if selected else (),
+    )  # fmt: skip
 
 
 def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
     return "".join(f"[{of[number]}]" for number in findings)
-
-
-def _stated(
-    question: QuestionContext, points: Sequence[Point], gist: CollectionTopic, of: Mapping[int, int]
-) -> StatedAnswer | None:
-    """Without a model: a quoted statement for each point, under the titles of their sources."""
-    nothing = not points or (gist.missing > MOST_MISSING and not question.relevance.names)
-    if nothing:
-        text = "文档中没有说明。" if question.parsed.chinese else "The documents do not say."
-        return StatedAnswer(text, fallback="abstained")
-    lines = [f"{claim.text} {_marks(claim.evidence, of)}" for claim in by_source(points)]
-    # Nothing shows that quotes from some reports say all that a collection does.
-    return StatedAnswer("\n".join(lines), fallback="partial")
 
 
 def near_to(question: QuestionContext) -> Near:
@@ -141,39 +158,3 @@ def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) 
     return joined(
         shown, sentences_near(near, question.session.index, NEAR_SENTENCES), question.session.community_chunks
     )
-
-
-def _reason(selected: SelectedReports, question: QuestionContext) -> str:
-    if question.options.level is not None:
-        return f"{len(selected.reports)} reports of level {question.options.level}"
-    return (
-        f"{len(selected.reports)} reports read, {len(selected.ratings)} rated, {selected.pruned} left with their branch"
-    )
-
-
-def _told(point: Point, shown: ShownReports) -> SubQuestion:
-    """A partial answer: what its report is about in place of a question."""
-    chunks = dict.fromkeys(shown.pool.places[number].chunk for number in point.findings)
-    report = shown.offered.get(point.report)
-    return SubQuestion(question=report.title if report else "", answer=point.text, evidence=tuple(chunks))
-
-
-def passages_of(points: Sequence[Point], shown: ShownReports, question: QuestionContext) -> tuple[Passage, ...]:
-    """The chunks that the points rest on, the most helpful first."""
-    best: dict[str, int] = {}
-    for point in points:
-        for number in point.findings:
-            best.setdefault(shown.pool.places[number].chunk, point.score)
-    return tuple(question.passage_of(question.chunk(name), score / 100) for name, score in best.items())
-
-
-def read_of(selected: SelectedReports, points: Sequence[Point]) -> tuple[ReportRead, ...]:
-    """What the trace tells of the reports: which were read, how they were rated, how many points they gave."""
-    given = [point.report for point in points]
-    return tuple(
-        ReportRead(
-            community=report.community, level=report.level, title=report.title,
-            rating=selected.ratings.get(report.community), points=given.count(report.community),
-        )
-        for report in selected.reports
-    )  # fmt: skip

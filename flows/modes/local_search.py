@@ -13,7 +13,7 @@ from flows.question import ModeResult, QuestionContext
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence
 from storage.answer_records import ReportRead
-from storage.graph_records import Claim, Report
+from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note
 from tasks.reports.points import shown_of
 from tasks.sources import Source, number_of, piece_source, span_of
@@ -36,7 +36,9 @@ async def local_search(question: QuestionContext) -> ModeResult:
     most = question.models.policy.limits.answer
     sources = list(result.context.sources)
     claims = _lines(_claims(question, named), sources, round(CLAIM_SHARE * most), question)
-    reports = _reports(question, named)
+    known, around = question.session.reports.reports, question.session.generation.communities.around(named)
+    reports = [known[community.id] for community in around if community.id in known]
+    reports.sort(key=lambda report: (-report.level, report.community))  # the narrowest first
     findings = _lines(_findings(question, reports), sources, round(REPORT_SHARE * most), question)
     notes = [*result.context.notes]
     notes += [Note("Claims", "\n".join(claims))] if claims else []
@@ -47,29 +49,15 @@ async def local_search(question: QuestionContext) -> ModeResult:
 
 def _claims(question: QuestionContext, named: Sequence[str]) -> list[tuple[str, Source]]:
     """The claims about the things named, each with the place that states it."""
-    entities = question.session.facts.entities
-    only = question.options.documents
+    entities, only = question.session.facts.entities, question.options.documents
     claims = []
     for claim in question.session.generation.graph.claims(named):
         chunk = question.chunk(claim.chunk)
         if only is None or chunk.document in only:
             source = span_of(chunk, claim.start, claim.end)
-            claims.append((_claimed(claim, entities[claim.subject].name, source.text), source))
+            said = " ".join((claim.description or source.text).split())
+            claims.append((f"{entities[claim.subject].name}, {claim.kind} ({claim.status}): {said}", source))
     return claims
-
-
-def _claimed(claim: Claim, subject: str, quote: str) -> str:
-    return f"{subject}, {claim.kind} ({claim.status}): {' '.join((claim.description or quote).split())}"
-
-
-def _reports(question: QuestionContext, named: Sequence[str]) -> list[Report]:
-    """The reports of the communities that the things named are in, the narrowest first."""
-    known = question.session.reports.reports
-    around = question.session.generation.communities.around(named)
-    return sorted(
-        (known[community.id] for community in around if community.id in known),
-        key=lambda one: (-one.level, one.community),
-    )
 
 
 def _findings(question: QuestionContext, reports: Sequence[Report]) -> list[tuple[str, Source]]:

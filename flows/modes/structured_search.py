@@ -1,6 +1,6 @@
 """Structured search: passages, filtered, in the structure that the question needs (StructRAG, ERM4).
 
-The story is `structure_passages` in `flows/query.py`; here stands what it does with tables and parts of the question.
+The story is `structured_search` in `flows/query.py`; here stands what it does with tables and parts of the question.
 """
 
 import re
@@ -78,8 +78,12 @@ def structured_result(  # noqa: PLR0913, PLR0917 -- what each step has given
 ) -> ModeResult:  # fmt: skip
     """The context of the answer: what the passages, the tables and the parts of the question give."""
     subquestions = [
-        SubQuestion(question=part.question, answer=_answer(part), evidence=_evidence(part)) for part in parts
-    ]
+        SubQuestion(
+            question=part.question, answer=", ".join(part.answered.values) or part.answered.text,
+            evidence=tuple(dict.fromkeys(citation.chunk for citation in part.answered.citations)),
+        )
+        for part in parts
+    ]  # fmt: skip
     if table is not None and not (table.cells or table.values):
         # The trace tells why a plan computed nothing; passages answer then.
         subquestions.insert(0, SubQuestion(question=f"Tables: {table.plan}", answer=""))
@@ -124,11 +128,3 @@ def _disagreements(filtered: FilterResult) -> list[Note]:
         for conflict in filtered.counts.conflicts
     ]
     return [Note("Sources that disagree", "\n".join(lines))] if lines else []
-
-
-def _answer(part: PartAnswer) -> str:
-    return ", ".join(part.answered.values) or part.answered.text
-
-
-def _evidence(part: PartAnswer) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(citation.chunk for citation in part.answered.citations))

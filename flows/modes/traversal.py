@@ -50,7 +50,7 @@ async def walk(question: QuestionContext, models: Models) -> ModeResult:
     passages = [question.chunk(name) for name in dict.fromkeys(place.chunk for place in pool.places)]
     return ModeResult(
         context=AnswerContext(sources, notes),
-        passages=[question.passage_of(one, 1 - rank / len(passages)) for rank, one in enumerate(passages)],
+        passages=[question.passage_of(chunk) for chunk in passages],
         stated=walked.answer,
         route=RouteDecision(
             type="graph",

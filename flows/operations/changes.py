@@ -19,7 +19,7 @@ from flows.indexing.batches import Work, extract_all
 from flows.indexing.changes import author_of
 from flows.indexing.concurrency import relaxed_gc
 from flows.operations.history import remembered
-from flows.runners import open_runner
+from flows.runners import Runner
 from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
@@ -252,7 +252,7 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
     # else the next run would give it back to the one that failed.
     author = author_of("extract", staging.meta, runtime)
     inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
-    async with open_runner(runtime) as runner:
+    async with Runner(runtime) as runner:
         failed = await extract_all(Work(todo, inputs, earlier=passages), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.put_dead_letters(failed)

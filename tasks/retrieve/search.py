@@ -274,9 +274,10 @@ class SearchIndex:
         """The k best chunks above `floor`, best first; ties go to the earlier chunk. `documents` restricts them."""
         scores = np.where(self.allowed(documents), scores, -1.0)
         order = [int(index) for index in np.argsort(-scores, kind="stable")[:k] if scores[index] > floor]
-        return [self._passage(index, float(scores[index])) for index in order]
+        return [self.passage(index, float(scores[index])) for index in order]
 
-    def _passage(self, index: int, score: float) -> Passage:
+    def passage(self, index: int, score: float) -> Passage:
+        """The chunk of this number as a passage."""
         chunk = self.chunks[index]
         return Passage(
             document=chunk.document, title=chunk.title, chunk=chunk.id, score=round(score, 6), text=chunk.text
@@ -312,11 +313,15 @@ async def retrieve(
 ) -> list[Passage]:
     """The k best passages over all queries, `dense` in their order; the first query counts most.
 
-    A passage's score tells its rank: 1 for the first, 1/2 for the second.
+    A passage's score says how well it fits by itself, by words, meaning and the graph (see `SearchedQuestion.base`);
+    the order also counts how passages belong together, so that a score may be higher than one before it.
     """
     allowed = index.allowed(documents)
-    total = np.zeros(len(index.chunks))
+    best, fits = np.zeros(len(index.chunks)), np.zeros(len(index.chunks))
     for number, (query, near) in enumerate(zip(queries, dense, strict=True)):
+        weight = FURTHER_QUERY if number else 1.0
+        fits = np.maximum(fits, weight * index.scores(query, near))
         for rank, place in enumerate(index.order(query, near, allowed), 1):
-            total[place] = max(total[place], (FURTHER_QUERY if number else 1.0) / rank)
-    return index.rank(total, k, documents)
+            best[place] = max(best[place], weight / rank)
+    order = [int(place) for place in np.argsort(-best, kind="stable")[:k] if best[place] > 0]
+    return [index.passage(place, float(fits[place])) for place in order]

@@ -64,13 +64,6 @@ async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(
     assert ("Velin" in answer.answer, decision.mode) == (True, "struct")
 
 
-async def test_a_question_about_all_of_them_is_answered_from_many(session: Session) -> None:
-    answer, decision = await asked(WHOLE, session)
-    assert decision.mode == "drift"
-    assert len({citation.document for citation in answer.citations}) >= 4
-    assert (await asked(WHOLE, session))[0].answer == answer.answer
-
-
 async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Session) -> None:
     shown: list[object] = []
     answer, decision = await asked(

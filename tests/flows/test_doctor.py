@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.doctor import Examination, without_keys
+from flows.cli.doctor import Examination
 from flows.settings import load_settings
-from prompts.engine.key_masking import MASK
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
@@ -34,21 +33,10 @@ def test_offline_everything_works_and_nothing_is_left_behind(fresh: Command, tre
     assert f"generation 1, format {SCHEMA_VERSION}" in examined(trellis)[1].workspace.seen
 
 
-def test_a_good_server_passes_with_figures(fresh: Command, model_server: Server) -> None:
-    code, report = examined(fresh)
-    assert (code, report.offline) == (0, False)
-    assert all(row.ok and row.input_tokens > 20 and row.output_tokens > 5 and row.seconds > 0 for row in report.models)
-    assert {row.structured for row in report.models} == {"json_schema"}
-    assert model_server.stats()["calls"] == 2, "one for each form of answer: roles with the same model share it"
-    shown = fresh("doctor").out
-    assert "openai/scripted · extract" in shown
-    assert "structured output: JSON schema" in shown
-    assert KEY not in shown
-
-
 @pytest.mark.parametrize(
     ("rule", "code", "problem", "advice", "shown"),
     [
+        ({"kind": "drip", "seconds": 0.1}, 0, "", "", "structured output: JSON schema"),
         ({"kind": "unauthorized"}, 1, "401", "key", "FAIL  openai/scripted"),
         ({"kind": "no_model"}, 1, "does not exist", "Name a model", "FAIL  openai/scripted"),
         ({"kind": "malformed"}, 1, "no valid answer", "structured output", "FAIL  openai/scripted"),
@@ -58,7 +46,7 @@ def test_a_good_server_passes_with_figures(fresh: Command, model_server: Server)
         ),
     ],
 )  # fmt: skip
-def test_a_server_that_does_not_do_all_is_told_with_the_remedy(  # noqa: PLR0917 -- columns of a table
+def test_a_server_is_told_with_what_it_does_and_the_remedy(  # noqa: PLR0917 -- columns of a table
     rule: dict[str, object], code: int, problem: str, advice: str, shown: str, fresh: Command, model_server: Server
 ) -> None:
     model_server.misbehave(rule)
@@ -67,9 +55,11 @@ def test_a_server_that_does_not_do_all_is_told_with_the_remedy(  # noqa: PLR0917
     row = next(row for row in report.models if row.role == "answer")
     assert problem in row.problem
     assert advice in " ".join(row.advice)
+    assert code or all(row.input_tokens > 20 and row.output_tokens > 5 and row.seconds > 0 for row in report.models)
     people = fresh("doctor").out
     assert shown in people
-    assert f"→ {row.advice[0]}" in people
+    assert KEY not in people
+    assert not row.advice or f"→ {row.advice[0]}" in people
 
 
 def test_what_cannot_be_reached_is_named(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,12 +106,3 @@ def test_the_embedding_server_is_asked_in_earnest(
 def test_the_models_key_goes_to_no_other_server(given: dict[str, object], key: str | None) -> None:
     common = {"lm": "m", "lm_base_url": "http://models/v1", "lm_api_key": KEY}
     assert load_settings(common | given, {}).embedding_key() == key
-
-
-def test_a_key_in_any_words_is_hidden(fresh: Command) -> None:
-    roles = {"answer": {"model": "openai/m", "api_key": "another-key"}}
-    load_settings({"lm_api_key": KEY, "roles": roles}, {}).keep_secrets()
-    report = examined(fresh)[1]
-    said = report.prefect.model_copy(update={"problem": f"refused {KEY} and another-key of ftp://me:pw@host"})
-    shown = without_keys(report.model_copy(update={"prefect": said})).prefect.problem
-    assert shown == f"refused {MASK} and {MASK} of ftp://{MASK}@host"

@@ -1,6 +1,7 @@
-"""`trellis export` and the graph from Python: what is written is whole, is the same each time, and others read it."""
+"""`trellis export`, `archive`, `restore` and `clean`: what is written is whole, and room is given back."""
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from flows import graph
 from flows.cli.parser import FORMATS
 from flows.cli.workspace import MANIFEST
+from flows.usage import size_in_words
 from storage.export import export
 from storage.workspace import Workspace
 from tests.flows.conftest import Command, write_rows
@@ -105,3 +107,63 @@ def test_another_export_takes_the_place_of_the_first_and_of_nothing_else(copied:
     (now / "notes.jsonl").write_text("mine")
     assert copied("export", str(now), "--format", "graphml").code == 0
     assert sorted(bytes_of(now)) == ["export.json", "graph-undirected.graphml", "graph.graphml", "notes.jsonl"]
+
+
+QUESTION = "Who designed Orla Bridge?"
+
+
+def test_a_restored_workspace_answers_and_goes_on(
+    copied: Command, fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_VECTOR_STORE", "chroma")
+    before = copied("ask", QUESTION, "--json").json
+    file = tmp_path / "kept.tar.gz"
+    made = copied("archive", str(file), "--json").json
+    assert (made["generation"], made["size_bytes"]) == (1, file.stat().st_size)
+    restored = fresh("restore", str(file), "--json")
+    assert (restored.code, restored.json["created"]) == (0, made["created"])
+    after = fresh("ask", QUESTION, "--json").json
+    assert (after["answer"], after["citations"]) == (before["answer"], before["citations"])
+    assert list(fresh.workspace.glob("generations/*/chroma-*")), "the vectors are served as before"
+    source = write_rows(tmp_path / "docs.jsonl", [{"id": "new", "text": "The Velin Ferry closed in 1950."}])
+    assert fresh("index", str(source), "--json").json["generation"] == 2
+    assert fresh("restore", str(file)).code == 2
+    assert copied("archive", str(file)).code == 2
+
+
+def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path: Path) -> None:
+    for number in range(2):
+        more = write_rows(tmp_path / "more.jsonl", [{"id": "new", "text": f"Note {number} names Velin."}])
+        assert copied("index", str(more)).code == 0
+    sizes = copied("status", "--json").json["sizes"]
+    assert [one["goes"] for one in sizes["generations"]] == [False] * 3
+    assert {one["name"] for one in sizes["database"]} == {"memory", "model answers", "embeddings", "runs"}
+    shown = copied("status").out
+    assert f"generation 3 {size_in_words(sizes['generations'][2]['size_bytes'])}" in " ".join(shown.split())
+    with Workspace(copied.workspace).read(1):
+        assert copied("clean", "--keep", "1", "--json").json["removed"] == [2]
+    with Workspace(copied.workspace).write():
+        locked = copied("clean", "--json")
+    assert (locked.code, locked.json["error"]["type"]) == (4, "WorkspaceLocked")
+    cleaned = copied("clean", "--keep", "1", "--json").json
+    assert (cleaned["removed"], cleaned["freed_bytes"] > 100_000) == ([1], True)
+    assert copied("ask", QUESTION, "--json").json["generation"] == 3
+    copied("clean")  # what the question wrote may be packed
+    assert copied("clean").out.startswith("Removed no generation; freed 0.0 MB")
+
+
+def test_caches_are_cleaned_only_when_asked(copied: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def embedded(file: Path) -> int:
+        with sqlite3.connect(file) as connection:
+            return int(connection.execute("SELECT count(*) FROM cache").fetchone()[0])
+
+    assert copied("clean").code == 0
+    assert embedded(copied.workspace / "side.sqlite") > 0
+    assert copied("clean", "--caches").code == 0
+    assert embedded(copied.workspace / "side.sqlite") == 0
+    monkeypatch.setenv("TRELLIS_CACHE_DIR", str(tmp_path / "cache"))
+    assert copied("retrieve", QUESTION).code == 0
+    assert [part["name"] for part in copied("status", "--json").json["caches"]] == ["embeddings"]
+    assert embedded(tmp_path / "cache" / "caches.sqlite") == 1
+    assert copied("clean", "--caches").code == 0
+    assert embedded(tmp_path / "cache" / "caches.sqlite") == 0

@@ -125,20 +125,3 @@ def test_a_damaged_side_store_is_told_with_what_is_lost(
     ended = opened(*command, "--json")
     assert (ended.code, ended.json["error"]["type"]) == (1, "Damaged"), ended.err
     assert all(word in ended.json["error"]["remedy"] for word in ("move the file away", "memory", "paid again"))
-
-
-@pytest.mark.parametrize("damage", [truncate, lambda path: flip(path, 40_960)])
-def test_a_damaged_vector_index_is_searched_around(
-    opened: Command, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
-) -> None:
-    monkeypatch.setenv("TRELLIS_VECTOR_STORE", "chroma")
-    assert opened("clean", "--vectors").code == 0
-    whole = opened("retrieve", QUESTION, "--json").json["passages"]
-    damage(next(opened.workspace.glob("generations/*/chroma-1/chroma.sqlite3")))
-    ended = opened("retrieve", QUESTION, "--json")
-    assert [one["chunk"] for one in ended.json["passages"]] == [one["chunk"] for one in whole]
-    assert [("slower" in line, "`trellis clean --vectors`" in line) for line in caplog.messages] == [(True, True)]
-    assert opened("clean", "--vectors").code == 0
-    caplog.clear()
-    assert opened("retrieve", QUESTION).code == 0
-    assert caplog.messages == []

@@ -100,22 +100,6 @@ def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path) -> None:
     assert fresh("index", str(folder), "--json").json["skipped"] == []
 
 
-def test_a_row_without_an_id_stays_out_whatever_its_line(fresh: Command, docs: Path) -> None:
-    rows = [{"text": row["text"]} for row in ROWS]
-    write_rows(docs, rows)
-    fresh("index", str(docs))
-    assert fresh("forget", "docs.jsonl#3").code == 0
-    write_rows(
-        docs, [*rows[1:], {"text": "Olle Brandt came to Velin in 1950."}, {"text": "It rained in Holm in 1951."}]
-    )
-    for _ in range(2):
-        fresh("index", str(docs), "--allow-removals")
-        with Workspace(fresh.workspace).read() as made:
-            texts = [document.text for document in made.documents.documents()]
-        assert len(texts) == 3
-        assert not any(SECRET in text for text in texts)
-
-
 def test_undo_lets_it_in_with_its_source_and_all_can_be_forgotten(fresh: Command, docs: Path) -> None:
     write_rows(docs, [*ROWS, {**ROWS[2], "id": "copy"}])
     fresh("index", str(docs))

@@ -178,19 +178,6 @@ async def test_an_incremental_run_ends_where_a_full_one_does(corpus: Path, tmp_p
     assert not (await small.run(corpus)).published
 
 
-async def test_rows_that_are_neither_are_dead_letters_until_they_are_repaired(tmp_path: Path, bench: Bench) -> None:
-    source, good = tmp_path / "rows.jsonl", '{"text": "Ada Korb met Zoë Reyd.", "id": "a"}\n'
-    source.write_text(good + '{"colour": "red"}\n', encoding="utf-8")
-    first = await bench.run(source)
-    with bench.runtime().workspace.read() as generation:
-        (letter,) = generation.extractions.dead_letters()
-    assert (letter.item.endswith(":2"), bool(letter.remedy)) == (True, True)
-    again = await bench.run(source)
-    source.write_text(good, encoding="utf-8")
-    repaired = await bench.run(source)
-    assert (first.dead_letters, again.published, repaired.dead_letters) == (1, False, 0)
-
-
 async def test_a_changed_weight_counts_although_the_text_is_the_same(tmp_path: Path, bench: Bench) -> None:
     source = tmp_path / "facts.csv"
     for weight in (1, 5):

@@ -38,25 +38,25 @@ def bare(text: str) -> str:
     return "".join(part for part in text.replace("[1]", "").replace("[2]", "").split())
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("voice", ["reasoned", "markdown"])
-def test_the_words_of_a_model_are_told_in_each_mode(
-    mode: str, voice: str, copied: Command, model_server: Server
+@pytest.mark.parametrize(
+    ("options", "voice"),
+    [
+        *((("--mode", mode), voice) for mode in MODES for voice in ("reasoned", "markdown")),
+        *(
+            (("--effort", effort), voice)
+            for effort in ("low", "medium", "high")
+            for voice in ("sentence", "translated")
+        ),
+    ],
+)
+def test_the_words_of_a_model_are_told_in_each_mode_and_at_every_effort(
+    options: tuple[str, str], voice: str, copied: Command, model_server: Server
 ) -> None:
     knowing(model_server, ANSWERS[voice])
-    answer = copied("ask", QUESTION, "--mode", mode, "--json").json
+    answer = copied("ask", QUESTION, *options, "--json").json
     assert bare(answer["answer"]) == bare(ANSWERS[voice])
     assert (answer["values"], answer["trace"]["answered_by"]) == (["Tomas Reyd"], "model")
     assert answer["fallback"] != "abstained"
-
-
-@pytest.mark.parametrize("voice", ["sentence", "translated"])
-@pytest.mark.parametrize("effort", ["low", "medium", "high"])
-def test_at_every_effort_too(effort: str, voice: str, copied: Command, model_server: Server) -> None:
-    knowing(model_server, ANSWERS[voice])
-    answer = copied("ask", QUESTION, "--effort", effort, "--json").json
-    assert bare(answer["answer"]) == bare(ANSWERS[voice])
-    assert answer["trace"]["effort"] == effort
 
 
 def test_low_effort_asks_once_and_tells_what_it_spared(copied: Command, model_server: Server) -> None:

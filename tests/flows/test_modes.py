@@ -75,16 +75,6 @@ async def test_one_short_call_comes_before_the_search(
     assert 0 < used.output_tokens <= 100
 
 
-async def test_keys_after_a_rewriting_are_the_model_s(indexed: Path, model_server: Server, tmp_path: Path) -> None:
-    copy_of(indexed, tmp_path / "ws")
-    history = "Tell me of Orla Bridge."
-    used = (await retrieved(tmp_path / "ws", model_server, "mix", history, question="Who designed it?")).usage
-    assert sorted(used.by_step) == ["keywords", "rewrite"]
-    assert (used.calls, used.output_tokens <= 200) == (2, True)
-    alone = (await retrieved(tmp_path / "ws", model_server, "mix")).usage
-    assert (alone.calls, list(alone.by_step)) == (1, ["keywords"])
-
-
 async def test_a_name_without_its_spelling_is_found_by_its_vector(indexed: Path, tmp_path: Path) -> None:
     """Only where the settings ask for vectors of names; each name is embedded once."""
     workspace = copy_of(indexed, tmp_path / "ws")

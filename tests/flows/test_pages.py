@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.query import aask, ask
+from flows.query import ask
 from storage.errors import SourceNotFound
 from storage.workspace import Workspace
 from tasks.retrieve.pages import FolderRetriever, Page, best_parts, read_pages
@@ -120,12 +120,3 @@ def test_pages_are_not_remembered_as_if_they_were_indexed(
     assert "Plisk" in copied("ask", BUILT, "--pages", str(folder)).out
     assert Workspace(copied.workspace).database.memory.entries() == before
     assert "Plisk" not in copied("ask", BUILT).out
-
-
-async def test_an_error_of_a_retriever_reaches_whoever_asked(indexed: Path) -> None:
-    class Broken:
-        async def pages(self, query: str, n: int) -> Sequence[Page]:
-            raise ConnectionError(f"no route for {query!r}, {n}")
-
-    with pytest.raises(ConnectionError, match="no route"):
-        await aask(BUILT, workspace=indexed, retriever=Broken())

@@ -1,6 +1,5 @@
 """A prompt is shown, replaced by a user's file, and part of the hash of what is made with it."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from flows.index import index as index_flow
-from flows.indexing.changes import AUTHORS, in_words, note_makers
+from flows.indexing.changes import AUTHORS, note_makers
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.registry import steps
@@ -68,17 +66,6 @@ def test_every_step_has_a_prompt_that_is_printed(fresh: Command) -> None:
         assert f"Step: {name}\n" in fresh("prompt", name).out
     unknown = fresh("prompt", "reprot")
     assert (unknown.code, "report" in unknown.err) == (2, True)
-
-
-def test_a_prompt_is_shown_with_the_settings_applied(fresh: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRELLIS_TAILORING_PERSONA", "You are a bridge inspector.")
-    monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "pier: a support;person")
-    assert "status: true where" not in fresh("prompt", "extract").out
-    monkeypatch.setenv("TRELLIS_CLAIMS", "true")
-    shown = fresh("prompt", "extract").out
-    assert "\nYou are a bridge inspector.\n" in shown
-    assert '["pier: a support", "person"]' in shown
-    assert "status: true where" in shown
 
 
 def test_a_users_file_replaces_the_instruction_and_not_the_form(
@@ -170,16 +157,3 @@ def test_a_new_versions_prompts_wait_for_remake(
     assert index(fresh, docs, "--remake")["kept_prompts"] is None
     assert calls(model_server)["extract"] == len(ROWS) + 1
     assert not index(fresh, docs)["published"]
-
-
-@pytest.mark.usefixtures("prefect_server")
-async def test_a_recorded_run_keeps_the_old_and_says_so(
-    earlier: Callable[..., None], model_server: Server, fresh: Command, docs: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    await asyncio.to_thread(earlier, "extract")
-    calls(model_server)
-    report = await index_flow([str(docs)], workspace=str(fresh.workspace))
-    assert report.kept_prompts
-    assert "--remake" in in_words(report.kept_prompts)
-    assert any("--remake" in record.getMessage() for record in caplog.records)
-    assert calls(model_server) == {}

@@ -1,7 +1,7 @@
-"""What an edit, a removal, a move, an empty folder or a failure does to a workspace, from the command's point of view.
+"""What was edited or removed is said nowhere, from the command's point of view.
 
 Regressions of others' behaviour: an update compares titles, so that an edited file is missed or called a duplicate and
-a deleted one ignored; deleting needs the cache of answers; one failed passage fails its whole document.
+a deleted one ignored; deleting needs the cache of answers.
 """
 
 import re
@@ -15,7 +15,6 @@ from tests.flows.conftest import Command, row
 from tests.server.client import Server
 
 pytestmark = pytest.mark.usefixtures("unembedded")
-FAILING = {"extract": "in 1907", "report": "Orla Bridge"}
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near Holm Light."
 
 
@@ -34,12 +33,6 @@ def index(trellis: Command, *arguments: object) -> Any:
     done = trellis("index", *map(str, arguments), "--json")
     assert done.code == 0, done.err
     return done.json
-
-
-def refused(trellis: Command, *arguments: object) -> Any:
-    done = trellis("index", *map(str, arguments), "--json")
-    assert done.code == 2, done.out
-    return done.json["error"]
 
 
 def stored_text(workspace: Path) -> str:
@@ -70,21 +63,6 @@ def test_an_old_figure_is_said_nowhere(model_server: Server, fresh: Command, fol
         assert "412" not in re.sub(r'"seconds": [^,}]+', "", after.out)
 
 
-def test_an_unchanged_run_and_a_moved_file_are_no_work(model_server: Server, fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
-    model_server.reset()
-    report = index(fresh, folder)
-    assert (report["published"], model_server.stats()["calls"]) == (False, 0)
-    (folder / "sub").mkdir()
-    (folder / "bridge.md").rename(folder / "sub" / "orla.md")
-    report = index(fresh, folder)
-    assert (report["documents"]["renamed"], report["documents"]["removed"]) == (1, 0)
-    # Findings name their documents, so that a report may be written anew; nothing is read again.
-    assert set(model_server.stats()["steps"]) <= {"report"}
-    assert "412" in fresh("show", "sub/orla.md").out
-    assert fresh("show", "bridge.md").code == 2
-
-
 def test_a_deleted_file_takes_what_only_it_said_and_needs_no_cache(
     model_server: Server, fresh: Command, folder: Path
 ) -> None:
@@ -98,73 +76,3 @@ def test_a_deleted_file_takes_what_only_it_said_and_needs_no_cache(
     assert "extract" not in model_server.stats()["steps"], "what stays is not read again"
     text = stored_text(fresh.workspace)
     assert ("Orla Bridge is" in text, "Kestrel Quay" in text) == (False, True)
-
-
-def test_a_source_that_is_gone_or_empty_removes_nothing(fresh: Command, folder: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "one.md").write_text("# One\n\nMira Sand lives in Orla.\n")
-    index(fresh, folder, other)
-    (other / "one.md").rename(tmp_path / "one.md")
-    error = refused(fresh, folder, other)
-    assert error["type"] == "SourceEmptied", "one of seven is less than the guard allows, but it is all of a source"
-    assert str(other) in error["message"]
-    other.rmdir()
-    assert refused(fresh, folder, other)["type"] == "SourceNotFound"
-    assert fresh("show", "one.md").code == 0
-    other.mkdir()
-    assert index(fresh, folder, other, "--allow-removals")["documents"]["removed"] == 1
-
-
-def test_many_removals_are_refused_and_only_named_sources_are_compared(
-    fresh: Command, folder: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "one.md").write_text("# One\n\nMira Sand lives in Orla.\n")
-    index(fresh, folder, other)
-    for name in ("bridge", "p0", "p1"):
-        (folder / f"{name}.md").unlink()
-    assert index(fresh, other)["documents"]["removed"] == 0
-    assert fresh("show", "bridge.md").code == 0
-    assert refused(fresh, folder)["type"] == "RemovalRefused"
-    assert index(fresh, folder, "--allow-removals")["documents"]["removed"] == 3
-
-
-def test_one_failed_passage_fails_no_document(
-    model_server: Server, fresh: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_CHUNK_TOKENS", "120")
-    (folder / "long.md").write_text("# Long\n\n" + "\n\n".join(str(row(number)["text"]) for number in range(20, 30)))
-    model_server.misbehave({"step": "extract", "text": "in 1925", "kind": "refusal"})
-    report = index(fresh, folder)
-    assert report["dead_letters"] == 1
-    with Workspace(fresh.workspace).read() as made:
-        chunks = {chunk.id for chunk in made.documents.chunks(documents=["long.md"])}
-        assert len(chunks) > 2
-        assert len(made.extractions.extractions(chunks)) == len(chunks) - 1
-
-
-@pytest.mark.parametrize("step", ["extract", "report"])
-def test_the_next_run_does_what_failed_and_what_fails_again_is_no_news(
-    step: str, model_server: Server, fresh: Command, folder: Path
-) -> None:
-    for number in range(5, 16):
-        (folder / f"p{number}.md").write_text(f"# Page {number}\n\n{row(number)['text']}\n")
-    model_server.misbehave({"step": step, "text": FAILING[step], "kind": "refusal"})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRELLIS_FAILURE_LIMIT", "1")
-        first = index(fresh, folder)
-        failed = first["dead_letters"]
-        again = index(fresh, folder)
-    assert failed >= 1
-    assert (again["published"], again["generation"]) == (False, first["generation"])
-    assert [letter["step"] for letter in fresh("dead-letter", "--json").json] == [step] * failed
-    model_server.misbehave()
-    model_server.reset()
-    report = index(fresh, folder)
-    assert (report["published"], report["dead_letters"]) == (True, 0)
-    calls = model_server.stats()["steps"]
-    assert calls[step]["calls"] >= failed
-    assert calls.get("extract", {"calls": 0})["calls"] == (failed if step == "extract" else 0)
-    assert index(fresh, folder)["published"] is False

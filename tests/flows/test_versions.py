@@ -6,9 +6,6 @@ import pytest
 
 from flows.__main__ import main
 from flows.operations.diff import changed_items, changed_part, diff
-from flows.query import aask, ask
-from flows.session import Sessions
-from storage.errors import UnknownGeneration
 from storage.export import KINDS
 from storage.workspace import Workspace
 from tests.copying import copy_of
@@ -40,22 +37,6 @@ def two(changed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Co
 # --- diff ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_differs_between_two_generations(changed: Path) -> None:
-    found = diff(1, 2, workspace=changed)
-    documents = found.documents
-    assert ([one.id for one in documents.added], [one.id for one in documents.removed]) == (["ferry"], ["桥"])
-    told = {one.id: {field.field: (field.before, field.after) for field in one.fields} for one in documents.changed}
-    assert told.keys() == {"bridge", "korb"}
-    assert told["korb"] == {"id": ("reyd", "korb")}, "the same text by another name"
-    assert told["bridge"].keys() == {"text"}
-    assert ("412" in told["bridge"]["text"][0], "430" in told["bridge"]["text"][1]) == (True, True)
-    assert "Ivo Lamm" in {one.label for one in found.entities.added}
-    assert "托马斯·雷德" in {one.label for one in found.entities.removed}
-    assert any("Ivo Lamm" in one.label for one in found.relations.added)
-    assert found.communities.added
-    assert found.reports.added
-
-
 def test_back_is_the_reverse_of_forth_and_every_item_is_counted_once(changed: Path) -> None:
     forth, back = diff(1, 2, workspace=changed), diff(2, 1, workspace=changed)
     with Workspace(changed).read(1) as old, Workspace(changed).read(2) as new:
@@ -76,7 +57,13 @@ def test_diff_is_shown_and_an_unknown_generation_names_those_that_exist(two: Com
     assert (shown.code, shown.out.splitlines()[0]) == (0, "From generation 1 to generation 2")
     assert "documents: 1 added, 1 removed, 2 changed, 0 as before" in shown.out
     assert "  + Velin Ferry (ferry)" in shown.out.splitlines()
-    assert two("diff", "1", "2", "--json").json["documents"]["added"] == [{"id": "ferry", "label": "Velin Ferry"}]
+    found = two("diff", "1", "2", "--json").json
+    assert found["documents"]["added"] == [{"id": "ferry", "label": "Velin Ferry"}]
+    told = {one["id"]: {field["field"]: field for field in one["fields"]} for one in found["documents"]["changed"]}
+    assert told["korb"] == {"id": {"field": "id", "before": "reyd", "after": "korb"}}, "the same text by another name"
+    assert ("412" in told["bridge"]["text"]["before"], "430" in told["bridge"]["text"]["after"]) == (True, True)
+    assert "Ivo Lamm" in {one["label"] for one in found["entities"]["added"]}
+    assert "托马斯·雷德" in {one["label"] for one in found["entities"]["removed"]}
     unknown = two("diff", "1", "7", "--json")
     assert (unknown.code, unknown.json["error"]["type"]) == (2, "UnknownGeneration")
     assert "Kept: 1, 2" in unknown.json["error"]["remedy"]
@@ -101,28 +88,6 @@ def test_of_lists_what_left_and_what_joined_is_shown() -> None:
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_damaged_generation_hides_no_other_and_to_index_again_is_a_remedy(
-    two: Command, caplog: pytest.LogCaptureFixture
-) -> None:
-    damaged = two.workspace / "generations" / "000002" / "manifest.json"
-    damaged.write_bytes(left := damaged.read_bytes()[:20])
-    shown = two("generations")
-    assert (shown.code, "(damaged: manifest.json" in shown.out, "(current)" in shown.out) == (0, True, True)
-    assert [bool(one["damage"]) for one in two("generations", "--json").json] == [False, True]
-    assert two("status", "--json").json["problems"]
-    assert two("diff", "1", "1").code == 0
-    done = two("index", str(write_rows(two.workspace.parent / "more.jsonl", [FERRY])), "--json")
-    assert (done.code, done.json["generation"]) == (0, 3)
-    assert "Generation 2 is damaged" in caplog.text
-    assert "going on from generation 1" in caplog.text
-    assert damaged.read_bytes() == left
-    assert two("retrieve", "Velin Ferry", "--json").json["generation"] == 3
-    assert set(two("status", "--json").json["documents"]) == {"bridge", "reyd", "桥", "ferry"}
-    refused = two("rollback", "2", "--json")
-    assert (refused.code, "damaged" in refused.json["error"]["message"]) == (1, True)
-    assert two("clean", "--keep", "1", "--json").json["removed"] == [1]
 
 
 def test_forgetting_also_removes_what_cannot_be_looked_into(two: Command) -> None:
@@ -166,13 +131,6 @@ def test_a_question_on_an_older_generation(two: Command, tmp_path: Path) -> None
     assert two("ask", LENGTH, "--as-of", "9").code == 2
 
 
-async def test_older_generations_from_python(changed: Path) -> None:
-    assert "412" in ask(LENGTH, workspace=changed, as_of=1).answer
-    assert "430" in (await aask(LENGTH, workspace=changed, as_of=2)).answer
-    with pytest.raises(UnknownGeneration):
-        ask(LENGTH, workspace=changed, as_of=9)
-
-
 def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
     two: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,12 +149,3 @@ def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
     again = two("ask", LENGTH, "--json").json
     assert (again["generation"], again["trace"]["trigger"][0]["pop"]) == (1, 0)
     assert "412" in again["answer"]
-
-
-async def test_an_older_session_is_held_as_long_as_it_is_used(two: Command) -> None:
-    sessions, workspace = Sessions(), Workspace(two.workspace, keep_generations=1)
-    async with sessions.use(two.workspace, 1) as first, sessions.use(two.workspace) as now:
-        assert (first.number, first.pinned, now.number, now.pinned) == (1, True, 2, False)
-        assert workspace.clean() == [], "who asks holds what he asks"
-    assert workspace.clean() == [1]
-    sessions.close()

@@ -1,6 +1,5 @@
 """A question looks only into the documents that meet its filter, by every way of asking, and never into all instead."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from flows.__main__ import main
 from flows.modes.registry import mode_names
 from flows.query import ask
 from storage.answer_records import Mode
-from storage.errors import FilterError, NothingMatches, UnknownDocument, UsageError
+from storage.errors import UsageError
 from tests.flows.conftest import Command, write_rows
 
 LENGTH = "How long is Orla Bridge?"
@@ -42,14 +41,6 @@ def test_the_command_keeps_to_the_filter(trellis: Command, where: str, length: s
     assert {passage["document"] for passage in answer["passages"]} <= ids
     found = trellis("retrieve", "Orla Bridge Ivo Lamm", "--where", where, "--json").json
     assert {passage["document"] for passage in found["passages"]} == ids
-
-
-def test_a_connection_is_told_from_what_the_filter_leaves(trellis: Command) -> None:
-    asked = "How are Ada Korb and Orla Bridge connected?"
-    assert "ivo" in {one["document"] for one in trellis("ask", asked, "--json").json["citations"]}
-    kept = trellis("ask", asked, "--where", "document != 'ivo'", "--json").json
-    assert "ivo" not in json.dumps([kept["citations"], kept["passages"]])
-    assert "taught" not in kept["answer"]
 
 
 def test_a_filter_that_leaves_nothing_is_an_error_that_names_it(trellis: Command) -> None:
@@ -85,16 +76,6 @@ def test_rows_of_a_batch_have_filters_and_documents_of_their_own(trellis: Comman
     assert [passage["document"] for passage in narrowed[0]["passages"]] == ["new"]
     assert [row["error"]["type"] for row in narrowed[1:3]] == ["NothingMatches"] * 2
     assert trellis("retrieve", "--questions", file, "--where", "year >").code == 2
-
-
-def test_filters_from_python(dated: Path) -> None:
-    assert "430" in ask(LENGTH, workspace=dated, where="year > 2000 and language = 'en'").answer
-    with pytest.raises(NothingMatches):
-        ask(LENGTH, workspace=dated, where="year > 2000", documents=["old"])
-    with pytest.raises(FilterError):
-        ask(LENGTH, workspace=dated, where="year > ")
-    with pytest.raises(UnknownDocument, match="Nearest: old"):
-        ask(LENGTH, workspace=dated, documents=["old", "oldd"])
 
 
 @pytest.mark.parametrize("mode", [mode for mode in mode_names() if mode not in {"direct", "hyde"}])
