@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.filter import area
-from benchmarks.runner import Cell, Run, measure, share
+from benchmarks.runner import Cell, Run, measure, option, share
 from benchmarks.sets import Row, read_rows
+from prompts.engine.cross_encoder import CrossEncoderScorer
 from prompts.text.words import terms
 from storage.records import Record
-from tasks.grounding import ground, ground_scored, sentences_of
+from tasks.grounding import Scorer, ground, ground_scored, sentences_of, word_coverage
 
 FILE = "answers/expertqa_val.jsonl.gz"
 MADE_UP = "It was painted green by Zorblax Quemby in 1803"
@@ -36,15 +37,15 @@ class JudgedClaim(Record):
         held = {word for passage in self.evidence for word in terms(passage)}
         return len(words & held) / max(1, len(words))
 
-    def scored(self) -> tuple[float, bool | None]:
+    def scored(self, scorer: Scorer) -> tuple[float, bool | None]:
         """The least score of its sentences, and the worst flag."""
         shown = list(self.passages.values())
-        rows = [row for row in ground_scored(self.text, self.passages, shown, self.question) if row[1]]
+        rows = [row for row in ground_scored(self.text, self.passages, shown, self.question, scorer) if row[1]]
         flags = {flag.supported for flag, _ in rows}
         return min((score for _, score in rows), default=0.0), (False if False in flags else True in flags or None)
 
 
-@measure(files=[FILE])
+@measure(option("--cross-encoder", metavar="NAME", help="also measure this model: a name or a folder"), files=[FILE])
 def grounding(run: Run) -> None:
     """How well do grounding flags agree with people's verdicts on a model's claims?
 
@@ -54,20 +55,24 @@ def grounding(run: Run) -> None:
     """
     rows = list(read_rows(run.file(FILE)))[: run.limit]
     claims = [claim for number, row in enumerate(rows) for claim in claims_of(number, row)]
-    judged = [claim.scored() for claim in claims]
-    areas = {
-        "word overlap": both_areas(claims, [claim.overlap() for claim in claims]),
-        "grounding": both_areas(claims, [score for score, _ in judged]),
-        "flags alone": both_areas(claims, [{True: 1.0, None: 0.5, False: 0.0}[flag] for _, flag in judged]),
-    }
+    scorers: dict[str, Scorer] = {"grounding": word_coverage}
+    if run.options.cross_encoder:
+        scorers[run.options.cross_encoder] = CrossEncoderScorer(run.options.cross_encoder)
+    areas = {"word overlap": both_areas(claims, [claim.overlap() for claim in claims])}
     verdicts: dict[str, dict[str, Cell]] = {}
-    for verdict, number in Counter(claim.verdict for claim in claims).most_common():
-        flags = [flag for claim, (_, flag) in zip(claims, judged, strict=True) if claim.verdict == verdict]
-        shares = {
-            told: share([flag is value for flag in flags])
-            for told, value in (("supported", True), ("unsupported", False), ("not told", None))
-        }
-        verdicts[verdict] = {"claims": number, **shares}
+    for name, scorer in scorers.items():
+        judged = [claim.scored(scorer) for claim in claims]
+        areas[name] = both_areas(claims, [score for score, _ in judged])
+        areas[f"{name}: flags alone"] = both_areas(
+            claims, [{True: 1.0, None: 0.5, False: 0.0}[flag] for _, flag in judged]
+        )
+        for verdict, number in Counter(claim.verdict for claim in claims).most_common():
+            flags = [flag for claim, (_, flag) in zip(claims, judged, strict=True) if claim.verdict == verdict]
+            shares = {
+                told: share([flag is value for flag in flags])
+                for told, value in (("supported", True), ("unsupported", False), ("not told", None))
+            }
+            verdicts[f"{name}: {verdict}"] = {"claims": number, **shares}
     run.table("AUC of complete support", areas)
     run.table("flags by verdict", verdicts)
     flagged = [made_up_is_flagged(row) for row in rows]

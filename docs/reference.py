@@ -30,7 +30,7 @@ GROUPS = {
     "Embeddings and vectors": (
         "embedding", "embedding_base_url", "embedding_api_key", "entity_vectors", "vector_store", "chroma_url",
     ),
-    "Answers": ("strict", "memory", "tau", "theta", "pages"),
+    "Answers": ("strict", "grounding", "memory", "tau", "theta", "pages"),
     "Workspace and machines": (
         "workspace", "cache_dir", "keep_generations", "runner", "runner_address", "runner_workers",
     ),

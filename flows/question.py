@@ -269,7 +269,8 @@ class QuestionContext:
         no model writes one."""
         settings, show = self.session.runtime.settings, None if part else self.options.on_text
         options = AnswerOptions(
-            documents=self.documents, rarity=self.rarity, response=self.options.response, strict=settings.strict
+            documents=self.documents, rarity=self.rarity, response=self.options.response, strict=settings.strict,
+            scorer=self.session.runtime.grounding_scorer,
         )  # fmt: skip
         step = writer(self.models, show, settings.tailoring.language)
         return await answer(part or self.wording, context, step, options, stated)

@@ -26,6 +26,7 @@ from storage.vectors import open_vector_store
 from storage.workspace import Workspace
 from storage.workspace_db import WorkspaceDatabase
 from tasks.extract import READER_VERSION
+from tasks.grounding import Scorer, word_coverage
 
 if TYPE_CHECKING:
     from tasks.retrieve.pages import Retriever
@@ -57,6 +58,15 @@ class Runtime:
         from tasks.retrieve.pages import FolderRetriever
 
         return FolderRetriever(self.settings.pages)
+
+    @cached_property
+    def grounding_scorer(self) -> Scorer:
+        """What judges whether evidence supports a sentence: words and figures, or the model that the settings name."""
+        if not self.settings.grounding:
+            return word_coverage
+        from prompts.engine.cross_encoder import CrossEncoderScorer
+
+        return CrossEncoderScorer(self.settings.grounding, allow_download=True)
 
     @cached_property
     def query_models(self) -> Models:

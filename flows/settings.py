@@ -133,6 +133,11 @@ class Settings(BaseModel):
         default=True,
         description="Whether a question's steps may get an answer that a model has given to the same prompt before.",
     )
+    grounding: str = Field(
+        default="",
+        description="The name of a cross-encoder of sentence-transformers that judges support; without it words and "
+        "figures do.",
+    )
     strict: bool = Field(
         default=False,
         description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
