@@ -12,7 +12,6 @@ from prompts.offline.route import STRUCTURES, ranked, scope_offline
 from prompts.text.question import is_plain, parse_question
 from storage.answer_records import StructureType
 from storage.records import Record
-from tasks.route import hop_count
 
 PUBLISHED = "router/structrag_router_test.jsonl.gz"
 
@@ -70,9 +69,7 @@ def report(run: Run, name: str, rows: Sequence[RoutedQuestion]) -> None:
     plain = [
         row.type == "chunk"
         for row, structure in pairs
-        if structure == "chunk"
-        and is_plain(parse_question(row.question))
-        and hop_count(parse_question(row.question)) == 1
+        if structure == "chunk" and is_plain(parse_question(row.question))
     ]
     spared = {"questions": len(plain), "right": share(plain)}
     run.table(f"{name}: plain single facts, of which no model is asked", {"chunk": spared})

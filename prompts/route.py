@@ -77,8 +77,8 @@ class Route(Step):
     role = "route"
     task = RouteQuestion
 
-    async def run(self, ask: ParsedQuestion, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
-        """`ask` with `hops` (its links) and `tabular` (whether the best passages are rows) is what the rules read."""
+    async def run(self, ask: ParsedQuestion, core_content: Sequence[str], tabular: bool) -> Routed:
+        """`ask` and `tabular` (whether the best passages are rows) are what the rules read."""
         found = route_offline(ask, tabular)
         by_rules = Routed(
             reason=found.reason, structure=found.structure, confidence=found.confidence, margin=found.margin
@@ -87,7 +87,7 @@ class Route(Step):
             return by_rules
         if self.policy.effort == "low" and self.spares(LOW):
             return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
-        plain = hops == 1 and found.structure == "chunk" and is_plain(ask)
+        plain = found.structure == "chunk" and is_plain(ask)
         if plain and self.spares(SINGLE):
             return by_rules
         routed: Routed = (await self.acall(question=ask.text, core_content=list(core_content))).routed
