@@ -5,7 +5,7 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
 
 - the terms that it holds, and of those that it does not, `HEADING` of what its heading or title holds, or else
   `BESIDE` of what the sentence before or after it holds;
-- `AROUND` of what the rest of its passage holds; a sentence that refers back ("This …") has the one before as heading;
+- `AROUND` of what the rest of its passage holds;
 - `KIND` more where a number, date, person, reason or step is asked for and stands there;
 - less where it holds fewer than `NEWS` terms that the question has not, by `LENGTH` for each hundred
   characters (a divisor), and by `RANK` for each place of its passage.
@@ -22,14 +22,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from prompts.offline.units import Quotable, quotables
 from prompts.text.amounts import MONTH
 from prompts.text.languages import Language, language_among, language_of
 from prompts.text.names_zh import tagged
-from prompts.text.words import HAN_RUN, fold, fold_name, is_han, stem, terms
+from prompts.text.words import HAN_RUN, fold, fold_name, is_han, terms
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
@@ -72,14 +69,6 @@ _KINDS["yes or no"] = (
 )
 _PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
 _NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
-# Words of colloquial English that say nothing, however rare they are.
-_COLLOQUIAL = frozenset(
-    stem(word)
-    for word in """
-    dont doesnt didnt cant wont isnt arent whats hows wheres whos im ive anything something get got gets please want
-    tell know mean means happen happens thing things
-    """.split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +80,9 @@ class AskedTerms:
     kind: str
     focus: Mapping[str, float]
     language: Language
-    figures: frozenset[str] = frozenset()
+    figures: frozenset[str]
     # Whether a name of several words has one that the collection does not know: it speaks of another thing then.
-    strange: bool = False
+    strange: bool
 
     def near(self, terms: frozenset[str]) -> float:
         """How many of the words beside the question word stand among terms, the nearest counting most."""
@@ -118,35 +107,25 @@ class AskedTerms:
 
 
 def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset[str]) -> AskedTerms:
-    """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
+    """`known` are the terms of the passages."""
     unknown = rarity("\0")
     within = _within_words(question)
-    weights: dict[str, float] = {}
-    spelled: dict[str, str] = {}
-    for term in language.content_terms(question):
-        if term in _COLLOQUIAL or (HAN_RUN.match(term) and term not in within and term not in known):
-            continue
-        unheard = term not in known and rarity(term) >= unknown and not HAN_RUN.match(term)
-        spelled[term] = alike(term, known) if unheard else term
-        weights.setdefault(spelled[term], min(rarity(term), rarity(spelled[term])))
-    han = is_han(question)
-    named = () if han else language.names(question)
-    names = [frozenset(spelled.get(term, term) for term in language.terms(name.text)) for name in named]
-    strange = any(
-        len(name) > 1 and any(term not in known and rarity(term) >= unknown for term in name) for name in names
-    )
-    kind = language.asks_for(question) or next((k for k, (asks, _) in _PATTERNS.items() if asks.search(question)), "")
-    near = {} if han else focus_of(question, language, frozenset().union(*names))
-    focus = {spelled.get(term, term): weight for term, weight in near.items()}
+    weights = {
+        term: rarity(term)
+        for term in language.content_terms(question)
+        if not HAN_RUN.match(term) or term in within or term in known
+    }
     total = sum(weights.values()) or 1.0
+    named = () if is_han(question) else language.names(question)
+    names = tuple(terms for name in named if (terms := frozenset(language.terms(name.text))))
     return AskedTerms(
         {term: weight / total for term, weight in weights.items()},
-        tuple(filter(None, names)),
-        kind,
-        focus,
+        names,
+        language.asks_for(question) or next((k for k, (asks, _) in _PATTERNS.items() if asks.search(question)), ""),
+        {} if is_han(question) else focus_of(question, language, frozenset().union(*names)),
         language,
         frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
-        strange,
+        any(len(name) > 1 and any(term not in known and rarity(term) >= unknown for term in name) for name in names),
     )
 
 
@@ -156,19 +135,6 @@ def _within_words(question: str) -> frozenset[str]:
     if not HAN_RUN.search(question):
         return frozenset()
     return frozenset(term for word, kind, _ in tagged(question) if kind[0] not in "ruydpc" for term in terms(word))
-
-
-def alike(term: str, known: frozenset[str]) -> str:
-    """The known term that a term is a misspelling or another form of; itself where there is none."""
-    if len(term) < 4:
-        return term
-    begun = [other for other in known if len(other) > 4 and (term.startswith(other) or other.startswith(term))]
-    if begun:
-        return max(sorted(begun), key=len)
-    others = sorted(other for other in known if len(other) > 3)
-    slips = 1 if len(term) < 8 else 2
-    best = process.extractOne(term, others, scorer=OSA.distance, score_cutoff=slips)
-    return best[0] if best else term
 
 
 _OPEN = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
@@ -271,9 +237,6 @@ def _terms_of(text: str, language: Language) -> frozenset[str]:
     return frozenset(language.terms(text))
 
 
-_REFERS = re.compile(r"\W*(?:(?:this|these|those|it|its|they|their|he|his|she|her|the|such)\b|[该这此其它他她])", re.I)
-
-
 def _whole_text(passage: OfferedPassage) -> str:
     return f"{passage.title}\n{passage.heading}\n{passage.text}"
 
@@ -291,8 +254,6 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
             before = held[place - 1] if place else frozenset()
             after = held[place + 1] if place + 1 < len(units) else frozenset()
             above = top | wanted & _terms_of(unit.heading, asked.language)
-            if place and _REFERS.match(text):
-                above |= before
             if not (held[place] or above or before or after) or text[-1] in "?？":
                 continue
             above -= held[place]

@@ -28,6 +28,7 @@ VERBAL = words_in("chinese", "verbal")
 _WEAK = words_in("chinese", "weak_heads")
 # Heads that with a word before them name one thing.
 _HEADS = words_in("chinese", "heads")
+
 _MADE = re.compile(rf"[{CJK}]{{2,}}(?:器|法|论|学|图|树|层|率|值|度|集|库|键|链|网)$")
 
 _LABEL = re.compile(
@@ -61,7 +62,7 @@ def term_spans(text: str, words: Sequence[SegmentedWord]) -> Iterator[tuple[int,
     """(start, end, strength) of terms; they may overlap, and the stronger is meant, then the longer."""
     starts = [word.start for word in words]
     for start, end in _places(text):
-        inside = within(words, starts, start, end)
+        inside = _within(words, starts, start, end)
         if _is_placed_term(text[start:end], inside):
             yield (inside[1].start if len(inside) > 2 and inside[0].text in VERBAL else start), end, _PLACED
     runs = list(_runs(words))
@@ -84,12 +85,7 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             start += len(item) + 1
 
 
-def is_saying(words: Sequence[SegmentedWord]) -> bool:
-    """Whether words of a quotation are a sentence and no name."""
-    return len(words) >= _FEW and any(word.text in PROSE for word in words)
-
-
-def within(words: Sequence[SegmentedWord], starts: Sequence[int], start: int, end: int) -> Sequence[SegmentedWord]:
+def _within(words: Sequence[SegmentedWord], starts: Sequence[int], start: int, end: int) -> Sequence[SegmentedWord]:
     """The words that begin in `start`..`end`; `starts` are the places of all of them."""
     return words[bisect_left(starts, start) : bisect_left(starts, end)]
 

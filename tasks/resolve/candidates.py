@@ -1,7 +1,6 @@
 """Candidates: pairs of names that may mean one thing, so that something has to decide, without comparing all with all.
 
-Names are compared within blocks only: those that share a rare word, and those whose vectors fall into one cell (an
-inverted file, Jégou, Douze and Schmid 2011).
+Names are compared by their letters where they share a rare word, and by their vectors.
 """
 
 from collections import Counter, defaultdict
@@ -72,7 +71,7 @@ def _of_keys(near: Sequence[tuple[str, str]], read: NamesRead) -> Iterator[tuple
     """Pairs of names as pairs of keys that may be one thing by their kinds."""
     for names in near:
         first, second = sorted(map(name_key, names))
-        told_apart = {first, second} & {key for key in (first, second) if key.endswith(")") or key in read.qualified}
+        told_apart = any(key.endswith(")") or key in read.qualified for key in (first, second))
         if first != second and not told_apart and not kinds_differ(read.kinds[first], read.kinds[second]):
             yield first, second
 
@@ -96,12 +95,14 @@ def _may_be_one(first: str, second: str, read: NamesRead) -> bool:
     """Whether two names of several words may be one name: a given name left out or cut to its initial, or a slip."""
     if kinds_differ(read.kinds[first], read.kinds[second]) or first[0] != second[0]:
         return False
-    if any("'s " in name or "’s " in name for key in (first, second) for name in read.written[key]):
-        return False
     one, other = first.split(), second.split()
     if len(one) == len(other):
         differ = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
-        if len(differ) == 1 and _misspelt(*differ[0]):
+        if (
+            len(differ) == 1
+            and min(map(len, differ[0])) >= _LEAST_WORD
+            and (OSA.normalized_similarity(*differ[0]) >= SAME_WORD)
+        ):
             # Who writes both means two.
             return not set(read.documents[first]) & set(read.documents[second]) and not opposed(one, other)
     if "person" not in {read.kinds[first], read.kinds[second]} or has_number(one) != has_number(other):
@@ -109,10 +110,6 @@ def _may_be_one(first: str, second: str, read: NamesRead) -> bool:
     if one[-1] != other[-1] or kind_of_words(one) or kind_of_words(other) or opposed(one, other):
         return False
     return _given_fit(one[:-1], other[:-1]) or _given_fit(other[:-1], one[:-1])
-
-
-def _misspelt(one: str, other: str) -> bool:
-    return min(len(one), len(other)) >= _LEAST_WORD and OSA.normalized_similarity(one, other) >= SAME_WORD
 
 
 def _given_fit(short: Sequence[str], long: Sequence[str]) -> bool:
@@ -156,51 +153,19 @@ def _shared(keys: set[str], names: tuple[str, str], read: NamesRead) -> tuple[st
 # --- by vectors ------------------------------------------------------------------------------------------------------
 
 Floats = NDArray[np.float32]
-
-# Fewer are compared with one another at once.
-EXACT = 4096
-CELLS_EACH = 4
-_BLOCK = 2048
+_BLOCK = 2048  # names that are compared with all others at once
 
 
 def near_pairs(names: Sequence[str], vectors: Floats, least_cosine: float) -> list[tuple[str, str]]:
     """The pairs of names whose vectors have at least this cosine, each once, in the order of `names`.
 
-    The names are distinct; `vectors[i]` is that of `names[i]`, of unit length. Exact up to EXACT names; beyond, a few
-    pairs are missed, fewer the nearer they are. The same input gives the same pairs.
+    The names are distinct; `vectors[i]` is that of `names[i]`, of unit length.
     """
     if len(names) != len(vectors):
         raise ValueError(f"{len(names)} names meet {len(vectors)} vectors: give one vector for each name.")
-    found: set[tuple[int, int]] = set()
-    for members in _cells(vectors):
-        found |= _within(members, vectors, least_cosine)
-    return [(names[one], names[two]) for one, two in sorted(found)]
-
-
-def _cells(vectors: Floats) -> list[NDArray[np.int64]]:
-    """The members of each cell, ascending."""
-    size = len(vectors)
-    if size <= EXACT:
-        return [np.arange(size)]
-    count = int(np.sqrt(size))
-    centres = vectors[np.linspace(0, size - 1, count).astype(np.int64)]
-    nearest = np.concatenate(
-        [
-            np.argpartition(-(vectors[at : at + _BLOCK] @ centres.T), CELLS_EACH, axis=1)[:, :CELLS_EACH]
-            for at in range(0, size, _BLOCK)
-        ]
-    )
-    order = np.argsort(nearest.ravel(), kind="stable")
-    bounds = np.searchsorted(nearest.ravel()[order], np.arange(count + 1))
-    return [order[bounds[cell] : bounds[cell + 1]] // CELLS_EACH for cell in range(count)]
-
-
-def _within(members: NDArray[np.int64], vectors: Floats, least: float) -> set[tuple[int, int]]:
-    """The near pairs among some names."""
-    inside = vectors[members]
-    pairs: set[tuple[int, int]] = set()
-    for at in range(0, len(members), _BLOCK):
-        rows, columns = np.nonzero(inside[at : at + _BLOCK] @ inside.T >= least)
-        later = columns > rows + at
-        pairs.update(zip(members[rows[later] + at].tolist(), members[columns[later]].tolist(), strict=True))
-    return pairs
+    found: list[tuple[str, str]] = []
+    for at in range(0, len(names), _BLOCK):
+        rows, columns = np.nonzero(vectors[at : at + _BLOCK] @ vectors[at:].T >= least_cosine)
+        later = columns > rows
+        found += [(names[at + one], names[at + two]) for one, two in zip(rows[later], columns[later], strict=True)]
+    return found

@@ -23,7 +23,6 @@ from prompts.text.defined import CLASS_OF
 from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from prompts.text.names import TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
-from prompts.text.words import fold
 from storage.graph_records import Found
 from tasks.resolve.candidates import OpenPair, fits_initials, open_pairs
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
@@ -178,9 +177,7 @@ class Homonyms:
         here = {self.joined.find(key) for key in self.read.counts[document] if key != bare}
         others = (self._belonging(other) for other in self.read.qualified[bare] if other != candidate)
         telling = (self._belonging(candidate) & here).difference(*others)
-        words = candidate[len(bare) + 2 : -1].split()
-        called = any(word in fold(quote) for quote in self.read.quotes.get((document, bare), ()) for word in words)
-        return sum(1 / self.spread[key] for key in sorted(telling)) + called
+        return sum(1 / self.spread[key] for key in sorted(telling))
 
     def _belonging(self, key: str) -> set[str]:
         """The groups that are tied to a qualified thing by a relation, or that the documents about it name."""

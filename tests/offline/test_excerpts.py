@@ -125,12 +125,6 @@ def test_support_says_how_much_of_the_question_stands_there(question: str, text:
     assert bool(answer.excerpts) == (support != "abstained")
 
 
-def test_a_misspelt_word_finds_its_sentence() -> None:
-    assert ask("what about the ligthouse", "The lighthouse has a red lamp. Boats are blue.").excerpts[0].text == (
-        "The lighthouse has a red lamp."
-    )
-
-
 def test_a_question_is_never_an_excerpt() -> None:
     answer = ask("What causes rust?", "What causes rust? Rust comes from wet iron.")
 
