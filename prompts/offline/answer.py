@@ -5,7 +5,6 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
 
 - the terms that it holds, and of those that it does not, `HEADING` of what its heading or title holds, or else
   `BESIDE` of what the sentence before or after it holds;
-- `AROUND` of what the rest of its passage holds;
 - `KIND` more where a number, date, person, reason or step is asked for and stands there;
 - less where it holds fewer than `NEWS` terms that the question has not, by `LENGTH` for each hundred
   characters (a divisor), and by `RANK` for each place of its passage.
@@ -26,6 +25,7 @@ from prompts.offline.units import Quotable, quotables
 from prompts.text.amounts import MONTH
 from prompts.text.languages import Language, language_among, language_of
 from prompts.text.names_zh import tagged
+from prompts.text.question import parse_question
 from prompts.text.words import HAN_RUN, fold, fold_name, is_han, terms
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
@@ -34,40 +34,29 @@ SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
 
 Rarity = Callable[[str], float]
 
-# What a question asks for, by its words, and what then stands in a text: (question, text).
-_KINDS = {
-    "number": (
-        r"\bhow (?:many|much|long|old|far|tall|high|big|large|often|fast|deep|wide)\b|\bwhat (?:percentage|share)\b"
-        r"|\bwie ?(?:viele?|lang|alt|hoch)\b|\bcombien\b|多少|几[个种类本次位章层]|多[长高大久远快]",
-        r"(?<![A-Za-z])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b|[一二两三四五六七八九十百千万]",
-    ),
-    "date": (
-        r"\bwhen\b|\b(?:what|which) (?:year|date|day|month)\b|\bwann\b|\bquand\b|何时|什么时候|哪一?[年天月日]|何年",
-        r"\b1\d{3}\b|\b20\d\d\b|" rf"\b{MONTH}\b|[年月日]",
-    ),
-    "person": (r"\bwho(?:m|se)?\b|\bwe[rmn]\b|\bqui\b|谁|哪位|何人", r""),
-    "reason": (
-        r"\bwhy\b|\bhow come\b|\bwarum\b|\bwieso\b|\bpourquoi\b|为什么|为何|为啥|原因",
-        r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
+# What stands in a text where a question asks for it.
+_SHOWS = {
+    kind: re.compile(pattern, re.I)
+    for kind, pattern in {
+        "number": r"(?<![A-Za-z])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b"
+        r"|[一二两三四五六七八九十百千万]",
+        "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b|[年月日]",
+        "reason": r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
         r"|因为|由于|因此|所以|导致|以便|为了",
-    ),
-    "steps": (
-        r"\bhow (?:do|does|did|can|could|should|would|to|is|are|was|were)\b|\bset up\b"
-        r"|\bwie (?:kann|muss|geht)\b|\bcomment\b|怎么|怎样|如何",
-        r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
-    ),
+        "steps": r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
+        "list": r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+        "yes or no": "",
+    }.items()
 }
-_KINDS["list"] = (
+_WHY = re.compile(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|原因", re.I)
+_LIST = re.compile(
     r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
     r"|\b(?:which|what)(?: [\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b|\binclude[ds]?\b|\blist\b"
     r"|哪些|哪[两三四五六七八几]|几[类种个]",
-    r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+    re.I,
 )
-_KINDS["yes or no"] = (
-    r"^\W*(?:did|does|do|is|are|was|were|has|have|can|could|will|would|should|must)\b|吗[?？]?\s*$|是否|要不要|能不能",
-    r"",
-)
-_PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
+_KIND_OF_FORM = {"howto": "steps", "yesno": "yes or no", "list": "list"}
+_KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "person": "person"}
 _NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
 
 
@@ -97,7 +86,7 @@ class AskedTerms:
         if not self.kind:
             return False
         if self.kind != "person":
-            return _PATTERNS[self.kind][1].search(text) is not None
+            return _SHOWS[self.kind].search(text) is not None
         return any(not set(self.language.terms(name)) <= self.weights.keys() for name in _NAMED.findall(text))
 
     @property
@@ -121,12 +110,20 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
     return AskedTerms(
         {term: weight / total for term, weight in weights.items()},
         names,
-        language.asks_for(question) or next((k for k, (asks, _) in _PATTERNS.items() if asks.search(question)), ""),
+        language.asks_for(question) or _kind_asked(question),
         {} if is_han(question) else focus_of(question, language, frozenset().union(*names)),
         language,
         frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
         any(len(name) > 1 and any(term not in known and rarity(term) >= unknown for term in name) for name in names),
     )
+
+
+def _kind_asked(question: str) -> str:
+    if _WHY.search(question):
+        return "reason"
+    parsed = parse_question(question)
+    kind = _KIND_OF_ANSWER.get(parsed.expects) or _KIND_OF_FORM.get(parsed.form)
+    return kind or ("list" if _LIST.search(question) else "")
 
 
 @lru_cache(maxsize=4096)
@@ -153,13 +150,12 @@ def focus_of(question: str, language: Language, names: frozenset[str]) -> dict[s
 
 # --- excerpts --------------------------------------------------------------------------------------------------------
 
-HEADING, BESIDE, AROUND, KIND, RANK = 0.7, 0.3, 0.1, 0.1, 0.01
+HEADING, BESIDE, KIND, RANK = 0.7, 0.3, 0.1, 0.01
 NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
-FIRST = 0.15  # of the best score: what is worth less is never put first
 MOST, ROOM = 3, 405  # excerpts, and the characters that they have together before a further one is left out
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
-SUPPORTED = 0.65  # the share of the question's weight that a supported answer holds in one piece
+SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
 OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
 SPOKEN, SPOKEN_AROUND = (0.4, 0.54), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
@@ -218,14 +214,13 @@ class _Piece:
     held: frozenset[str]
     above: frozenset[str]
     beside: frozenset[str]
-    around: frozenset[str]
     fits: bool
     news: float
 
     def worth(self, asked: AskedTerms, shown: frozenset[str] = frozenset()) -> float:
         """What it adds to what is shown already."""
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
-        gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
+        gain += BESIDE * asked.weigh(self.beside, shown)
         gain += KIND if self.fits and asked.kind != "list" else 0.0
         return self.news * gain / (1 + LENGTH[asked.han] * (self.unit.end - self.unit.start) / 100) - RANK * (
             self.passage.number - 1
@@ -248,7 +243,6 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
         units = quotables(passage.text, asked.language)
         held = [wanted & unit.terms for unit in units]
         top = wanted & _terms_of(f"{passage.title}\n{passage.heading}", asked.language)
-        here = frozenset().union(*held)
         for place, unit in enumerate(units):
             text = passage.text[unit.start : unit.end]
             before = held[place - 1] if place else frozenset()
@@ -258,9 +252,8 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
                 continue
             above -= held[place]
             beside = (before | after) - held[place] - above
-            around = here - held[place] - above - beside
             news = 1.0 if unit.leads else min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
-            found.append(_Piece(passage, place, unit, held[place], above, beside, around, asked.fits(text), news))
+            found.append(_Piece(passage, place, unit, held[place], above, beside, asked.fits(text), news))
     return found
 
 
@@ -277,9 +270,8 @@ def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rar
         return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
     support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
-    least = FIRST * chosen[0][1]
     order = {id(piece): asked.near(piece.unit.terms) + END * _linked(piece, chosen) for piece, _ in chosen}
-    chosen.sort(key=lambda one: -order[id(one[0])] if one[1] >= least else 0.0)
+    chosen.sort(key=lambda pair: -order[id(pair[0])])
     return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, language.label)
 
 

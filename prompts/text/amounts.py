@@ -125,9 +125,10 @@ _DATE = re.compile(
 
 def numbers_in(text: str) -> list[float]:
     """What the figures and number words of a text amount to; of a date the year, where it has one."""
-    dated = _DATE.sub(lambda date: next(iter(re.findall(r"\d{3,4}", date[0])), ""), text)
-    words = [float(NUMBER_WORDS[word]) for word in re.findall(r"[a-z]+", dated.lower()) if word in NUMBER_WORDS]
-    return [amount.number for amount in amounts_in(dated)] + words
+    years = [float(year) for date in _DATE.findall(text) for year in re.findall(r"\d{3,4}", date)[:1]]
+    rest = _DATE.sub(" ", text).replace("–", " ")  # no minus, but "from … to"
+    words = [float(NUMBER_WORDS[word]) for word in re.findall(r"[a-z]+", rest.lower()) if word in NUMBER_WORDS]
+    return [*years, *(amount.number for amount in amounts_in(rest)), *words]
 
 
 # --- figures to compare ----------------------------------------------------------------------------------------------

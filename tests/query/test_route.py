@@ -66,7 +66,7 @@ async def test_a_structure_that_the_caller_asks_for_is_taken() -> None:
 @pytest.mark.parametrize("answer", [said("mind map", 0.2), said("table", 7), {"structure": "table"}])
 async def test_an_answer_out_of_form_is_refused(answer: dict[str, object]) -> None:
     with pytest.raises(AnswerMalformed, match="route"):
-        await scripted(Route, answer, answer).run(parse_question(CHAIN), 2, [], tabular=False)
+        await scripted(Route, answer, answer).run(parse_question(CHAIN), [], tabular=False)
 
 
 def test_the_prompt_reads_like_the_golden_one() -> None:
