@@ -24,7 +24,7 @@ from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from prompts.text.names import TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
 from storage.graph_records import Found
-from tasks.resolve.candidates import OpenPair, fits_initials, open_pairs
+from tasks.resolve.candidates import OpenPair, fits_given, open_pairs
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
 from tasks.resolve.mentions import NamesRead, names_read
 
@@ -225,7 +225,7 @@ class DocumentNames:
         names = [
             name
             for name in self.by_last.get(last, ())
-            if name != key and self._may_be(name, last) and (not given or fits_initials(given, name.split()[:-1]))
+            if name != key and self._may_be(name, last) and (not given or fits_given(given, name.split()[:-1]))
         ]
         if not given and self.title in names:
             return [self.title], "the last word of the document's title"

@@ -1,8 +1,7 @@
-"""Is a question understood: its form, what it expects, what it chooses between, what it holds inside?"""
+"""Is a question understood: its form, what it expects, what it chooses between, and is it nested?"""
 
 import pytest
 
-from prompts.offline.rewrite import rewrite_offline
 from prompts.text.question import is_nested, parse_question
 
 FORMS = [
@@ -77,25 +76,3 @@ def test_the_things_a_question_chooses_between_are_found(question: str, options:
 )
 def test_a_question_about_what_must_be_found_first_is_nested(question: str, nested: bool) -> None:
     assert is_nested(parse_question(question)) is nested
-
-
-HISTORY = ("Who designed the Orla Bridge?", "The Orla Bridge was designed by Tomas Reyd.")
-
-
-def test_a_pronoun_takes_the_last_name_of_the_history() -> None:
-    assert rewrite_offline("Where was he born?", ("Who was Tomas Reyd?",)).question == "Where was Tomas Reyd born?"
-    assert rewrite_offline("Where is its toll house?", HISTORY[:1]).question == "Where is Orla Bridge's toll house?"
-
-
-def test_a_chinese_pronoun_takes_the_name_too() -> None:
-    assert rewrite_offline("她住在哪里?", ("请介绍伊尔莎·马兰德。",)).question == "伊尔莎·马兰德住在哪里?"
-
-
-def test_a_question_with_a_name_keeps_its_words() -> None:
-    assert rewrite_offline("Where was Ana Korb when she died?", HISTORY).question == "Where was Ana Korb when she died?"
-
-
-def test_each_option_is_searched_for_too() -> None:
-    assert rewrite_offline("Who is older, Ana Korb or Tomas Reyd?").queries == [
-        "Who is older, Ana Korb or Tomas Reyd?", "Ana Korb", "Tomas Reyd",
-    ]  # fmt: skip
