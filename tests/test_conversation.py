@@ -11,7 +11,6 @@ CARRIED = ("How many passengers did Orrelin Sound Ferries carry in 2023?", "12,0
 COMPARED = ("Which is older, Norrick or Velin?", "Velin.")
 LONG = ("月河大桥有多长？", "1280米。")
 LED = ("海岸水文研究所现在由谁领导？", "许美兰。")
-MADE = ("青石酒厂2021年的产量是多少？", "1万吨。")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,6 @@ MADE = ("青石酒厂2021年的产量是多少？", "1万吨。")
         (DESIGNED, "Thanks. What about Tobias Wren?", "Who designed the Kestrel Bridge, Tobias Wren?"),
         (FOUNDED, "Where were they born?", "Where were Otto Brandt and Carl Voss born?"),
         (FOUNDED, "What does the brewery make?", "What does Gullstone Brewery make?"),
-        (CARRIED, "And the year before?", "How many passengers did Orrelin Sound Ferries carry in 2022?"),
         (CARRIED, "And in March 2021?", "How many passengers did Orrelin Sound Ferries carry in March 2021?"),
         (CARRIED, "And Sound Lines?", "How many passengers did Sound Lines carry in 2023?"),
         ((*CARRIED, "And in 2022?", "9,000"), "And Sound Lines?", "How many passengers did Sound Lines carry in 2022?"),
@@ -54,7 +52,6 @@ MADE = ("青石酒厂2021年的产量是多少？", "1万吨。")
         (LED, "她什么时候上任的？", "许美兰什么时候上任的？"),
         (LED, "该研究所成立于哪一年？", "海岸水文研究所成立于哪一年？"),
         (LED, "上一任呢？", "海岸水文研究所的上一任是谁？"),
-        (MADE, "前一年呢？", "青石酒厂2020年的产量是多少？"),
         (("西山机场和东港哪个更大？", "东港更大。"), "后者在哪里？", "东港在哪里？"),
         (("刘海生在哪里出生？", "宁远市。"), "这座城市有多少居民？", "宁远市有多少居民？"),
         (("红日歌舞团由张明和李华创立。",), "他们是在哪里认识的？", "张明和李华是在哪里认识的？"),

@@ -386,7 +386,7 @@ def stated_aliases(text: str, names: list[NameSpan], topic: str) -> Iterator[tup
         gap = text[first.end : second.start]
         if len(gap) > 40 or "\n\n" in gap or first.text == second.text:
             continue
-        same = _STATED.match(gap) or _ZH_STATED.match(gap)
+        same = bool(_STATED.match(gap) or _ZH_STATED.match(gap))
         if not same and _BRACKET.match(gap):
             # A short form, or a translation: "海岸水文研究所(Coastal Hydrology Institute)".
             glossed = gap.strip() in {"(", "（"} and is_han(first.text) != is_han(second.text)

@@ -20,11 +20,7 @@ from prompts.text.words import CJK, is_han
 
 READ = 16  # the last turns of a history; what was said before is no antecedent
 _YEAR = re.compile(rf"(?<!\d){YEAR}(?!\d)")
-_WHEN = re.compile(
-    rf"(?:\b(?:{MONTH}|q[1-4]) )?"
-    rf"(?P<year>{_YEAR.pattern})",
-    re.I,
-)
+_WHEN = re.compile(rf"(?:\b(?:{MONTH}|q[1-4]) )?{_YEAR.pattern}", re.I)
 _QUESTION = re.compile(
     r"[?？]\s*$|^(?:and |but )?(?:who|what|when|where|why|which|how|whose|is|was|are|were|do|does|did|has|have|can|"
     r"tell me|describe|compare|list|name|give|explain|summari[sz]e|show)\b|^(?:请|介绍|比较|说明|总结|概括|列出)",
@@ -205,21 +201,12 @@ def _last(turns: Sequence[ConversationTurn]) -> ConversationTurn | None:
     return next((turn for turn in reversed(turns) if turn.is_question), None)
 
 
-_STEP = re.compile(
-    r"\b(?:in |during )?the (?:(?P<back>year before|previous year)|year after|following year|next year)\b|"
-    r"(?P<back_zh>[前上]一年)|[后下次翌]一?年(?!级)",
-    re.I,
-)
-
-
 def _with_other(part: str, asked: ConversationTurn) -> str:
     """The last question with its year, or the name that is most like the part's, replaced by the part; or empty."""
     body = asked.text.rstrip(" ?？.。")
-    year, step, held = _WHEN.search(part), _STEP.match(part), list(_WHEN.finditer(body))
-    if (year or step) and held:
-        said = held[-1]["year"]
-        when = year.group() if year else f"{int(said) + (-1 if step and step.lastgroup else 1)}"
-        return f"{body[: held[-1].start()]}{when}{body[held[-1].end() :]}"
+    year, held = _WHEN.search(part), list(_WHEN.finditer(body))
+    if year and held:
+        return f"{body[: held[-1].start()]}{year.group()}{body[held[-1].end() :]}"
     names = named(part)
     if year or not names or not asked.names:
         return ""
@@ -322,7 +309,6 @@ def _written(match: re.Match[str], name: str) -> str:
 
 _POINTED = re.compile(
     r"\b(?:(?P<that>this|that)|the)\s+(?P<noun>[a-z][a-z-]+)\b(?!\s+(?:of|that|who|which|whose|where|from|for|by|[A-Z])\b)"
-    r"(?=\W*$|['’]s|\s+(?:in|at|on|with|today|now|is|was|are|has|make|makes|do|did|employ|used|close|open|built)\b)"
 )
 _KINDS = dict.fromkeys("company firm business 公司 企业 机构".split(), "organisation") | dict.fromkeys(
     "building place site structure city town village 城市 地方 建筑 地区".split(), "place"
@@ -363,7 +349,7 @@ def _completed_zh(text: str, turns: Sequence[ConversationTurn]) -> str:
         return f"{_ASKING.sub(part, body, count=1)}？"
     ends = {name.text[-1] for name in asked.names}
     names = [name for name in named(part) if name.kind != "thing" or name.text[-1] in ends]
-    if names or _YEAR.search(part) or _STEP.match(part):
+    if names or _YEAR.search(part):
         return f"{_with_other(part, asked) or body + part}？"
     noun, about = part.rpartition("的")[2], _antecedents("thing", turns)
     return f"{about[0].text if about else ''}的{noun}是{'谁' if _WHO.search(noun) else '多少'}？"
