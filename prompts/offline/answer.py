@@ -186,7 +186,6 @@ class Excerpt:
     end: int
     text: str
     heading: str
-    score: float
     best: tuple[int, int]
     header: tuple[int, int] | None = None
     header_text: str = ""
@@ -269,10 +268,9 @@ def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rar
     if not pieces or not spoken_of(asked, passages, pieces):
         return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
-    support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
-    order = {id(piece): asked.near(piece.unit.terms) + END * _linked(piece, chosen) for piece, _ in chosen}
-    chosen.sort(key=lambda pair: -order[id(pair[0])])
-    return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, language.label)
+    support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
+    first = sorted(chosen, key=lambda piece: -asked.near(piece.unit.terms) - END * _linked(piece, chosen))
+    return ExcerptAnswer(tuple(_excerpt(asked, piece) for piece in first), support, language.label)
 
 
 def spoken_of(asked: AskedTerms, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
@@ -301,34 +299,34 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
     return named and asked.kind not in OPEN and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
 
 
-def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[tuple[_Piece, float]]:
+def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
     """The best piece, then what adds most to it while there is room; what follows on a chosen piece is no further
     quote."""
     rest, shown, room, quotes = list(pieces), frozenset[str](), ROOM, 0
-    chosen: list[tuple[_Piece, float]] = []
+    chosen: list[_Piece] = []
     while rest:
         best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
-        worth, size = best.worth(asked, shown), _length(asked, best)
+        size = _length(asked, best)
         joins = _joins(best, chosen)
         if chosen and (size > room or (quotes == MOST and not joins)):
             continue
-        chosen.append((best, worth))
+        chosen.append(best)
         quotes += not joins
         shown, room = shown | best.held | best.above, room - size
         rest = [piece for piece in rest if not _repeats(piece, best, asked)]
     return chosen
 
 
-def _linked(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
     """Whether an excerpt names what this piece's document is about, and is of another document."""
     name = fold_name(piece.passage.title)
     return len(name) > 3 and any(
-        other.passage.title != piece.passage.title and name in fold(_text(other)) for other, _ in chosen
+        other.passage.title != piece.passage.title and name in fold(_text(other)) for other in chosen
     )
 
 
-def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+def _joins(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
     """Whether a sentence stands right before or after one that is chosen."""
     return piece.unit.kind == "plain" and any(
         other.passage.number == piece.passage.number
@@ -336,7 +334,7 @@ def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
         and other.unit.kind == "plain"
         and "\n\n"
         not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
-        for other, _ in chosen
+        for other in chosen
     )
 
 
@@ -362,14 +360,13 @@ def _span(asked: AskedTerms, piece: _Piece) -> tuple[int, int]:
     return unit.whole if belongs else (unit.start, unit.end)
 
 
-def _excerpt(asked: AskedTerms, piece: _Piece, worth: float) -> Excerpt:
+def _excerpt(asked: AskedTerms, piece: _Piece) -> Excerpt:
     start, end = _span(asked, piece)
     passage, unit = piece.passage, piece.unit
-    header = unit.header if unit.header else None
     return Excerpt(
         number=passage.number, start=start, end=end, text=passage.text[start:end],
-        heading=unit.heading or passage.heading, score=worth, best=stretch(asked, passage.text, start, end),
-        header=header, header_text=passage.text[slice(*header)] if header else "",
+        heading=unit.heading or passage.heading, best=stretch(asked, passage.text, start, end),
+        header=unit.header, header_text=passage.text[slice(*unit.header)] if unit.header else "",
     )  # fmt: skip
 
 

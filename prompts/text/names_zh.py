@@ -142,11 +142,10 @@ def _words(text: str) -> list[SegmentedWord]:
     frequency = _frequencies()
     found: list[SegmentedWord] = []
     for word, tag, start in tagged(text):
-        count = frequency.get(word, 0)
         if word in _SUFFIXES and found and found[-1].end == start and _HAN.fullmatch(found[-1].text):
             found[-1] = SegmentedWord(found[-1].text + word, "n", found[-1].start, 0)
         else:
-            found.append(SegmentedWord(word, tag, start, count))
+            found.append(SegmentedWord(word, tag, start, frequency.get(word, 0)))
     return found
 
 

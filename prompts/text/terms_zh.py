@@ -1,6 +1,6 @@
 """Terms of a Chinese text, as far as the text itself shows them.
 
-Three things show it: the place (a heading, bold type, the label before a colon), repetition between varied neighbours,
+Three things show it: the place (a heading, the label before a colon), repetition between varied neighbours,
 and a head noun that names a sort of thing with words before it that tell which. The segmenter's tags find the words
 that no term holds; its dictionary tells how common a word is, and what is common alone is no term.
 """
@@ -36,7 +36,6 @@ _LABEL = re.compile(
     rf"((?=[^\n]{{0,24}}?[{CJK}])[{CJK}A-Za-z0-9+·\- ]{{2,18}}?)(?:\*\*)?\s*(?=[:：(（])"
 )
 _HEADING = re.compile(rf"^#{{1,6}}\s+(?:\d+(?:\.\d+)*\.?\s*)?([{CJK}A-Za-z0-9+·\- ]{{2,16}})\s*$", re.M)
-_APART = re.compile(rf"(?<=[ \u3000])([{CJK}]{{3,6}})(?= )")
 _LISTED = re.compile(rf"(?:例如|比如|如|包括)((?:[{CJK}A-Za-z0-9\-]{{2,10}}[、或和与及])+[{CJK}A-Za-z0-9\-]{{2,10}})")
 _JOINT = re.compile("[、或和与及]")
 _PHRASE = re.compile(
@@ -72,8 +71,8 @@ def term_spans(text: str, words: Sequence[SegmentedWord]) -> Iterator[tuple[int,
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Where terms are written: headings, bold type, labels, words set apart, enumerated examples."""
-    for pattern in (_HEADING, _LABEL, _APART):
+    """Where terms are written: headings, labels, enumerated examples."""
+    for pattern in (_HEADING, _LABEL):
         for match in pattern.finditer(text):
             yield match.start(1), match.start(1) + len(match.group(1).rstrip())
     for match in _LISTED.finditer(text):
