@@ -5,7 +5,6 @@ sentence is kept as the statement; what says more is left to a model, and so are
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -281,7 +280,9 @@ def extract_offline(title: str, passage: str) -> Extracted:
     lines = units(passage)
     cells, facts = table_facts(passage, [(unit.start, unit.end) for unit in lines if unit.kind == "row"])
     spans = [(unit.start, unit.end) for unit in lines if unit.kind != "code"]
-    names = _without_overlaps(cells, names_in(passage, spans, title))
+    others = names_in(passage, spans, title)
+    free = [name for name in others if all(name.end <= cell.start or cell.end <= name.start for cell in cells)]
+    names = sorted([*cells, *free], key=lambda name: name.start)
     topic = _topic_name(title, names)
     tabled = {fact.start for fact in facts}
     said = [*facts]
@@ -327,20 +328,6 @@ def _relations(passage: str, said: list[RelationInText], names: list[NameSpan], 
 def names_in(passage: str, spans: list[tuple[int, int]], title: str = "") -> list[NameSpan]:
     """Names by the passage's script, in order; words of `title` are known to be written with a capital on purpose."""
     return name_spans_zh(passage) if is_han(passage) else name_spans(passage, spans, title)
-
-
-def _without_overlaps(first: list[NameSpan], others: list[NameSpan]) -> list[NameSpan]:
-    """Both lists in order; where two overlap, that of the first list stays."""
-    if not first:
-        return others
-    starts = [span.start for span in first]
-    kept = list(first)
-    for span in others:
-        place = bisect_right(starts, span.start)
-        before_free = place == 0 or first[place - 1].end <= span.start
-        if before_free and (place == len(first) or first[place].start >= span.end):
-            kept.append(span)
-    return sorted(kept, key=lambda span: span.start)
 
 
 def _one_line(text: str) -> str:
