@@ -409,12 +409,12 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
     lines = [answer.label] if answer.excerpts else []
     rank = {excerpt: place for place, excerpt in enumerate(answer.excerpts)}
     groups = _quotes(answer.excerpts)
-    best = {id(group): min(group, key=lambda one: rank[one]) for group in groups}
-    order = sorted(groups, key=lambda group: rank[best[id(group)]])
-    markers = {id(group): marker for marker, group in enumerate(order, 1)}
+    ordered = sorted(groups, key=lambda group: min(rank[excerpt] for excerpt in group))
+    quotes: dict[int, tuple[int, int, int]] = {}
     above = ""
     for group in groups:
-        first = group[0]
+        first, marker = group[0], ordered.index(group) + 1
+        quotes[marker] = _quoted(group, min(group, key=lambda excerpt: rank[excerpt]))
         if first.heading and first.heading != above:
             lines.append(first.heading)
         above = first.heading
@@ -422,9 +422,8 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
         for before, excerpt in pairwise(group):
             row = excerpt.text.startswith("|")
             text += ("\n" if row else " " * (excerpt.start - before.end)) + _as_written(excerpt)
-        marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{markers[id(group)]}]"
+        marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{marker}]"
         lines += [f"> {line}".rstrip() for line in marked.splitlines()]
-    quotes = {markers[id(group)]: _quoted(group, best[id(group)]) for group in groups}
     return ShownExcerpts("\n".join(lines), quotes)
 
 
