@@ -423,31 +423,27 @@ class Doubt:
     readings: tuple[str, ...] = ()
 
 
-def doubts(standing: Standing) -> tuple[Doubt, ...]:
+def doubts(standing: Standing) -> list[Doubt]:
     """What is open in a question that was read by its conversation: pronouns, and dates that count from another one.
 
-    What the graph knows as several things is told elsewhere (`tasks.ambiguity`), since only an index knows it.
+    What the graph knows as several things is told elsewhere (`tasks/rewrite.py`), since only an index knows it.
     """
     found = [Doubt(text, readings) for text, readings in standing.several.items()]
     found += [Doubt(text) for text in standing.missing]
     relative = None if _YEAR.search(standing.text) else _RELATIVE.search(standing.text)
     if relative is not None:
         found.append(Doubt(relative.group(), _COUNTED_ZH if is_han(standing.text) else _COUNTED))
-    return tuple({doubt.text.lower(): doubt for doubt in reversed(found)}.values())[::-1]
+    return list({doubt.text.lower(): doubt for doubt in reversed(found)}.values())[::-1]
 
 
 # --- further queries --------------------------------------------------------------------------------------------------
 
 
 def aspects(question: ParsedQuestion) -> list[str]:
-    """Further queries in the order in which they matter; empty for a question that one search answers."""
+    """Further queries: the things compared, or the questions of one that asks several things, each with what it means
+    by those before it; empty for a question that one search answers."""
     if question.options:
         return list(question.options)
-    return _parts(question)
-
-
-def _parts(question: ParsedQuestion) -> list[str]:
-    """The questions of one that asks several things, each with what it means by those before it."""
     parts = parts_in(question.text)
     if len(parts) < 2:
         return []
@@ -475,7 +471,7 @@ class RuleRewriting:
 
 def rewrite_offline(question: str, history: Sequence[str] = ()) -> RuleRewriting:
     """White space folded; pronouns, "that bridge", "the latter" and half questions filled in from the history; one
-    further query for each thing compared, link of a chain and part."""
+    further query for each thing compared and each part."""
     standing = stand_alone(question, history)
     queries = [standing.text, *aspects(parse_question(standing.text))]
-    return RuleRewriting(standing.text, list(dict.fromkeys(queries))[:MAX_QUERIES], list(doubts(standing)))
+    return RuleRewriting(standing.text, list(dict.fromkeys(queries))[:MAX_QUERIES], doubts(standing))
