@@ -8,11 +8,10 @@ from pathlib import Path
 from benchmarks.runner import DATA, Cell, Run, measure, option, share
 from benchmarks.sets import Row, read_rows
 from prompts.offline.parts import parts_in
-from prompts.offline.route import STRUCTURES, ranked, scope_offline
+from prompts.offline.route import LEAST_WHOLE, STRUCTURES, SURELY_PART, SURELY_WHOLE, ranked, whole_offline
 from prompts.text.question import is_plain, parse_question
 from storage.answer_records import StructureType
 from storage.records import Record
-from tasks.route import hop_count
 
 PUBLISHED = "router/structrag_router_test.jsonl.gz"
 
@@ -70,9 +69,7 @@ def report(run: Run, name: str, rows: Sequence[RoutedQuestion]) -> None:
     plain = [
         row.type == "chunk"
         for row, structure in pairs
-        if structure == "chunk"
-        and is_plain(parse_question(row.question))
-        and hop_count(parse_question(row.question)) == 1
+        if structure == "chunk" and is_plain(parse_question(row.question))
     ]
     spared = {"questions": len(plain), "right": share(plain)}
     run.table(f"{name}: plain single facts, of which no model is asked", {"chunk": spared})
@@ -90,9 +87,9 @@ def report_mixed(run: Run, name: str, rows: Sequence[Row]) -> None:
     run.table(name, {"two parts": {"questions": len(rows), "split": sum(split), "both right": share(right)}})
 
 
-def routed(question: str) -> StructureType:
+def routed(question: str) -> str:
     """The structure that the rules choose for a question."""
-    return ranked(parse_question(question), tabular=False)[0].structure
+    return ranked(parse_question(question), tabular=False)[0].label
 
 
 @measure(option("--list", type=Path, default=DATA / "auto_questions.jsonl", metavar="FILE", help="another list"))
@@ -105,14 +102,14 @@ def auto(run: Run) -> None:
     rows = list(read_rows(run.options.list))[: run.limit]
     table = {}
     for language, family in sorted({(row["language"], row["family"]) for row in rows}):
-        scopes = [
-            scope_offline(parse_question(row["question"]))
+        shares = [
+            whole_offline(parse_question(row["question"]))
             for row in rows
             if (row["language"], row["family"]) == (language, family)
         ]
         table[f"{language} {family}"] = {
-            "questions": len(scopes),
-            "right": share([(scope.about == "whole") == (family == "whole") for scope in scopes]),
-            "in doubt": share([not scope.plain for scope in scopes]),
+            "questions": len(shares),
+            "right": share([(whole >= LEAST_WHOLE) == (family == "whole") for whole in shares]),
+            "in doubt": share([SURELY_PART < whole < SURELY_WHOLE for whole in shares]),
         }
     run.table("the whole or a part", table)

@@ -14,7 +14,7 @@ from prompts.engine.models import Models
 from prompts.engine.streaming import Show, Withdrawn
 from prompts.filter import FilterRequest, Hypothesis
 from prompts.rewrite import Ambiguous
-from prompts.text.question import ParsedQuestion, is_plain, parse_question
+from prompts.text.question import ParsedQuestion, is_nested, is_plain, parse_question
 from prompts.text.relevance import Relevance
 from prompts.text.thesaurus import concept_terms, members
 from storage.answer_records import (
@@ -42,7 +42,7 @@ from tasks.retrieve.link import Link
 from tasks.retrieve.pages import Outside, Retriever, best_parts, joined, read_pages
 from tasks.retrieve.search import retrieve
 from tasks.rewrite import EntityPlaces, ambiguities, shared_names
-from tasks.route import hop_count, question_type
+from tasks.route import question_type
 from tasks.sources import EvidencePool, Source, merged, packed, pool_of, source_of
 from tasks.trigger import Recall
 
@@ -146,7 +146,7 @@ class QuestionContext:
     @property
     def plain(self) -> bool:
         """Whether it asks one short thing of one named thing."""
-        return is_plain(self.parsed) and hop_count(self.parsed) == 1
+        return is_plain(self.parsed)
 
     @cached_property
     def links(self) -> Sequence[Link]:
@@ -255,7 +255,7 @@ class QuestionContext:
     def filter_request(self, passages: Sequence[Passage]) -> FilterRequest:
         """The passages as the filter judges them."""
         texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
-        hypothesis: Hypothesis = "strong" if self.parsed.form == "fact" and hop_count(self.parsed) == 1 else "weak"
+        hypothesis: Hypothesis = "strong" if self.parsed.form == "fact" and not is_nested(self.parsed) else "weak"
         return FilterRequest(
             question=self.text, hypothesis=hypothesis, passages=texts, rarity=self.rarity,
             all_read=not self.models.is_offline("answer"),
@@ -323,7 +323,7 @@ def answer_of(
         mode=response.mode, decision=response.decision, effort=asked.models.policy.effort,
         rewritten=asked.text, queries=tuple(asked.queries), trigger=response.recall.decisions,
         filter=result.filtered.counts,
-        question_type=result.question_type or question_type(asked.parsed, hop_count(asked.parsed)),
+        question_type=result.question_type or question_type(asked.parsed),
         route=result.route or unrouted, structure=result.structure, subquestions=result.subquestions,
         structures=result.structures, reports=result.reports, unlinked=asked.unlinked,
         ambiguity=_ambiguities(asked, ambiguous, result.passages, answered.citations),

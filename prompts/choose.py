@@ -7,7 +7,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.offline.route import SURELY_PART, SURELY_WHOLE, scope_offline
+from prompts.offline.route import LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
 from prompts.text.question import ParsedQuestion
 
 LOW = "low effort: the question's wording chooses"
@@ -63,9 +63,11 @@ class Choose(Step):
 
     async def run(self, ask: ParsedQuestion, titles: Sequence[str]) -> ScopeRead:
         """`ask` is what the rules read."""
-        found = scope_offline(ask)
-        spared = LOW if self.policy.effort == "low" else PLAIN if found.plain else ""
+        whole = whole_offline(ask)
+        spared = LOW if self.policy.effort == "low" else "" if SURELY_PART < whole < SURELY_WHOLE else PLAIN
         if self.is_offline or (spared and self.spares(spared)):
-            return ScopeRead(reason=found.reason, about=found.about, confidence=found.confidence)
+            about_whole = whole >= LEAST_WHOLE
+            confidence = whole if about_whole else round(1 - whole, 3)
+            return ScopeRead(reason=REASON, about="whole" if about_whole else "part", confidence=confidence)
         scope: ScopeRead = (await self.acall(question=ask.text, documents=list(titles))).scope
         return scope

@@ -1,12 +1,13 @@
 """Route: the structure of knowledge that a question needs (StructRAG, section 2.2: R(q, C) → t)."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step
-from prompts.offline.route import route_offline
+from prompts.offline.route import REASON, ranked
 from prompts.structures import StructureName
 from prompts.text.question import ParsedQuestion, is_plain
 
@@ -77,17 +78,20 @@ class Route(Step):
     role = "route"
     task = RouteQuestion
 
-    async def run(self, ask: ParsedQuestion, hops: int, core_content: Sequence[str], tabular: bool) -> Routed:
-        """`ask` with `hops` (its links) and `tabular` (whether the best passages are rows) is what the rules read."""
-        found = route_offline(ask, tabular)
+    async def run(self, ask: ParsedQuestion, core_content: Sequence[str], tabular: bool) -> Routed:
+        """`ask` and `tabular` (whether the best passages are rows) are what the rules read."""
+        first, second, *_ = ranked(ask, tabular)
         by_rules = Routed(
-            reason=found.reason, structure=found.structure, confidence=found.confidence, margin=found.margin
+            reason=REASON,
+            structure=cast(StructureName, first.label),
+            confidence=round(first.probability, 3),
+            margin=round(first.probability - second.probability, 3),
         )
         if self.is_offline:
             return by_rules
         if self.policy.effort == "low" and self.spares(LOW):
             return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
-        plain = hops == 1 and found.structure == "chunk" and is_plain(ask)
+        plain = first.label == "chunk" and is_plain(ask)
         if plain and self.spares(SINGLE):
             return by_rules
         routed: Routed = (await self.acall(question=ask.text, core_content=list(core_content))).routed

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from prompts.engine.calls import fitting
 from prompts.route import Route
-from prompts.text.question import ParsedQuestion, chain
+from prompts.text.question import ParsedQuestion, is_nested
 from storage.answer_records import QuestionType, RouteDecision, StructureType
 from tasks.sources import EvidencePool
 from tasks.step import step
 
 
-def question_type(ask: ParsedQuestion, hops: int) -> QuestionType:
+def question_type(ask: ParsedQuestion) -> QuestionType:
     """PolyG's type: what of (subject, predicate, object) is missing; nested where one question holds several."""
-    if ask.form == "compare" or (hops > 1 and ask.form in {"fact", "list", "yesno"}):
+    if ask.form == "compare" or (ask.form in {"fact", "list", "yesno"} and is_nested(ask)):
         return "nested"
     if ask.form == "connect":
         return "s*o"
@@ -47,12 +47,7 @@ async def choose_structure(
     if forced is not None:
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
     shown = fitting(core, router.policy.limits.rate)
-    routed = await router.run(ask, hop_count(ask), shown, tabular)
+    routed = await router.run(ask, shown, tabular)
     return RouteDecision(
         type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
     )
-
-
-def hop_count(ask: ParsedQuestion) -> int:
-    """How many questions a question holds."""
-    return 1 if ask.chinese else len(chain(ask.text))

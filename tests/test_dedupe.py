@@ -121,12 +121,6 @@ def test_the_title_decides_between_homonyms() -> None:
     assert group(graph, a.id, 0).name == group(graph, a.id, 2).name == HOMONYMS[0]
 
 
-def test_the_qualifiers_own_word_decides_too() -> None:
-    a = chunk("a")
-    graph = graph_of(*homonyms(), (a, extraction(a, ["Tobias Wren"], description="The brewer Tobias Wren spoke.")))
-    assert group(graph, a.id, 0).name == HOMONYMS[1]
-
-
 def test_an_alias_of_a_homonym_follows_it_in_its_document() -> None:
     a, b = chunk("a"), chunk("b")
     same = [("雷恩", ALIAS_PREDICATE, "Tobias Wren")]

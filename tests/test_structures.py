@@ -122,14 +122,6 @@ def test_steps_are_written_as_pseudo_code_with_their_conditions() -> None:
     ]
 
 
-def test_sentences_that_say_their_place_are_steps_where_no_list_is() -> None:
-    text = "The pump is old. First, open the lid. Then close the valve. It is blue. Finally, call the lead."
-    found = structurize_offline("algorithm", pool({"manual": text}).evidence, judge("How is the pump lid opened?"))
-    assert [(one.label, one.value) for one in found.elements] == [
-        ("1", "First, open the lid."), ("2", "Then close the valve."), ("3", "Finally, call the lead."),
-    ]  # fmt: skip
-
-
 # --- documents --------------------------------------------------------------------------------------------------------
 
 
@@ -228,13 +220,6 @@ def test_a_catalogue_has_its_sections_numbered_with_what_they_tell() -> None:
     found = structurize_offline("catalogue", pool({"sound": text}).evidence, judge("Summarise the sound."))
     assert rendered("catalogue", found.elements).splitlines() == [
         "1 Ferry", "  1.1 The ferry is old.", "2 Bridge", "  2.1 The bridge is long.", "  2.2 It is of stone.",
-    ]  # fmt: skip
-
-
-def test_figures_of_prose_are_cells_under_the_words_around_them() -> None:
-    found = structurize_offline("table", pool({"sale": SALE.text}).evidence, judge("How much paper did Orla sell?"))
-    assert [(one.attribute, one.value) for one in found.elements] == [
-        ("Orla sold paper for … in 2023", "$1,308,463"), ("Orla sold paper for $1,308,463 in …", "2023"),
     ]  # fmt: skip
 
 

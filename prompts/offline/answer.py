@@ -5,7 +5,6 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
 
 - the terms that it holds, and of those that it does not, `HEADING` of what its heading or title holds, or else
   `BESIDE` of what the sentence before or after it holds;
-- `AROUND` of what the rest of its passage holds; a sentence that refers back ("This …") has the one before as heading;
 - `KIND` more where a number, date, person, reason or step is asked for and stands there;
 - less where it holds fewer than `NEWS` terms that the question has not, by `LENGTH` for each hundred
   characters (a divisor), and by `RANK` for each place of its passage.
@@ -29,6 +28,7 @@ from prompts.offline.units import Quotable, quotables
 from prompts.text.amounts import MONTH
 from prompts.text.languages import Language, language_among, language_of
 from prompts.text.names_zh import tagged
+from prompts.text.question import parse_question
 from prompts.text.words import HAN_RUN, fold, fold_name, is_han, stem, terms
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
@@ -37,53 +37,38 @@ SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
 
 Rarity = Callable[[str], float]
 
-# What a question asks for, by its words, and what then stands in a text: (question, text).
-_KINDS = {
-    "number": (
-        r"\bhow (?:many|much|long|old|far|tall|high|big|large|often|fast|deep|wide)\b|\bwhat (?:percentage|share)\b"
-        r"|\bwie ?(?:viele?|lang|alt|hoch)\b|\bcombien\b|多少|几[个种类本次位章层]|多[长高大久远快]",
-        r"(?<![A-Za-z])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b|[一二两三四五六七八九十百千万]",
-    ),
-    "date": (
-        r"\bwhen\b|\b(?:what|which) (?:year|date|day|month)\b|\bwann\b|\bquand\b|何时|什么时候|哪一?[年天月日]|何年",
-        r"\b1\d{3}\b|\b20\d\d\b|" rf"\b{MONTH}\b|[年月日]",
-    ),
-    "person": (r"\bwho(?:m|se)?\b|\bwe[rmn]\b|\bqui\b|谁|哪位|何人", r""),
-    "reason": (
-        r"\bwhy\b|\bhow come\b|\bwarum\b|\bwieso\b|\bpourquoi\b|为什么|为何|为啥|原因",
-        r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
+# What stands in a text where a question asks for it.
+_SHOWS = {
+    kind: re.compile(pattern, re.I)
+    for kind, pattern in {
+        "number": r"(?<![A-Za-z])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b"
+        r"|[一二两三四五六七八九十百千万]",
+        "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b|[年月日]",
+        "reason": r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
         r"|因为|由于|因此|所以|导致|以便|为了",
-    ),
-    "steps": (
-        r"\bhow (?:do|does|did|can|could|should|would|to|is|are|was|were)\b|\bset up\b"
-        r"|\bwie (?:kann|muss|geht)\b|\bcomment\b|怎么|怎样|如何",
-        r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
-    ),
+        "steps": r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
+        "list": r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+        "yes or no": "",
+    }.items()
 }
-_KINDS["list"] = (
+_WHY = re.compile(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|原因", re.I)
+_LIST = re.compile(
     r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
     r"|\b(?:which|what)(?: [\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b|\binclude[ds]?\b|\blist\b"
     r"|哪些|哪[两三四五六七八几]|几[类种个]",
-    r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+    re.I,
 )
-_KINDS["yes or no"] = (
-    r"^\W*(?:did|does|do|is|are|was|were|has|have|can|could|will|would|should|must)\b|吗[?？]?\s*$|是否|要不要|能不能",
-    r"",
+# Words of colloquial English that say nothing, however rare they are.
+_COLLOQUIAL = frozenset(
+    map(stem, "dont doesnt didnt cant wont isnt arent whats hows wheres whos anything something thing things".split())
 )
-_PATTERNS = {kind: (re.compile(asks, re.I), re.compile(says, re.I)) for kind, (asks, says) in _KINDS.items()}
 # What asks in a Chinese question is no word of its content.
 _ASKING_HAN = re.compile(
     r"什么|怎么样?|怎样|如何|为[何啥]|哪[些个位里]|多少|要不要|能不能|是不是|会不会|有没有|是否|干[嘛吗]|[出起下]来的?"
 )
+_KIND_OF_FORM = {"howto": "steps", "yesno": "yes or no", "list": "list"}
+_KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "person": "person"}
 _NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
-# Words of colloquial English that say nothing, however rare they are.
-_COLLOQUIAL = frozenset(
-    stem(word)
-    for word in """
-    dont doesnt didnt cant wont isnt arent whats hows wheres whos im ive anything something get got gets please want
-    tell know mean means happen happens thing things
-    """.split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +80,9 @@ class AskedTerms:
     kind: str
     focus: Mapping[str, float]
     language: Language
-    figures: frozenset[str] = frozenset()
+    figures: frozenset[str]
     # Whether a name of several words has one that the collection does not know: it speaks of another thing then.
-    strange: bool = False
+    strange: bool
 
     def near(self, terms: frozenset[str]) -> float:
         """How many of the words beside the question word stand among terms, the nearest counting most."""
@@ -112,7 +97,7 @@ class AskedTerms:
         if not self.kind:
             return False
         if self.kind != "person":
-            return _PATTERNS[self.kind][1].search(text) is not None
+            return _SHOWS[self.kind].search(text) is not None
         return any(not set(self.language.terms(name)) <= self.weights.keys() for name in _NAMED.findall(text))
 
     @property
@@ -129,31 +114,33 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
     for term in language.content_terms(content):
-        across = HAN_RUN.match(term) and (len(term) == 1 or (term not in within and term not in known))
-        if term in _COLLOQUIAL or across:
+        if term in _COLLOQUIAL or (HAN_RUN.match(term) and (len(term) == 1 or not {term} & (within | known))):
             continue
         unheard = term not in known and rarity(term) >= unknown and not HAN_RUN.match(term)
         spelled[term] = alike(term, known) if unheard else term
         weights.setdefault(spelled[term], min(rarity(term), rarity(spelled[term])))
-    han = is_han(question)
-    named = () if han else language.names(question)
-    names = [frozenset(spelled.get(term, term) for term in language.terms(name.text)) for name in named]
-    strange = any(
-        len(name) > 1 and any(term not in known and rarity(term) >= unknown for term in name) for name in names
-    )
-    kind = language.asks_for(question) or next((k for k, (asks, _) in _PATTERNS.items() if asks.search(question)), "")
-    near = {} if han else focus_of(question, language, frozenset().union(*names))
-    focus = {spelled.get(term, term): weight for term, weight in near.items()}
     total = sum(weights.values()) or 1.0
+    named = () if is_han(question) else language.names(question)
+    names = tuple(
+        frozenset(spelled.get(term, term) for term in terms) for name in named if (terms := language.terms(name.text))
+    )
     return AskedTerms(
         {term: weight / total for term, weight in weights.items()},
-        tuple(filter(None, names)),
-        kind,
-        focus,
+        names,
+        language.asks_for(question) or _kind_asked(question),
+        {} if is_han(question) else focus_of(question, language, frozenset().union(*names)),
         language,
         frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
-        strange,
+        any(len(name) > 1 and any(term not in known and rarity(term) >= unknown for term in name) for name in names),
     )
+
+
+def _kind_asked(question: str) -> str:
+    if _WHY.search(question):
+        return "reason"
+    parsed = parse_question(question)
+    kind = _KIND_OF_ANSWER.get(parsed.expects) or _KIND_OF_FORM.get(parsed.form)
+    return kind or ("list" if _LIST.search(question) else "")
 
 
 @lru_cache(maxsize=4096)
@@ -165,16 +152,11 @@ def _within_words(question: str) -> frozenset[str]:
 
 
 def alike(term: str, known: frozenset[str]) -> str:
-    """The known term that a term is a misspelling or another form of; itself where there is none."""
-    if len(term) < 4:
-        return term
-    begun = [other for other in known if len(other) > 4 and (term.startswith(other) or other.startswith(term))]
-    if begun:
-        return max(sorted(begun), key=len)
+    """The known term that a term is a misspelling of; itself where there is none."""
     # Who mistypes a word seldom mistypes its first letter.
     others = sorted((other for other in known if len(other) > 3), key=lambda other: (other[0] != term[0], other))
     slips = 1 if len(term) < 8 else 2
-    best = process.extractOne(term, others, scorer=OSA.distance, score_cutoff=slips)
+    best = process.extractOne(term, others, scorer=OSA.distance, score_cutoff=slips) if len(term) > 3 else None
     return best[0] if best else term
 
 
@@ -194,13 +176,12 @@ def focus_of(question: str, language: Language, names: frozenset[str]) -> dict[s
 
 # --- excerpts --------------------------------------------------------------------------------------------------------
 
-HEADING, BESIDE, AROUND, KIND, RANK = 0.7, 0.3, 0.1, 0.1, 0.01
+HEADING, BESIDE, KIND, RANK = 0.7, 0.3, 0.1, 0.01
 NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
-FIRST = 0.15  # of the best score: what is worth less is never put first
 MOST, ROOM = 3, 405  # excerpts, and the characters that they have together before a further one is left out
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
-SUPPORTED = 0.65  # the share of the question's weight that a supported answer holds in one piece
+SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
 OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
 SPOKEN, SPOKEN_AROUND = (0.4, 0.54), (0.45, 0.7)  # the least in one piece, or one passage: Latin script, Chinese
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
@@ -231,7 +212,6 @@ class Excerpt:
     end: int
     text: str
     heading: str
-    score: float
     best: tuple[int, int]
     header: tuple[int, int] | None = None
     header_text: str = ""
@@ -259,14 +239,13 @@ class _Piece:
     held: frozenset[str]
     above: frozenset[str]
     beside: frozenset[str]
-    around: frozenset[str]
     fits: bool
     news: float
 
     def worth(self, asked: AskedTerms, shown: frozenset[str] = frozenset()) -> float:
         """What it adds to what is shown already."""
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
-        gain += BESIDE * asked.weigh(self.beside, shown) + AROUND * asked.weigh(self.around, shown)
+        gain += BESIDE * asked.weigh(self.beside, shown)
         gain += KIND if self.fits and asked.kind != "list" else 0.0
         return self.news * gain / (1 + LENGTH[asked.han] * (self.unit.end - self.unit.start) / 100) - RANK * (
             self.passage.number - 1
@@ -276,9 +255,6 @@ class _Piece:
 @lru_cache(maxsize=4096)
 def _terms_of(text: str, language: Language) -> frozenset[str]:
     return frozenset(language.terms(text))
-
-
-_REFERS = re.compile(r"\W*(?:(?:this|these|those|it|its|they|their|he|his|she|her|the|such)\b|[该这此其它他她])", re.I)
 
 
 def _whole_text(passage: OfferedPassage) -> str:
@@ -292,22 +268,18 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
         units = quotables(passage.text, asked.language)
         held = [wanted & unit.terms for unit in units]
         top = wanted & _terms_of(f"{passage.title}\n{passage.heading}", asked.language)
-        here = frozenset().union(*held)
         for place, unit in enumerate(units):
             text = passage.text[unit.start : unit.end]
             before = held[place - 1] if place else frozenset()
             after = held[place + 1] if place + 1 < len(units) else frozenset()
             columns = passage.text[slice(*unit.header)] if unit.header else ""
             above = top | wanted & _terms_of(f"{unit.heading}\n{columns}", asked.language)
-            if place and _REFERS.match(text):
-                above |= before
             if not (held[place] or above or before or after) or text[-1] in "?？":
                 continue
             above -= held[place]
             beside = (before | after) - held[place] - above
-            around = here - held[place] - above - beside
             news = 1.0 if unit.leads else min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
-            found.append(_Piece(passage, place, unit, held[place], above, beside, around, asked.fits(text), news))
+            found.append(_Piece(passage, place, unit, held[place], above, beside, asked.fits(text), news))
     return found
 
 
@@ -323,11 +295,9 @@ def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rar
     if not pieces or not spoken_of(asked, passages, pieces):
         return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
-    support: Support = "none" if any(supported(asked, piece) for piece, _ in chosen) else "partial"
-    least = FIRST * chosen[0][1]
-    order = {id(piece): asked.near(piece.unit.terms) + END * _linked(piece, chosen) for piece, _ in chosen}
-    chosen.sort(key=lambda one: -order[id(one[0])] if one[1] >= least else 0.0)
-    return ExcerptAnswer(tuple(_excerpt(asked, piece, worth) for piece, worth in chosen), support, language.label)
+    support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
+    first = sorted(chosen, key=lambda piece: -asked.near(piece.unit.terms) - END * _linked(piece, chosen))
+    return ExcerptAnswer(tuple(_excerpt(asked, piece) for piece in first), support, language.label)
 
 
 def spoken_of(asked: AskedTerms, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
@@ -356,34 +326,34 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
     return named and asked.kind not in OPEN and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
 
 
-def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[tuple[_Piece, float]]:
+def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
     """The best piece, then what adds most to it while there is room; what follows on a chosen piece is no further
     quote."""
     rest, shown, room, quotes = list(pieces), frozenset[str](), ROOM, 0
-    chosen: list[tuple[_Piece, float]] = []
+    chosen: list[_Piece] = []
     while rest:
         best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
-        worth, size = best.worth(asked, shown), _length(asked, best)
+        size = _length(asked, best)
         joins = _joins(best, chosen)
         if chosen and (size > room or (quotes == MOST and not joins)):
             continue
-        chosen.append((best, worth))
+        chosen.append(best)
         quotes += not joins
         shown, room = shown | best.held | best.above, room - size
         rest = [piece for piece in rest if not _repeats(piece, best, asked)]
     return chosen
 
 
-def _linked(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
     """Whether an excerpt names what this piece's document is about, and is of another document."""
     name = fold_name(piece.passage.title)
     return len(name) > 3 and any(
-        other.passage.title != piece.passage.title and name in fold(_text(other)) for other, _ in chosen
+        other.passage.title != piece.passage.title and name in fold(_text(other)) for other in chosen
     )
 
 
-def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
+def _joins(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
     """Whether a sentence stands right before or after one that is chosen."""
     return piece.unit.kind == "plain" and any(
         other.passage.number == piece.passage.number
@@ -391,7 +361,7 @@ def _joins(piece: _Piece, chosen: Sequence[tuple[_Piece, float]]) -> bool:
         and other.unit.kind == "plain"
         and "\n\n"
         not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
-        for other, _ in chosen
+        for other in chosen
     )
 
 
@@ -417,14 +387,13 @@ def _span(asked: AskedTerms, piece: _Piece) -> tuple[int, int]:
     return unit.whole if belongs else (unit.start, unit.end)
 
 
-def _excerpt(asked: AskedTerms, piece: _Piece, worth: float) -> Excerpt:
+def _excerpt(asked: AskedTerms, piece: _Piece) -> Excerpt:
     start, end = _span(asked, piece)
     passage, unit = piece.passage, piece.unit
-    header = unit.header if unit.header else None
     return Excerpt(
         number=passage.number, start=start, end=end, text=passage.text[start:end],
-        heading=unit.heading or passage.heading, score=worth, best=stretch(asked, passage.text, start, end),
-        header=header, header_text=passage.text[slice(*header)] if header else "",
+        heading=unit.heading or passage.heading, best=stretch(asked, passage.text, start, end),
+        header=unit.header, header_text=passage.text[slice(*unit.header)] if unit.header else "",
     )  # fmt: skip
 
 
@@ -467,12 +436,12 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
     lines = [answer.label] if answer.excerpts else []
     rank = {excerpt: place for place, excerpt in enumerate(answer.excerpts)}
     groups = _quotes(answer.excerpts)
-    best = {id(group): min(group, key=lambda one: rank[one]) for group in groups}
-    order = sorted(groups, key=lambda group: rank[best[id(group)]])
-    markers = {id(group): marker for marker, group in enumerate(order, 1)}
+    ordered = sorted(groups, key=lambda group: min(rank[excerpt] for excerpt in group))
+    quotes: dict[int, tuple[int, int, int]] = {}
     above = ""
     for group in groups:
-        first = group[0]
+        first, marker = group[0], ordered.index(group) + 1
+        quotes[marker] = _quoted(group, min(group, key=lambda excerpt: rank[excerpt]))
         if first.heading and first.heading != above:
             lines.append(first.heading)
         above = first.heading
@@ -480,9 +449,8 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
         for before, excerpt in pairwise(group):
             row = excerpt.text.startswith("|")
             text += ("\n" if row else " " * (excerpt.start - before.end)) + _as_written(excerpt)
-        marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{markers[id(group)]}]"
+        marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{marker}]"
         lines += [f"> {line}".rstrip() for line in marked.splitlines()]
-    quotes = {markers[id(group)]: _quoted(group, best[id(group)]) for group in groups}
     return ShownExcerpts("\n".join(lines), quotes)
 
 

@@ -5,7 +5,6 @@ sentence is kept as the statement; what says more is left to a model, and so are
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,12 +13,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from prompts.text.amounts import MONTHS
+from prompts.text.evidence import cells_of, row_of
 from prompts.text.names import NameSpan, kind_of_words, name_spans
 from prompts.text.names_zh import is_generic, kind_of, name_spans_zh
 from prompts.text.relevance import PRONOUN
 from prompts.text.segment import units
 from prompts.text.tokens import usually_lower
-from prompts.text.words import CJK, STOPWORDS, WORD, fold, is_han
+from prompts.text.words import CJK, STOPWORDS, WORD, fold, groups_in, is_han
 
 # --- what a passage yields -------------------------------------------------------------------------------------------
 
@@ -200,19 +200,10 @@ def _predicate(between: str) -> str:
 
 # --- rows of tables --------------------------------------------------------------------------------------------------
 
-_LABELLED = re.compile(r"\s*([^:|]{1,40}?): (\S.*)$", re.S)
-_RULE = re.compile(r"[\s|:\-]*-[\s|:\-]*$")
 _CELL_WORD = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
 _HAN_NAME = re.compile(rf"[{CJK}·]{{2,14}}$")
 _LINKING = frozenset("of the de la du del von van der den and for & y".split())
 _MOST_CELL_WORDS, _LONGEST = 8, 80
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    label: str
-    text: str
-    start: int
 
 
 def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSpan], list[RelationInText]]:
@@ -222,95 +213,56 @@ def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSp
     """
     names: list[NameSpan] = []
     said: list[RelationInText] = []
-    for start, end, cells in _read(text, rows):
-        things = [(cell, thing) for cell in cells if (thing := _name(cell)) is not None]
-        names += [thing for _, thing in things]
-        if not things or things[0][0] is not cells[0]:
-            continue
-        subject = things[0][1].text
-        said += [
-            RelationInText(subject, thing.text, cell.label, start, end)
-            for cell, thing in things[1:]
-            if cell.label and thing.text != subject
-        ]
+    for start, end, cells in _labelled(text, rows):
+        things: list[tuple[str, NameSpan | None]] = []
+        at = start
+        for label, cell in cells:
+            place = text.index(cell, at)
+            at = place + len(cell)
+            kind = _kind_of_cell(cell)
+            things.append((label, NameSpan(cell, place, at, kind) if kind else None))
+        names += [name for _, name in things if name]
+        subject = things[0][1]
+        for label, name in things[1:] if subject else ():
+            column = " ".join(label.strip("*_ ").replace("_", " ").lower().split())
+            if subject and column and name and name.text != subject.text:
+                said.append(RelationInText(subject.text, name.text, column, start, end))
     return names, said
 
 
-def _read(text: str, rows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, list[_Cell]]]:
-    """The rows of tables as cells with their labels."""
-    header: list[str] = []
-    above: list[str] = []
-    last = -1
+def _labelled(text: str, rows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Sequence[tuple[str, str]]]]:
+    """The rows of tables as (column, cell) pairs: fields with labels, and Markdown rows under a header."""
+    header: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
+    last = 0
     for start, end in rows:
-        if text[last:start].strip() or text.count("\n", max(last, 0), start) > 1:
-            header, above = [], []
+        if text[last:start].strip() or text.count("\n", last, start) > 1:
+            header = above = ()
         last = end
         line = text[start:end]
-        cells = _cells(line, start)
-        if _RULE.match(line) and "-" in line:
+        cells = row_of(line)
+        if cells and not "".join(cells).strip(":- "):
             header = above
             continue
-        above = [cell.text for cell in cells]
-        labelled = [match for cell in cells if (match := _LABELLED.match(cell.text))]
-        if len(labelled) > 1 and len(labelled) == len(cells):
-            yield start, end, [_split(cell) for cell in cells]
-        elif header and len(cells) <= len(header):
-            yield (
-                start,
-                end,
-                [_Cell(_label(name), cell.text, cell.start) for name, cell in zip(header, cells, strict=False)],
-            )
+        above = cells
+        pairs = cells_of(line) or tuple(zip(header, cells, strict=False))
+        if len(pairs) > 1:
+            yield start, end, pairs
 
 
-def _cells(line: str, start: int) -> list[_Cell]:
-    """The stripped cells of a line; the bars that frame a Markdown row make none."""
-    found, at = [], 0
-    for piece in line.split("|"):
-        text = piece.strip()
-        if text or 0 < at < len(line) - len(piece):
-            found.append(_Cell("", text, start + at + len(piece) - len(piece.lstrip())))
-        at += len(piece) + 1
-    return found
-
-
-def _split(cell: _Cell) -> _Cell:
-    match = _LABELLED.match(cell.text)
-    if match is None:
-        return cell
-    return _Cell(_label(match.group(1)), match.group(2).strip(), cell.start + match.start(2))
-
-
-def _label(name: str) -> str:
-    return " ".join(name.strip("*_ ").replace("_", " ").lower().split())
-
-
-def _name(cell: _Cell) -> NameSpan | None:
-    """The cell as a name, where all of it looks like one."""
-    text = cell.text
-    if not text or len(text) > _LONGEST:
-        return None
-    kind = ""
+def _kind_of_cell(text: str) -> str:
+    """The kind of a cell that is a name, or nothing."""
     if _HAN_NAME.match(text):
-        kind = "" if is_generic(text) else kind_of(text)
-    elif _looks_like_name(text):
-        kind = kind_of_words([word.lower().rstrip(".") for word in _CELL_WORD.findall(text)]) or "thing"
-    return NameSpan(text, cell.start, cell.start + len(text), kind) if kind else None
-
-
-def _looks_like_name(text: str) -> bool:
+        return "" if is_generic(text) else kind_of(text)
     words = _CELL_WORD.findall(text)
-    if (
-        not text[0].isalnum()
-        or not 0 < len(words) <= _MOST_CELL_WORDS
-        or (any(c in text for c in ".!?;:") and "." not in text)
-    ):
-        return False
-    capital = [word for word in words if word[0].isupper()]
-    if not capital or not words[0][0].isupper() or max(map(len, capital)) < 2:
-        return False
-    if any(word not in _LINKING and not word[0].isupper() and not word[0].isdigit() for word in words):
-        return False
-    return len(words) > 1 or not (words[0].lower() in STOPWORDS or usually_lower(words[0]))
+    plain = len(text) > _LONGEST or (any(c in text for c in "!?;:") and "." not in text)
+    if not words or len(words) > _MOST_CELL_WORDS or plain or not text[0].isalnum() or not words[0][0].isupper():
+        return ""
+    if len(words) == 1 and (words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2):
+        return ""
+    if not all(word in _LINKING or word[0].isupper() or word[0].isdigit() for word in words):
+        return ""
+    return kind_of_words([word.lower().rstrip(".") for word in words]) or "thing"
 
 
 # --- passages --------------------------------------------------------------------------------------------------------
@@ -328,7 +280,9 @@ def extract_offline(title: str, passage: str) -> Extracted:
     lines = units(passage)
     cells, facts = table_facts(passage, [(unit.start, unit.end) for unit in lines if unit.kind == "row"])
     spans = [(unit.start, unit.end) for unit in lines if unit.kind != "code"]
-    names = _without_overlaps(cells, names_in(passage, spans, title))
+    others = names_in(passage, spans, title)
+    free = [name for name in others if all(name.end <= cell.start or cell.end <= name.start for cell in cells)]
+    names = sorted([*cells, *free], key=lambda name: name.start)
     topic = _topic_name(title, names)
     tabled = {fact.start for fact in facts}
     said = [*facts]
@@ -376,20 +330,6 @@ def names_in(passage: str, spans: list[tuple[int, int]], title: str = "") -> lis
     return name_spans_zh(passage) if is_han(passage) else name_spans(passage, spans, title)
 
 
-def _without_overlaps(first: list[NameSpan], others: list[NameSpan]) -> list[NameSpan]:
-    """Both lists in order; where two overlap, that of the first list stays."""
-    if not first:
-        return others
-    starts = [span.start for span in first]
-    kept = list(first)
-    for span in others:
-        place = bisect_right(starts, span.start)
-        before_free = place == 0 or first[place - 1].end <= span.start
-        if before_free and (place == len(first) or first[place].start >= span.end):
-            kept.append(span)
-    return sorted(kept, key=lambda span: span.start)
-
-
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -409,13 +349,13 @@ _STATED = re.compile(
     r"(?:\s+(?:locally|simply|in short|to \w+|in \w+))?\s*(?:as|to|the)?\s*(?:the\s+)?[\"“‘'*_]*$",
     re.I,
 )
-_SHORT = re.compile(
+_BRACKET = re.compile(
     r"^\s*[,(（]\s*(?:or|aka|a\.k\.a\.|alias|née|born|short:?|abbr\.|in short|hereafter|the)?\s*[\"“‘'*_]*$", re.I
 )
+_ALSO = re.compile(r"\b(?:it|he|she|they) (?:is|was|are|were) also (?:known|called)", re.I)
 _ZH_STATED = re.compile(
     r"^[\s，,（(]*(?:又称|简称|又名|也叫|亦称|原名|别名|全称|即|俗称|英文名为?|英文名?[:：]?)[\s“”\"「《]*$"
 )
-_GLOSS = re.compile(r"^\s*[(（]\s*$")
 
 
 def _abbreviates(short: str, name: str) -> bool:
@@ -423,9 +363,8 @@ def _abbreviates(short: str, name: str) -> bool:
     letters = [c for c in short if c.isalnum()]
     if len(letters) < 2 or not all(c.isupper() or c.isdigit() for c in letters):
         return False
-    every = [word[0].upper() for word in re.findall(r"[^\W_]+", name)]
-    capitals = [word[0] for word in re.findall(r"[^\W_]+", name) if word[0].isupper()]
-    return letters in (every, capitals)
+    firsts = [word[0] for word in re.findall(r"[^\W_]+", name)]
+    return letters in ([letter.upper() for letter in firsts], [letter for letter in firsts if letter.isupper()])
 
 
 def stated_aliases(text: str, names: list[NameSpan], topic: str) -> Iterator[tuple[str, str, str]]:
@@ -434,59 +373,31 @@ def stated_aliases(text: str, names: list[NameSpan], topic: str) -> Iterator[tup
         gap = text[first.end : second.start]
         if len(gap) > 40 or "\n\n" in gap or first.text == second.text:
             continue
-        bracketed = _GLOSS.match(gap) is not None and text[second.end : second.end + 3].lstrip()[:1] in (
-            ")",
-            "）",
-            ",",
-            "，",
-        )
-        same = (
-            _STATED.match(gap) is not None
-            or _ZH_STATED.match(gap) is not None
-            or (_SHORT.match(gap) is not None and _abbreviates(second.text, first.text))
-            or (bracketed and (_abbreviates(first.text, second.text) or _is_gloss(first.text, second.text)))
-        )
+        same = bool(_STATED.match(gap) or _ZH_STATED.match(gap))
+        if not same and _BRACKET.match(gap):
+            # A short form, or a translation: "海岸水文研究所(Coastal Hydrology Institute)".
+            glossed = gap.strip() in {"(", "（"} and is_han(first.text) != is_han(second.text)
+            same = glossed or _abbreviates(second.text, first.text) or _abbreviates(first.text, second.text)
         if same:
             yield first.text, second.text, text[first.start : second.end]
-    if topic and names:
-        opening = text[: names[0].start]
-        if len(opening) < 60 and re.search(
-            r"\b(?:it|he|she|they) (?:is|was|are|were) also (?:known|called)", opening, re.I
-        ):
-            yield topic, names[0].text, text[: names[0].end]
-
-
-def _is_gloss(first: str, second: str) -> bool:
-    """One side Chinese, the other not: a translation in brackets."""
-    return is_han(first) != is_han(second)
+    if topic and names and names[0].start < 60 and _ALSO.search(text[: names[0].start]):
+        yield topic, names[0].text, text[: names[0].end]
 
 
 # --- people and places of a story ------------------------------------------------------------------------------------
 
-_KINDRED = (
-    "nephew|niece|wife|husband|son|daughter|father|mother|brother|sister|uncle|aunt|widow|cousin|grandfather|grandmother|"
-    "family|partner|master|mistress|child|children|guests"
-)
-_PEOPLE = (
-    "clerk|boy|girl|girls|boys|servant|stranger|gentleman|gentlemen|lady|ladies|woman|man|"
-    "singer|soldier|sailor|captain|doctor|priest|teacher|schoolmaster|porter|guest|visitor|neighbour|neighbor|"
-    "merchant|beggar|butler|cook|landlord|officer|policeman|lamplighter|charwoman|undertaker|spirit|ghost|phantom|"
-    "king|queen|prince|princess|witch|giant|crowd"
-)
-_PLACES = (
-    "office|house|counting-house|room|chamber|warehouse|church|school|schoolroom|shop|inn|tavern|city|town|village|street|"
-    "streets|garden|kitchen|tower|castle|palace|forest|mine|ship|harbour|island|prison|hospital|market|bed|bell|clock"
-)
-_ADJECTIVES = "old|young|little|plump|poor|former|elder|eldest|younger|youngest"
+_STORY = {name: "|".join(words) for name, words in groups_in("english", "story").items()}
+_PEOPLE, _KINDRED, _PLACES = _STORY["people"], _STORY["kindred"], _STORY["places"]
+_OLD = f"(?:(?:{_STORY['adjectives']}) )?"
 _SPOKEN = re.compile(r"\b(?:said|says|cried|asked|replied|answered|exclaimed|whispered|returned)\b")
 _KIN = re.compile(
     r"\b(?!(?:There|Here|It|That|This|What|Who|Where|He|She|Let)\b)[A-Z][a-z]+(?:['’]s) "
-    rf"(?:(?:{_ADJECTIVES}) )?(?:{_PEOPLE}|{_KINDRED}|self|office|house|counting-house)\b"
+    rf"{_OLD}(?:{_PEOPLE}|{_KINDRED}|self|office|house|counting-house)\b"
 )
 # "The uncle" is somebody; "his uncle" is another one in every house.
 _DEFINITE = re.compile(
-    rf"\b(?:the (?:very )?((?:(?:{_ADJECTIVES}) )?(?:{_PEOPLE}|{_KINDRED}|{_PLACES}))|"
-    rf"(?:his|her|their|my|our) ((?:(?:{_ADJECTIVES}) )?(?:{_PEOPLE}|{_PLACES})))\b",
+    rf"\b(?:the (?:very )?({_OLD}(?:{_PEOPLE}|{_KINDRED}|{_PLACES}))|"
+    rf"(?:his|her|their|my|our) ({_OLD}(?:{_PEOPLE}|{_PLACES})))\b",
     re.I,
 )
 _PLACE_HEAD = re.compile(rf"(?:{_PLACES})$")

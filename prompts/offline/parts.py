@@ -2,7 +2,7 @@
 
 A question is cut at the ends of sentences, and where a conjunction or a comma stands before a question word or a
 request; every part must ask for something. A part may point back by a pronoun ("and who owns it?"): whoever asks the
-parts fills that in from those before (`prompts.offline.conversation`).
+parts fills that in from those before (`prompts.offline.rewrite`).
 """
 
 import re

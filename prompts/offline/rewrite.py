@@ -10,29 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from prompts.offline.names_in_turns import names_in_turn
 from prompts.offline.parts import parts_in
 from prompts.text.amounts import MONTH, YEAR
 from prompts.text.languages import names_of
 from prompts.text.names import KIND_OF, NameSpan
-from prompts.text.question import NOUN_KIND, ParsedQuestion, chain, is_plural, parse_question
-from prompts.text.words import content_terms, is_han
+from prompts.text.names_zh import LONGEST_PERSON, SURNAMES, is_generic, kind_of
+from prompts.text.question import NOUN_KIND, ParsedQuestion, is_plural, parse_question
+from prompts.text.words import CJK, is_han
 
 READ = 16  # the last turns of a history; what was said before is no antecedent
-LONG = 6  # words of meaning from which a question is taken to say itself what its pronouns mean
 _YEAR = re.compile(rf"(?<!\d){YEAR}(?!\d)")
-_WHEN = re.compile(
-    rf"(?:\b(?:{MONTH}|q[1-4]) )?"
-    rf"(?P<year>{_YEAR.pattern})",
-    re.I,
-)
+_WHEN = re.compile(rf"(?:\b(?:{MONTH}|q[1-4]) )?{_YEAR.pattern}", re.I)
 _QUESTION = re.compile(
     r"[?？]\s*$|^(?:and |but )?(?:who|what|when|where|why|which|how|whose|is|was|are|were|do|does|did|has|have|can|"
     r"tell me|describe|compare|list|name|give|explain|summari[sz]e|show)\b|^(?:请|介绍|比较|说明|总结|概括|列出)",
     re.I,
-)
-_REQUESTS = frozenset(
-    "summarise summarize describe list compare explain name give show find tell outline define".split()
 )
 _JOINED = re.compile(r"\s*(?:,|，|、|和|与|and|&)\s*(?:the )?", re.I)
 _ONE = frozenset({"place", "work", "event"})  # never "they" by itself
@@ -75,8 +67,8 @@ def stand_alone(question: str, history: Sequence[str]) -> Standing:
 def named(text: str) -> tuple[NameSpan, ...]:
     """The names in a turn of a conversation, in order."""
     if is_han(text):
-        return tuple(names_in_turn(text))
-    return tuple(span for span in names_of(text) if span.start or span.text.lower() not in _REQUESTS)
+        return tuple(_names_zh(text))
+    return names_of(text)
 
 
 def _turn(text: str, asks: bool, before: Sequence[ConversationTurn]) -> ConversationTurn:
@@ -99,7 +91,6 @@ def _stood(text: str, turns: Sequence[ConversationTurn]) -> Standing:
     found = Standing(rules.completed(text, turns))
     if not turns and rules.half(text):
         found.missing.append(text)
-    _in_year(found, turns)
     if not named(found.text) or is_chinese:
         _pointed(found, turns, rules)
     _pronouns(found, turns, rules)
@@ -193,31 +184,14 @@ def _pointed(found: Standing, turns: Sequence[ConversationTurn], rules: "_Rules"
         return  # "There was a country … that country"
     names = [name for exchange in _exchanges(turns) for turn in exchange for name in turn.names]
     called = next((name for name in names if noun in (name.text.lower().split()[-1], name.text[-len(noun) :])), None)
-    kind = KIND_OF.get(noun) or NOUN_KIND.get(noun) or rules.kinds.get(noun, "")
-    if called is None and kind and (match["that"] or noun in rules.kinds):
+    kind = KIND_OF.get(noun) or NOUN_KIND.get(noun) or _KINDS.get(noun, "")
+    if called is None and kind and (match["that"] or noun in _KINDS):
         called = next((name for name in names if name.kind == kind), None)
         called = called or next(iter(_antecedents("thing", turns)), None)
     if called is not None:
         found.text = f"{found.text[: match.start()]}{called.text}{found.text[match.end() :]}"
     elif kind and match["that"] and not turns:
         found.missing.append(match.group())
-
-
-_STEP = re.compile(
-    r"\b(?:in |during )?the (?:(?P<back>year before|previous year)|(?P<on>year after|following year|next year))\b|"
-    r"(?P<back_zh>(?:前|上)一年)|(?P<on_zh>(?:后|下|次|翌)一?年(?!级))|(?P<same_zh>那一?年|当年|同年)",
-    re.I,
-)
-
-
-def _in_year(found: Standing, turns: Sequence[ConversationTurn]) -> None:
-    """The year that "the year after" or 当年 means: the one said last, moved."""
-    step = None if _YEAR.search(found.text) else _STEP.search(found.text)
-    said = next((years[-1] for turn in reversed(turns) if (years := _YEAR.findall(turn.text))), "")
-    if step is not None and said:
-        moved = int(said) + (-1 if "back" in str(step.lastgroup) else "on" in str(step.lastgroup))
-        year = f"{moved}年" if str(step.lastgroup).endswith("zh") else f"in {moved}"
-        found.text = f"{found.text[: step.start()]}{year}{found.text[step.end() :]}"
 
 
 # --- half questions --------------------------------------------------------------------------------------------------
@@ -227,22 +201,12 @@ def _last(turns: Sequence[ConversationTurn]) -> ConversationTurn | None:
     return next((turn for turn in reversed(turns) if turn.is_question), None)
 
 
-def _with_options(text: str, asked: ConversationTurn) -> list[str]:
-    """What a comparison without names chooses between: the things compared before."""
-    if named(text) or not parse_question(text).direction:
-        return []
-    options = list(parse_question(asked.text).options) or [name.text for group in _groups(asked)[:1] for name in group]
-    return options if len(options) > 1 else []
-
-
 def _with_other(part: str, asked: ConversationTurn) -> str:
     """The last question with its year, or the name that is most like the part's, replaced by the part; or empty."""
     body = asked.text.rstrip(" ?？.。")
-    year, step, held = _WHEN.search(part), _STEP.match(part), list(_WHEN.finditer(body))
-    if (year or step) and held:
-        said = held[-1]["year"]
-        when = year.group() if year else f"{int(said) + (-1 if 'back' in str(step and step.lastgroup) else 1)}"
-        return f"{body[: held[-1].start()]}{when}{body[held[-1].end() :]}"
+    year, held = _WHEN.search(part), list(_WHEN.finditer(body))
+    if year and held:
+        return f"{body[: held[-1].start()]}{year.group()}{body[held[-1].end() :]}"
     names = named(part)
     if year or not names or not asked.names:
         return ""
@@ -272,7 +236,6 @@ _CLAUSE = re.compile(
     re.I,
 )
 _ONLY_WH = re.compile(r"^(?:who|what|when|where|why|how|by whom|how \w+)$", re.I)
-_ATTRIBUTE = re.compile(r"^(?:its|his|her|their|the)\s+(?P<noun>[a-z-]+(?: [a-z-]+)?)$", re.I)
 _UNOWNED = re.compile(r"\b(?:who|what) (?:is|was|are|were) the (?P<noun>(?:[a-z-]+ )?[a-z-]+)\s*\?*$", re.I)
 
 
@@ -285,18 +248,12 @@ def _completed(text: str, turns: Sequence[ConversationTurn]) -> str:
     asked = _last(turns)
     if asked is None:
         return text
-    options = _with_options(text, asked)
-    if options:
-        return f"{text.rstrip(' ?')}, {', '.join(options[:-1])} or {options[-1]}?"
     marked = _MARKED.sub("", text, count=1)
     part, body = marked.rstrip(" ?.!"), asked.text.rstrip(" ?.")
     if _ONLY_WH.match(part):
         return f"{body}, and {part.lower()}?"
     if _CLAUSE.search(part) or not (_half(text) or named(part) or _YEAR.search(part)):
         return _owned(text if marked == text else f"{marked[:1].upper()}{marked[1:]}", turns)
-    attribute = None if named(part) or _STEP.match(part) else _ATTRIBUTE.match(part)
-    if attribute:
-        return _owned(f"{'Who' if _is_person(attribute['noun']) else 'What'} is the {attribute['noun']}?", turns)
     return f"{_with_other(part, asked) or f'{body}, {part}'}?"
 
 
@@ -305,10 +262,6 @@ def _owned(question: str, turns: Sequence[ConversationTurn]) -> str:
     found = None if named(question) else _UNOWNED.search(question)
     names = _antecedents("thing", turns) if found else []
     return f"{question.rstrip(' ?')} of {names[0].text}?" if names else question
-
-
-def _is_person(noun: str) -> bool:
-    return NOUN_KIND.get(noun.lower().rpartition(" ")[2]) == "person"
 
 
 _PRONOUN = re.compile(
@@ -320,32 +273,30 @@ _PRONOUN = re.compile(
 
 
 _EMPTY_IT = re.compile(
-    r"\bit\s+(?:(?:is|was|be)\s+)?(?:true|possible|likely|necessary|important|common|legal|rain\w*)\b|"
-    r"\b(?:is|was) it (?:that|to|\w+ (?:that|to))\b|"
-    r"\b(?:does|did|will|would)\s+it\s+(?:take|cost|mean)\s+(?:to|for|that)\b",
+    r"\bit (?:(?:is|was) )?(?:true|possible|likely|necessary|important|common|legal)\b|"
+    r"\b(?:is|was) it \w+ (?:that|to)\b|"
+    r"\b(?:does|did|will|would) it (?:take|cost|mean) (?:to|for|that)\b",
     re.I,
 )
-_QUOTED = re.compile(r"\"[^\"]+\"|“[^”]+”|(?<!\w)'[^']+'(?!\w)")
+_JOINS_CLAUSES = re.compile(r"\b(?:and|if|when|where|while|because|than|which|who)\b", re.I)
 
 
 def _explained(text: str, match: re.Match[str], *, spoken: bool) -> bool:
-    """Whether the question itself says what a pronoun means, or it means nothing: a name or a plural stands before it,
-    a title holds it, a long question has it."""
+    """Whether the question itself says what a pronoun means, or it means nothing: a name, a plural or another clause
+    stands before it."""
     at = match.start()
-    inside = (one.start() <= at < one.end() for pattern in (_QUOTED, _EMPTY_IT) for one in pattern.finditer(text))
-    if (at and match.group()[0].isupper()) or any(inside):
+    before = text[:at]
+    if (at and match.group()[0].isupper()) or any(it.start() <= at < it.end() for it in _EMPTY_IT.finditer(text)):
         return True
     if match.lastgroup in {"first", "second"}:
         return len(named(text)) > 1
-    names = [name for name in named(text) if name.kind != "person" or match.lastgroup != "thing"]
-    opens = re.match(r"(?:when|before|after|while|in|during|if)\b[^,?]*,", text, re.I)
-    if any(name.start < at or (opens and at < opens.end()) for name in names):
+    if any(name.start < at and (name.kind != "person" or match.lastgroup != "thing") for name in named(text)):
         return True
-    plural = any(map(is_plural, re.findall(r"[a-z-]{4,}", text[:at].lower())))
-    clause = re.search(r"\b(?:and|if|when)\b", text[:at]) is not None
-    if not spoken or len(content_terms(text)) >= LONG:
-        return plural or clause or "," in text[:at]
-    return (plural and match.group().lower() == "their") or (clause and match.lastgroup != "person")
+    plural = any(map(is_plural, re.findall(r"[a-z-]{4,}", before.lower())))
+    clause = _JOINS_CLAUSES.search(before, 1) is not None
+    if spoken:
+        return (plural and match.group().lower() == "their") or (clause and match.lastgroup != "person")
+    return plural or clause
 
 
 def _written(match: re.Match[str], name: str) -> str:
@@ -358,10 +309,9 @@ def _written(match: re.Match[str], name: str) -> str:
 
 _POINTED = re.compile(
     r"\b(?:(?P<that>this|that)|the)\s+(?P<noun>[a-z][a-z-]+)\b(?!\s+(?:of|that|who|which|whose|where|from|for|by|[A-Z])\b)"
-    r"(?=\W*$|['’]s|\s+(?:in|at|on|with|today|now|is|was|are|has|make|makes|do|did|employ|used|close|open|built)\b)"
 )
-_KINDS = dict.fromkeys(("company", "firm", "business", "organisation", "organization"), "organisation") | dict.fromkeys(
-    ("building", "place", "site", "structure", "city", "town", "village"), "place"
+_KINDS = dict.fromkeys("company firm business 公司 企业 机构".split(), "organisation") | dict.fromkeys(
+    "building place site structure city town village 城市 地方 建筑 地区".split(), "place"
 )
 
 # --- Chinese ---------------------------------------------------------------------------------------------------------
@@ -372,14 +322,10 @@ _PRONOUN_ZH = re.compile(
 _POINTED_ZH = re.compile(
     r"(?P<that>该|[这那](?:[座个条家部本份位所]))(?P<noun>[\u4e00-\u9fff]{1,4}?)(?=的|在|有|是|成立|位于|现在|总部|什么|多|由|$)"
 )
-_KINDS_ZH = dict.fromkeys(("公司", "企业", "机构"), "organisation") | dict.fromkeys(
-    ("城市", "地方", "建筑", "地区"), "place"
-)
 _WHY = re.compile(r"^(?:为什么|为何|什么时候|何时|谁|在?哪里|怎么|怎样)$")
 _ASKING = re.compile(r"什么时候|为什么|什么|哪[一里年个位]?|谁|多少|多[长高大宽深远]|怎么样?|如何|几|吗|是否")
 
 
-_OWN = re.compile(r"^(?P<owner>.+?)的(?P<noun>[\u4e00-\u9fff]{2,5})(?P<rest>是(?:多少|谁|什么)|有多.|在哪里)$")
 _WHO = re.compile(r"人$|者$|长$|师$|任$|总裁|经理|作者|老师|父亲|母亲|妻子|丈夫")
 
 
@@ -393,8 +339,7 @@ def _completed_zh(text: str, turns: Sequence[ConversationTurn]) -> str:
     if asked is None:
         return text
     if not _half_zh(text):
-        options = _with_options(text, asked) if text.startswith(("哪", "谁")) else []
-        return f"{'和'.join(options)}{text}"
+        return text
     said, _, more = text.partition("呢")
     part, more = said.strip("，, ？?"), more.strip("，,？?。 ")
     if more:  # "他呢？在哪里出生？": what is asked stands after it
@@ -404,18 +349,33 @@ def _completed_zh(text: str, turns: Sequence[ConversationTurn]) -> str:
         return f"{_ASKING.sub(part, body, count=1)}？"
     ends = {name.text[-1] for name in asked.names}
     names = [name for name in named(part) if name.kind != "thing" or name.text[-1] in ends]
-    if names or _YEAR.search(part) or _STEP.match(part):
+    if names or _YEAR.search(part):
         return f"{_with_other(part, asked) or body + part}？"
-    return _of_the_same(part.rpartition("的")[2], body, turns)
+    noun, about = part.rpartition("的")[2], _antecedents("thing", turns)
+    return f"{about[0].text if about else ''}的{noun}是{'谁' if _WHO.search(noun) else '多少'}？"
 
 
-def _of_the_same(noun: str, body: str, turns: Sequence[ConversationTurn]) -> str:
-    """Another thing asked of what the last question was about: "创始人呢？", "它的面积呢？"."""
-    own, is_who = _OWN.match(body), _WHO.search(noun) is not None
-    if own and ("谁" in own["rest"]) == is_who:
-        return f"{own['owner']}的{noun}{own['rest']}？"
-    about = _antecedents("thing", turns)
-    return f"{about[0].text if about else ''}的{noun}是{'谁' if is_who else '多少'}？"
+_CUT = re.compile(
+    rf"[^{CJK}A-Za-z·]+|(?<=\d)[年月日号]|第[一二三四五六七八九十]{{1,2}}[次届个座]|什么时候|什么|为什么|为何|何[时地处人]|怎样|如何|"
+    r"怎么|多少|多[长高大宽深远重久]|哪一?[年个座家里位条些]|哪|谁|现在|目前|当时|如今|介绍一下|介绍|请问|请|告诉我|比较|"
+    r"是否|是不是|有没有|曾经|曾|已经|全长|横跨|位于|坐落于?|出生于?|成立于?|"
+    r"设计|建造|修建|创办|创立|举办|主持|开放|建成|生产|担任|当上|毕业|去世|结婚|属于|来自|"
+    r"[长高宽深重](?=\d)|[写画作拍办](?=[的了过])|过(?![^过])|[他她它](?:们)?|[这那该此其](?!里)|"
+    r"[是由的在有和与跟及于从被为了把对向吗呢吧还都也更最就]|[之以](?=[前后间])|会(?=[不在有是被去来把给])"
+)
+_LONGEST_NAME = 14  # characters
+
+
+def _names_zh(text: str) -> Iterator[NameSpan]:
+    """The stretches of a turn between function words, in order; the kind is "thing" where their endings tell none."""
+    start = 0
+    for end, after in [*(cut.span() for cut in _CUT.finditer(text)), (len(text), 0)]:
+        name, place = text[start:end], start
+        start = after
+        if 1 < len(name) <= _LONGEST_NAME and not is_generic(name):
+            # "孙玉山" is no mountain.
+            person = len(name) <= LONGEST_PERSON and name[0] in SURNAMES and kind_of(name) == "place"
+            yield NameSpan(name, place, end, "thing" if person else kind_of(name))
 
 
 def _explained_zh(text: str, match: re.Match[str], *, spoken: bool) -> bool:
@@ -433,15 +393,14 @@ class _Rules:
 
     pronoun: re.Pattern[str]
     pointed: re.Pattern[str]
-    kinds: dict[str, str]
     half: Callable[[str], bool]
     completed: Callable[[str, Sequence[ConversationTurn]], str]
     explained: Callable[..., bool]
     written: Callable[[re.Match[str], str], str]
 
 
-_ENGLISH = _Rules(_PRONOUN, _POINTED, _KINDS, _half, _completed, _explained, _written)
-_CHINESE = _Rules(_PRONOUN_ZH, _POINTED_ZH, _KINDS_ZH, _half_zh, _completed_zh, _explained_zh, _written_zh)
+_ENGLISH = _Rules(_PRONOUN, _POINTED, _half, _completed, _explained, _written)
+_CHINESE = _Rules(_PRONOUN_ZH, _POINTED_ZH, _half_zh, _completed_zh, _explained_zh, _written_zh)
 
 # --- what stays open -------------------------------------------------------------------------------------------------
 
@@ -464,37 +423,27 @@ class Doubt:
     readings: tuple[str, ...] = ()
 
 
-def doubts(standing: Standing) -> tuple[Doubt, ...]:
+def doubts(standing: Standing) -> list[Doubt]:
     """What is open in a question that was read by its conversation: pronouns, and dates that count from another one.
 
-    What the graph knows as several things is told elsewhere (`tasks.ambiguity`), since only an index knows it.
+    What the graph knows as several things is told elsewhere (`tasks/rewrite.py`), since only an index knows it.
     """
     found = [Doubt(text, readings) for text, readings in standing.several.items()]
     found += [Doubt(text) for text in standing.missing]
     relative = None if _YEAR.search(standing.text) else _RELATIVE.search(standing.text)
     if relative is not None:
         found.append(Doubt(relative.group(), _COUNTED_ZH if is_han(standing.text) else _COUNTED))
-    return tuple({doubt.text.lower(): doubt for doubt in reversed(found)}.values())[::-1]
+    return list({doubt.text.lower(): doubt for doubt in reversed(found)}.values())[::-1]
 
 
 # --- further queries --------------------------------------------------------------------------------------------------
 
 
 def aspects(question: ParsedQuestion) -> list[str]:
-    """Further queries in the order in which they matter; empty for a question that one search answers."""
+    """Further queries: the things compared, or the questions of one that asks several things, each with what it means
+    by those before it; empty for a question that one search answers."""
     if question.options:
         return list(question.options)
-    return _parts(question) or _links(question)
-
-
-def _links(question: ParsedQuestion) -> list[str]:
-    if question.chinese:
-        return []
-    return [part for part in chain(question.text)[:-1] if "{" not in part]
-
-
-def _parts(question: ParsedQuestion) -> list[str]:
-    """The questions of one that asks several things, each with what it means by those before it."""
     parts = parts_in(question.text)
     if len(parts) < 2:
         return []
@@ -522,7 +471,7 @@ class RuleRewriting:
 
 def rewrite_offline(question: str, history: Sequence[str] = ()) -> RuleRewriting:
     """White space folded; pronouns, "that bridge", "the latter" and half questions filled in from the history; one
-    further query for each thing compared, link of a chain and part."""
+    further query for each thing compared and each part."""
     standing = stand_alone(question, history)
     queries = [standing.text, *aspects(parse_question(standing.text))]
-    return RuleRewriting(standing.text, list(dict.fromkeys(queries))[:MAX_QUERIES], list(doubts(standing)))
+    return RuleRewriting(standing.text, list(dict.fromkeys(queries))[:MAX_QUERIES], doubts(standing))

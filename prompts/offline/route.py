@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from math import exp, sqrt
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import get_args
 
 from prompts.structures import StructureName
 from prompts.text.question import ParsedQuestion
@@ -122,34 +122,9 @@ STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
 TABULAR = 0.3
 
 
-@dataclass(frozen=True)
-class RuleRoute:
-    """A structure with its probability (0-1), its lead over the next one (0-1), and why."""
-
-    structure: StructureName
-    confidence: float
-    margin: float
-    reason: str
-
-
-def route_offline(question: ParsedQuestion, tabular: bool) -> RuleRoute:
-    """The likeliest structure; `tabular` says whether the best passages are rows."""
-    return ranked(question, tabular)[0]
-
-
-def ranked(question: ParsedQuestion, tabular: bool) -> list[RuleRoute]:
-    """All structures, the likeliest first; the margin of each is its lead over the next one."""
-    found = classifier("route").classify(question, {"table": TABULAR} if tabular else None)
-    following = [*(verdict.probability for verdict in found[1:]), 0.0]
-    return [
-        RuleRoute(
-            structure=cast(StructureName, verdict.label),
-            confidence=round(verdict.probability, 3),
-            margin=round(verdict.probability - after, 3),
-            reason=REASON,
-        )
-        for verdict, after in zip(found, following, strict=True)
-    ]
+def ranked(question: ParsedQuestion, tabular: bool) -> list[LabelVerdict]:
+    """All structures, the likeliest first; `tabular` says whether the best passages are rows."""
+    return classifier("route").classify(question, {"table": TABULAR} if tabular else None)
 
 
 # Between these probabilities the wording does not tell. Across fifths of the questions that the weights were fitted to
@@ -159,21 +134,7 @@ SURELY_PART, SURELY_WHOLE = 0.02, 0.95
 LEAST_WHOLE = 0.5
 
 
-@dataclass(frozen=True)
-class RuleScope:
-    """What a question is about, how sure that is (0-1), why, and whether its wording tells plainly."""
-
-    about: Literal["whole", "part"]
-    confidence: float
-    reason: str
-    plain: bool
-
-
-def scope_offline(question: ParsedQuestion) -> RuleScope:
-    """By the question's wording."""
-    found = {verdict.label: verdict for verdict in classifier("choose").classify(question)}
-    whole = round(found["whole"].probability, 3)
-    plain = not SURELY_PART < whole < SURELY_WHOLE
-    if whole >= LEAST_WHOLE:
-        return RuleScope("whole", whole, REASON, plain)
-    return RuleScope("part", round(1 - whole, 3), REASON, plain)
+def whole_offline(question: ParsedQuestion) -> float:
+    """How likely a question is about the whole collection, 0-1, by its wording."""
+    found = {verdict.label: verdict.probability for verdict in classifier("choose").classify(question)}
+    return round(found["whole"], 3)

@@ -7,16 +7,13 @@ from functools import lru_cache
 
 from prompts.offline.extract import RelationInText, statements
 from prompts.structures import StructureName
-from prompts.text.amounts import values_in
 from prompts.text.evidence import Evidence
 from prompts.text.languages import names_of
 from prompts.text.relevance import Relevance
 
 # The share of a question's words from which a sentence is worth being taken apart.
 NEAR = 0.25
-MOST_OF_A_CLAUSE = 70
 MOST_OF_A_SECTION = 3
-_CLAUSE_END = re.compile(r"[;:；：。，]|[,.](?=\s|$)")
 
 
 def elements_of(structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
@@ -40,27 +37,13 @@ def _chunk(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
 
 
 def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
-    """Cells: those of rows, and of sentences near the question each figure or date, under the words around it."""
-    cells = []
-    for piece in _plain(evidence):
-        if piece.cells:
-            row = piece.cells[0][1]
-            cells += [
-                replace(piece, label=row, attribute=column, value=value) for column, value in piece.cells[1:] if value
-            ]
-        elif relevance.coverage(piece) >= NEAR and not _is_heading(piece):
-            cells += [
-                replace(piece, label=piece.title, attribute=_around(piece.text, value), value=value)
-                for value in values_in(piece.text)
-            ]
-    return cells
-
-
-def _around(text: str, value: str) -> str:
-    """The clause of a sentence that a value stands in, with "…" in its place; at most MOST_OF_A_CLAUSE signs."""
-    clause = next((one for one in _CLAUSE_END.split(text) if value in one), text)
-    said = " ".join(clause.replace(value, "…", 1).split()).strip(" *_#|")
-    return said if len(said) <= MOST_OF_A_CLAUSE else f"{said[:MOST_OF_A_CLAUSE].rsplit(' ', 1)[0]} …"
+    """The cells of rows; prose is left to a model."""
+    return [
+        replace(piece, label=piece.cells[0][1], attribute=column, value=value)
+        for piece in _plain(evidence)
+        for column, value in piece.cells[1:]
+        if value
+    ]
 
 
 def _is_heading(piece: Evidence) -> bool:
@@ -69,15 +52,9 @@ def _is_heading(piece: Evidence) -> bool:
 
 def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
     """Triples: those of rows, and of the sentences that share much with the question."""
-    triples = []
+    triples = _table(evidence, relevance)
     for piece in _plain(evidence):
-        if piece.cells:
-            head = piece.cells[0][1]
-            triples += [
-                replace(piece, label=head, attribute=column, value=value) for column, value in piece.cells[1:] if value
-            ]
-            continue
-        if relevance.coverage(piece) >= NEAR:
+        if not piece.cells and relevance.coverage(piece) >= NEAR:
             triples += [
                 replace(piece, label=said.source, attribute=said.predicate, value=said.target)
                 for said in _stated(piece.text, piece.title)
@@ -139,13 +116,6 @@ _CONDITION = re.compile(
     re.I | re.S,
 )
 _ZH_PLACE = re.compile(r"在.*(?:前|后|时|情况下)$")
-_PLACED = re.compile(
-    r"(?:first(?:ly)?|second(?:ly)?|third(?:ly)?|then|next|after that|afterwards|finally|lastly|to begin with)\b"
-    r"[,:]?\s|"
-    r"(?:首先|其次|再次|然后|接着|接下来|随后|之后|最后|第[一二三四五六七八九十]步)[，,：:]?",
-    re.I,
-)
-LEAST_PLACED = 2  # sentences that say their place: one alone is no procedure
 
 
 def steps_of(evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -153,14 +123,7 @@ def steps_of(evidence: Sequence[Evidence]) -> list[Evidence]:
 
     `value` and the condition are parts of the text as written; a step that is nothing but a condition stays whole.
     """
-    listed = [piece for piece in evidence if piece.attribute == "step"]
-    if not listed:
-        placed = [piece for piece in evidence if not piece.label and _PLACED.match(piece.text)]
-        listed = [
-            replace(piece, label=str(number))
-            for number, piece in enumerate(placed if len(placed) >= LEAST_PLACED else (), 1)
-        ]
-    return [_conditioned(piece) for piece in listed]
+    return [_conditioned(piece) for piece in evidence if piece.attribute == "step"]
 
 
 def _conditioned(piece: Evidence) -> Evidence:

@@ -113,42 +113,22 @@ def _amount(match: re.Match[str], start: int, end: int) -> Amount:
     return Amount(start, end, -number if negative else number, scale, unit, len(digits.partition(".")[2]))
 
 
-# --- values as written -----------------------------------------------------------------------------------------------
+# --- figures of sentences --------------------------------------------------------------------------------------------
 
-_DATE = (
+_DATE = re.compile(
     rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}\b\.?(?:,?\s+\d{{4}}\b)?|"
     rf"\b{MONTH}\b\.?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}\b|"
-    r"\b\d{4}-\d{2}-\d{2}\b|\d{3,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|\d{1,2}月\d{1,2}[日号]"
+    r"\b\d{4}-\d{2}-\d{2}\b|\d{3,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|\d{1,2}月\d{1,2}[日号]",
+    re.I,
 )
-_MEASURES = (
-    r"%|％|‰|per ?cent|°[CF]|(?:[kcm]?m|µm)[²³2]?(?:/[sh])?|[km]?g(?:/L)?|[kMG]Wh?|tonnes?|lit(?:re|er)s?|"
-    r"(?:kilo)?met(?:re|er)s?|miles?|feet|ft|inches|acres?|hectares?|hours?|minutes?|seconds?|days?|weeks?|months?|years?|"
-    r"people|inhabitants|passengers|employees|tokens|pages|times|crowns?|dollars?|euros?|pounds?|yen|yuan|"
-    r"[\u4e00-\u9fff]{1,2}(?<![的是在和与有])"
-)
-_MEASURED = (
-    rf"(?:(?:{_MONEY})\s?)?(?<![A-Za-z0-9_.,])[-−]?\d+(?:[.,]\d+)*(?:\s?{_SCALE})?"
-    rf"(?:[\s-]?(?:{_MEASURES})(?![A-Za-z]))?"
-)
-_VALUE = re.compile(rf"(?P<date>{_DATE})|(?P<word>\b(?:{'|'.join(NUMBER_WORDS)})\b)|{_MEASURED}", re.I)
-
-
-def values_in(text: str) -> list[str]:
-    """The dates, and the figures with the word that measures them, as they are written, in order."""
-    return [match.group().strip() for match in _VALUE.finditer(text)]
 
 
 def numbers_in(text: str) -> list[float]:
-    """What the values of a text amount to, in order; of a date the year, where it has one."""
-    found = []
-    for match in _VALUE.finditer(text):
-        if match["date"]:
-            found += [float(year) for year in re.findall(r"\d{3,4}", match.group())[:1]]
-        elif match["word"]:
-            found.append(float(NUMBER_WORDS[match.group().lower()]))
-        else:
-            found += [amount.number for amount in amounts_in(match.group())[:1]]
-    return found
+    """What the figures and number words of a text amount to; of a date the year, where it has one."""
+    years = [float(year) for date in _DATE.findall(text) for year in re.findall(r"\d{3,4}", date)[:1]]
+    rest = _DATE.sub(" ", text).replace("–", " ")  # no minus, but "from … to"
+    words = [float(NUMBER_WORDS[word]) for word in re.findall(r"[a-z]+", rest.lower()) if word in NUMBER_WORDS]
+    return [*years, *(amount.number for amount in amounts_in(rest)), *words]
 
 
 # --- figures to compare ----------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Definitions: what a sentence says its subject to be, and whether two definitions can be of one thing.
 
-"Paris was a prince of Troy" → a person; "Springfield is a town in Ohio" → a place, in Ohio; "John Harlow (1805–1872)
-was an English surveyor" → a person of those years. What is not said is left open: only what is said twice and
-differently tells things apart.
+"Paris was a prince of Troy" → a person; "John Harlow (1805–1872) was an English surveyor" → a person of those years.
+What is not said is left open: only what is said twice and differently tells things apart.
 """
 
 import re
@@ -34,23 +33,21 @@ _CUT = re.compile(
     r"\b(?:of|in|on|at|by|with|from|to|for|about|that|which|who|whose|where|near|between|located|situated|based|native|"
     r"made|written|directed|produced|published|released|built|founded|known|born|set|held|and|or|as|when|during|after)\b|,"
 )
-_IN = re.compile(r"\b(?:in|of)\s+(?:the\s+)?((?:[A-Z][\w'’.-]+\s*){1,4}(?:,\s*(?:[A-Z][\w'’.-]+\s*){1,4})*)")
 _YEAR = re.compile(r"(?<!\d)(1\d{3}|20\d{2})(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """What a thing is said to be: its class and the word for it, the years of its life or making, where it lies."""
+    """What a thing is said to be: its class and the word for it, the years of its life or making."""
 
     kind: str = ""
     head: str = ""
     years: tuple[int, ...] = ()
-    within: tuple[str, ...] = ()
 
     @property
     def fullness(self) -> int:
         """How much is said; where documents differ, the fuller word is heard first."""
-        return bool(self.kind) + 2 * bool(self.years) + bool(self.within)
+        return bool(self.kind) + 2 * bool(self.years)
 
 
 @lru_cache(maxsize=50_000)
@@ -66,7 +63,7 @@ def defined_as(name: str, sentence: str) -> Defined | None:
     bracket = (said or life or {"bracket": ""})["bracket"] or ""
     years = tuple(map(int, _YEAR.findall(bracket)))[:2] or ((int(life["year"]),) if life else ())
     if said is None:
-        return Defined("person", "", years, ()) if life else None
+        return Defined("person", "", years) if life else None
     what = said["what"]
     phrase = _CUT.split(what, maxsplit=1)[0].split()
     head = fold(phrase[-1]) if phrase else ""
@@ -75,9 +72,7 @@ def defined_as(name: str, sentence: str) -> Defined | None:
         kind = "person"
     if kind == "work":
         years = tuple(map(int, _YEAR.findall(" ".join(phrase)))) or years
-    within = _IN.search(what) if kind == "place" else None
-    names = tuple(" ".join(part.split()).rstrip(".") for part in within[1].split(",")) if within else ()
-    return Defined(kind, head, years, tuple(name for name in names if name))
+    return Defined(kind, head, years)
 
 
 def opening(name: str, sentence: str) -> int:
@@ -94,14 +89,14 @@ def _defined_zh(sentence: str, at: int) -> Defined | None:
     bracket = (said["bracket"] if said else "") or ""
     years = tuple(map(int, _YEAR.findall(bracket)))[:2] or ((int(born[1] or born[2]),) if born else ())
     if said is None:
-        return Defined("person", "", years, ()) if born else None
+        return Defined("person", "", years) if born else None
     what = said["what"].strip()
     head, kind = next(((word, kind) for word, kind in _ZH_HEADS if what.endswith(word)), ("", ""))
-    return Defined(kind, head, years, ())
+    return Defined(kind, head, years)
 
 
 def contradict(one: Defined, other: Defined) -> str:
-    """In what two definitions cannot be of one thing, or nothing. Where they lie is for `apart_in_place`."""
+    """In what two definitions cannot be of one thing, or nothing."""
     if one.kind and other.kind and one.kind != other.kind and frozenset({one.kind, other.kind}) not in _ONE:
         return f"one is a {one.head or one.kind}, the other a {other.head or other.kind}"
     same = one.kind and one.kind == other.kind
@@ -110,13 +105,6 @@ def contradict(one: Defined, other: Defined) -> str:
     if same and one.kind in {"person", "work"} and one.years and other.years and one.years[0] != other.years[0]:
         return f"{one.years[0]} and {other.years[0]}"
     return ""
-
-
-def apart_in_place(one: Defined, other: Defined) -> bool:
-    """Whether two places are of one sort and each lies in something that the other is not said to lie in."""
-    if one.kind != "place" or other.kind != "place" or one.head != other.head:
-        return False
-    return bool(one.within and other.within) and not {*map(fold, one.within)} & {*map(fold, other.within)}
 
 
 # --- what a text begins with -----------------------------------------------------------------------------------------

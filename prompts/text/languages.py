@@ -1,4 +1,4 @@
-"""Languages: which one a text is in, and what differs between them, asked of one object each.
+"""Languages: which one a text is in, and what differs between them.
 
 English and Chinese have rules; a further language has a stemmer, and its function and question words where
 `data/languages.toml` holds them.
@@ -7,7 +7,7 @@ English and Chinese have rules; a further language has a stemmer, and its functi
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from prompts.text.names import NameSpan, name_spans
 from prompts.text.names_zh import name_spans_zh
@@ -26,78 +26,36 @@ _CAPITAL_NOUNS = frozenset({"de"})  # where every noun has a capital, capitals t
 _ASKED = ("number", "date", "person", "reason")
 
 
-class Language(Protocol):
-    """What differs between languages."""
-
-    @property
-    def code(self) -> str:
-        """ISO 639-1."""
-
-    @property
-    def label(self) -> str:
-        """What stands above excerpts."""
-
-    def terms(self, text: str) -> list[str]:
-        """The terms of a text for matching, in order."""
-
-    def content_terms(self, text: str) -> list[str]:
-        """The distinct terms that carry meaning, in order."""
-
-    def names(self, text: str) -> tuple[NameSpan, ...]:
-        """The names in a text by their looks, in order."""
-
-    def __hash__(self) -> int:
-        """Terms of texts are kept by language."""
-
-    def asks_for(self, question: str) -> str:
-        """What its question word asks for: "number", "date", "person", "reason", or "" where its rules stand elsewhere
-        (English, Chinese) or no word tells."""
-
-
 @dataclass(frozen=True)
-class SpacedLanguage:
-    """A language that writes spaces between its words."""
+class Language:
+    """What differs between languages, asked by an ISO 639-1 code; Chinese terms are pairs of characters."""
 
     code: str
 
     @property
     def label(self) -> str:
+        """What stands above excerpts."""
         return known_languages().get(self.code, {}).get("label", "From the documents:")
 
     def terms(self, text: str) -> list[str]:
+        """The terms of a text for matching, in order."""
         return terms(text, self.code)
 
     def content_terms(self, text: str) -> list[str]:
+        """The distinct terms that carry meaning, in order."""
         return content_terms(text, self.code)
 
     def names(self, text: str) -> tuple[NameSpan, ...]:
+        """The names in a text by their looks, in order."""
         return () if self.code in _CAPITAL_NOUNS else names_of(text)
 
     def asks_for(self, question: str) -> str:
+        """What its question word asks for: "number", "date", "person", "reason", or "" where its rules stand elsewhere
+        (English, Chinese) or no word tells."""
         return next((kind for kind, pattern in _question_words(self.code) if pattern.search(question)), "")
 
 
-@dataclass(frozen=True)
-class Chinese:
-    """Chinese: terms are pairs of characters, names are found by a segmenter."""
-
-    code: str = "zh"
-    label: str = "文档摘录："
-
-    def terms(self, text: str) -> list[str]:
-        return terms(text)
-
-    def content_terms(self, text: str) -> list[str]:
-        return content_terms(text)
-
-    def names(self, text: str) -> tuple[NameSpan, ...]:
-        return names_of(text)
-
-    def asks_for(self, question: str) -> str:
-        return ""
-
-
-ENGLISH = SpacedLanguage("en")
+ENGLISH, CHINESE = Language("en"), Language("zh")
 
 
 @lru_cache(maxsize=20_000)
@@ -145,12 +103,12 @@ def _detector() -> "LanguageIdentifier":
 def language_among(question: str, codes: frozenset[str]) -> Language:
     """The language of a question over texts in these: a short question tells its language among few."""
     if is_han(question):
-        return Chinese()
+        return CHINESE
     known = sorted(codes & STEMMERS.keys()) or ["en"]
     if len(known) == 1:
-        return SpacedLanguage(known[0])
+        return Language(known[0])
     words = WORD.findall(question.casefold())
     hits = {code: sum(word in stopwords(code) for word in words) for code in known}
     best = [code for code in known if hits[code] == max(hits.values())]
     detected = language_of(question) if len(best) > 1 else best[0]
-    return SpacedLanguage(detected if detected in best else best[0])
+    return Language(detected if detected in best else best[0])

@@ -16,15 +16,7 @@ _ABBREVIATED = 0.9
 _INITIAL = 0.75
 _LEAST_CUT = 3  # letters of an abbreviated word
 _SAYS_LITTLE = frozenset("the a an of and de la le el du des and & at in on for by to van von der den al".split())
-_ROMAN = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
-_ORDINALS = {
-    word: str(number)
-    for number, words in enumerate(
-        ("first 1st one", "second 2nd two", "third 3rd three", "fourth 4th four", "fifth 5th five", "sixth 6th six",
-         "seventh 7th seven", "eighth 8th eight", "ninth 9th nine", "tenth 10th ten"), 1
-    )
-    for word in words.split()
-}  # fmt: skip
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 # Of each group a name has one member at most; two names with different ones are two things.
 _OPPOSED = (
     *(frozenset(words) for words in groups_in("english", "opposed").values()),
@@ -110,21 +102,14 @@ def _han_opposed(first: str, second: str) -> str:
 
 
 def _numbers(words: Sequence[str]) -> frozenset[str]:
-    """Figures, ordinals and Roman numerals after the first word, as they are written in figures."""
-    found = {word for word in words if any(c.isdigit() for c in word) and word not in _ORDINALS}
-    found |= {_ORDINALS[word] for word in words if word in _ORDINALS}
-    found |= {str(_roman(word)) for word in words[1:] if _ROMAN.fullmatch(word)}
-    return frozenset(found)
+    """Figures, and after the first word ordinals, number words and Roman numerals as they are written in figures."""
+    plain = [*words[:1], *(_ONE_WRITING.get(word, word) for word in words[1:])]
+    return frozenset(_ORDINAL.sub("", word) for word in plain if any(sign.isdigit() for sign in word))
 
 
 def has_number(words: Sequence[str]) -> bool:
     """Whether a figure, an ordinal or a Roman numeral is in a name."""
     return bool(_numbers(words))
-
-
-def _roman(word: str) -> int:
-    values = [{"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}[letter] for letter in word]
-    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
 
 
 _LONG_NUMBER = re.compile(r"(?<!\w)\+?\(?\d(?:[\s/().-]{0,3}\d){6,14}(?!\w)")
@@ -154,10 +139,9 @@ PERSONAL_TITLES = words_in("english", "personal_titles")
 LEGAL_FORMS = words_in("english", "legal_forms")
 _SURE_FORMS = LEGAL_FORMS - {"company", "group", "holdings", "co", "sa", "ag", "ab", "spa"}
 ZH_TITLE = re.compile(r"(?:先生|女士|博士|教授|老师|总统|主席|院士|将军|经理|工程师|同志)$")
-_ZH_LEGAL = re.compile(r"(?:股份有限公司|有限责任公司|有限公司|集团公司)$")
+_ZH_ADDED = re.compile(rf"(?:(?P<legal>(?:股份|责任)?有限(?:责任)?公司|集团公司)|{ZH_TITLE.pattern[:-1]})$")
 _ONE_WRITING = {word: "".join(words) for word, words in groups_in("english", "one_writing").items()}
 _NO_NAME = KIND_OF.keys() | {"of", "and", "in", "at", "for", "to", "with", "elector", "bishop", "abbess"}
-_FILLERS = frozenset({"and", "the"})
 _LEAST_COMPACT = 6  # letters from which a name without its spaces is still that name
 _HAN = re.compile(f"[{CJK}]")
 _INVERTED = re.compile(r"([^,，]+),\s*([^,，]+)")
@@ -173,7 +157,7 @@ def form(name: str) -> tuple[str, str]:
     inverted = _INVERTED.fullmatch(name) if "," in name else None
     if inverted and _may_be_given(inverted[2]):
         name, reason = f"{inverted[2]} {inverted[1]}", "the last name stands first"
-    words = _joined_initials(fold_name(name.replace("&", " and ")))
+    words = fold_name(name.replace("&", " and ")).split()
     titles = _titles(words)
     if titles:
         words, reason = words[titles:], "a title stands before the name"
@@ -181,7 +165,7 @@ def form(name: str) -> tuple[str, str]:
         while len(words) > 1 and words[-1] in LEGAL_FORMS:
             words = words[:-1]
         reason = "the legal form stands after the name"
-    plain = [words[0], *(_ONE_WRITING.get(word, word) for word in words[1:] if word not in _FILLERS)] if words else []
+    plain = [words[0], *(_ONE_WRITING.get(word, word) for word in words[1:] if word != "and")] if words else []
     plain[:1] = [{"st": "saint", "mt": "mount", "ft": "fort"}.get(word, word) for word in plain[:1]]
     # Without blanks, but figures stay apart from figures.
     compact = _BLANK.sub("", " ".join(plain))
@@ -200,28 +184,10 @@ def _simplified() -> dict[int, int]:
 
 def _chinese(name: str) -> tuple[str, str]:
     whole = simplified(fold_name(name)).replace(" ", "")
-    plain = _ZH_LEGAL.sub("", whole)
-    if len(plain) >= 2 and plain != whole:
-        return plain, "the legal form stands after the name"
-    plain = ZH_TITLE.sub("", whole)
-    if len(plain) >= 2 and plain != whole:
-        return plain, "a title stands after the name"
-    return whole, ""
-
-
-def _joined_initials(folded: str) -> list[str]:
-    """Words, with initials that follow each other as one ("j r r tolkien" → "jrr", "tolkien")."""
-    words: list[str] = []
-    run = ""
-    for word in folded.split():
-        if len(word) == 1 and word.isalpha():
-            run += word
-            continue
-        if run:
-            words.append(run)
-            run = ""
-        words.append(word)
-    return [*words, run] if run else words
+    added = _ZH_ADDED.search(whole)
+    if added is None or added.start() < 2:
+        return whole, ""
+    return whole[: added.start()], f"{'the legal form' if added['legal'] else 'a title'} stands after the name"
 
 
 def _titles(words: list[str]) -> int:
@@ -240,4 +206,4 @@ def _may_be_given(text: str) -> bool:
 
 def initials_of(name: str) -> str:
     """The first letters of a name's words, as an abbreviation writes them ("orla bridge company" → "obc")."""
-    return "".join(word[0] for word in fold_name(name).split() if word not in _FILLERS | {"of", "for", "in", "de"})
+    return "".join(word[0] for word in fold_name(name).split() if word not in {"and", "the", "of", "for", "in", "de"})

@@ -19,9 +19,6 @@ _CONNECTORS = frozenset(
 _WEAK = frozenset("and for on in to e y".split())
 _DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
 _REFERENCE = re.compile(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
-_YEAR = re.compile(r"[12]\d{3} ")  # before an event it tells which one: "1964 Summer Olympics"
-_REGNAL = re.compile(r"I(?=,? of |[,)]| \()")  # "Martin I of Sicily"; "II" is a name word by its capitals
-_ARTICLE = re.compile(r", an? ")
 _INDEFINITE = frozenset("a an another each every any some".split())
 _OPENING_QUOTES = "“‘\"'"
 _SHOUTED = 3  # a sentence of at least so many words in capitals is a heading or a cry: its capitals name nothing
@@ -44,7 +41,6 @@ class _Token(NamedTuple):
     end: int
     upper: bool
     opens: bool
-    apposed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,9 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
         frozenset(_base(token.lower) for tokens in token_lists for token in tokens if token.upper and not token.opens)
         | frozenset(match.group().lower() for match in _TOKEN.finditer(title)),
     )
-    titles = [NameSpan(" ".join(text[a:b].split()), a, b, _title_kind(text, a, b)) for a, b in title_spans(text, title)]
+    titles = [
+        NameSpan(" ".join(text[a:b].split()), a, b, _title_kind(text, a, b)) for a, b in _title_spans(text, title)
+    ]
     found: list[NameSpan] = list(titles)
     for tokens in token_lists:
         for first, last in _runs(text, tokens, usage):
@@ -79,8 +77,6 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
 def _title_kind(text: str, start: int, end: int) -> str:
     if kind := kind_of_words(text[start:end].lower().split()):
         return kind
-    if text[start - 1 : start] in ('"', "“"):
-        return "work"
     return "person" if PERSON_AFTER.match(text, end) else "thing"
 
 
@@ -94,14 +90,8 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
             word = word[:-1]
         upper = word[:1].isupper()
         opens = upper and (not found or _opens(text, max(start, at - 4), at, found[-1]))
-        after = match.end()
-        found.append(_Token(word, lower, at, at + len(word), upper, opens, opens and _apposed(text, after)))
+        found.append(_Token(word, lower, at, at + len(word), upper, opens))
     return found
-
-
-def _apposed(text: str, after: int) -> bool:
-    """Whether a word is explained by what follows it ("Belle, a comely matron"), as only a name is."""
-    return text[after : after + 1] == "," and _ARTICLE.match(text, after) is not None
 
 
 def _opens(text: str, start: int, at: int, previous: _Token) -> bool:
@@ -111,15 +101,7 @@ def _opens(text: str, start: int, at: int, previous: _Token) -> bool:
     before = before.rstrip(" ([*_" + _OPENING_QUOTES)
     if before.endswith((":", ";", "!", "?", ".", "\n\n", "|", "--", "—", "·", "•")):
         return not previous.text.endswith(".")
-    return quoted and (before.endswith(",") or not _closes(text, at))
-
-
-def _closes(text: str, at: int) -> bool:
-    """Whether the quotation that begins before `at` closes without a mark of its own: a title, not a speech."""
-    for place in range(at, min(at + 80, len(text))):
-        if text[place] in '”"':
-            return text[place - 1] not in ".,!?"
-    return False
+    return quoted
 
 
 def _shouted(tokens: Sequence[_Token]) -> bool:
@@ -148,7 +130,7 @@ def _names_at_start(base: str, token: _Token, usage: _Usage) -> bool:
     if base in usage.capital:
         return True
     first = _first_part(base, token.text)
-    return first not in OPENERS and (token.apposed or not usually_lower(first))
+    return first not in OPENERS and not usually_lower(first)
 
 
 def _first_part(base: str, written: str) -> str:
@@ -158,10 +140,7 @@ def _first_part(base: str, written: str) -> str:
 
 
 def _opens_run(text: str, tokens: Sequence[_Token], index: int, usage: _Usage) -> bool:
-    """A sentence opener may begin a name when another capitalised word follows at once ("Good Hope Bridge is …").
-
-    Not where that word is a name by itself in this text ("Dreadful Marley").
-    """
+    """A sentence opener may begin a name when another name word follows at once ("Good Hope Bridge is …")."""
     token = tokens[index]
     if not token.upper or token.lower in _DATES or index + 1 >= len(tokens):
         return False
@@ -170,15 +149,7 @@ def _opens_run(text: str, tokens: Sequence[_Token], index: int, usage: _Usage) -
     following = tokens[index + 1]
     if token.lower.endswith("ly") or following.opens or text[token.end : following.start] != " ":
         return False
-    if not _is_name_token(following, usage):
-        return False
-    return token.lower in usage.capital or not (usually_lower(token.lower) and _begins_names(text, tokens, following))
-
-
-def _begins_names(text: str, tokens: Sequence[_Token], following: _Token) -> bool:
-    """Whether a name word starts names elsewhere in its text: after a small letter, not after another name word."""
-    pattern = re.compile(rf"[a-z,;] {re.escape(following.text)}\b")
-    return any(match.start() + 2 != following.start for match in pattern.finditer(text))
+    return _is_name_token(following, usage)
 
 
 def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> list[tuple[int, int]]:
@@ -200,7 +171,7 @@ def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> list[tuple[int,
 
 def _extend(text: str, tokens: Sequence[_Token], last: int, usage: _Usage) -> int | None:
     """The index of the next token that belongs to the run ending at `last`, over connectors, or None."""
-    if tokens[last].text.endswith(("'s", "’s")) and not _titled_after(tokens, last):
+    if tokens[last].text.endswith(("'s", "’s")):
         return None
     step = last + 1
     weak = meant = False
@@ -209,14 +180,12 @@ def _extend(text: str, tokens: Sequence[_Token], last: int, usage: _Usage) -> in
         gap = text[tokens[step - 1].end : token.start]
         if gap.strip() not in ("", ".", "™", "®") or "\n\n" in gap or len(gap) > 2:
             return None
-        number = token.text.isdigit() and step == last + 1 and len(token.text) <= 3 and gap == " "
-        number = number and not tokens[last].text.isdigit() and not tokens[last].text.endswith(".")
-        if number or (step == last + 1 and _REGNAL.match(text, token.start)):
-            return step
+        if token.text.isdigit() and step == last + 1 and len(token.text) <= 3 and gap == " ":
+            return None if tokens[last].text.isdigit() or tokens[last].text.endswith(".") else step
         if (token.upper and not token.opens and _is_name_token(token, usage)) or (
             token.upper and token.lower in TITLES
         ):
-            return None if weak and not (meant or _joins(tokens, last, step)) else step
+            return None if weak and not (meant or _joins(tokens, last)) else step
         if _capital_on_purpose(token):
             meant = True
         elif token.text not in _CONNECTORS:
@@ -226,22 +195,15 @@ def _extend(text: str, tokens: Sequence[_Token], last: int, usage: _Usage) -> in
     return None
 
 
+def _joins(tokens: Sequence[_Token], last: int) -> bool:
+    """Whether "for" holds one name together: in names of organisations ("Institute for Tidal Studies")."""
+    before = tokens[max(0, last - 3) : last + 1]
+    return tokens[last + 1].text == "for" and any(KIND_OF.get(token.lower) == "organisation" for token in before)
+
+
 def _capital_on_purpose(token: _Token) -> bool:
     """A function word with a capital inside a sentence is part of a name: "Ghost of Christmas Yet To Come"."""
     return token.upper and not token.opens and token.lower in STOPWORDS and len(token.text) > 1
-
-
-def _titled_after(tokens: Sequence[_Token], last: int) -> bool:
-    """Whether a possessive goes on in a name of its own kind ("Pilot's Bridge", "St Paul's Cathedral")."""
-    return (
-        last + 1 < len(tokens) and tokens[last + 1].upper and KIND_OF.get(tokens[last + 1].lower) in {"place", "work"}
-    )
-
-
-def _joins(tokens: Sequence[_Token], last: int, step: int) -> bool:
-    """Whether a weak connector holds one name together: in names of organisations ("Institute for Tidal Studies")."""
-    first_words = {token.lower for token in tokens[max(0, last - 3) : last + 1]}
-    return tokens[last + 1].text == "for" and any(KIND_OF.get(word) == "organisation" for word in sorted(first_words))
 
 
 def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
@@ -263,8 +225,6 @@ def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSp
     while last > first and tokens[last].text in _CONNECTORS:
         last -= 1
     kind = _kind(text, tokens, first, last)
-    if kind == "event" and first > 0 and _YEAR.fullmatch(text, tokens[first - 1].start, tokens[first].start):
-        first -= 1
     start, end = tokens[first].start, tokens[last].end
     if text[start:end].endswith(("'s", "’s")):
         end -= 2
@@ -289,32 +249,16 @@ def _is_phrase(tokens: Sequence[_Token], first: int, last: int) -> bool:
 # --- titles ----------------------------------------------------------------------------------------------------------
 
 _QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
-_QUOTED = re.compile(r"[\"“]\s?((?:[A-Z][\w'’-]*)(?:[ :&-]+[\w'’!-]+){1,7})\s?[\"”]")
-_SMALL = 3  # a word of so few letters may be written small within a title, whatever the language
-_SMALL_TOO = frozenset({"from", "with"})
 
 
-def title_spans(text: str, title: str) -> list[tuple[int, int]]:
-    """(start, end) of titles, in order, without overlaps."""
-    found = [match.span(1) for match in _QUOTED.finditer(text) if _is_title(match.group(1))]
-    bare = _QUALIFIER.sub("", title).strip()
-    if len(bare.split()) > 1:
-        # Some texts put a blank after a hyphen or a quotation mark: only the words are compared.
-        words = r"[\s]+".join(map(re.escape, bare.split()))
-        # "Orla Sound" is no name of its own where "Orla Sound Authority" stands.
-        found += [match.span() for match in re.finditer(rf"(?<!\w){words}(?!\w)(?! [A-Z])", text)]
-    chosen: list[tuple[int, int]] = []
-    for start, end in sorted(set(found), key=lambda span: (span[0], -span[1])):
-        if not chosen or chosen[-1][1] <= start:
-            chosen.append((start, end))
-    return chosen
-
-
-def _is_title(quoted: str) -> bool:
-    words = quoted.split()
-    return len(words) > 1 and all(
-        word[0].isupper() or word[0].isdigit() or len(word) <= _SMALL or word in _SMALL_TOO for word in words
-    )
+def _title_spans(text: str, title: str) -> list[tuple[int, int]]:
+    """Where a text names its own title of several words, without a bracketed qualifier."""
+    words = _QUALIFIER.sub("", title).split()
+    if len(words) < 2:
+        return []
+    name = r"\s+".join(map(re.escape, words))
+    # "Orla Sound" is no name of its own where "Orla Sound Authority" stands.
+    return [match.span() for match in re.finditer(rf"(?<!\w){name}(?!\w)(?! [A-Z])", text)]
 
 
 TITLES = words_in("english", "titles")

@@ -9,13 +9,12 @@ import re
 import tempfile
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from prompts.text.names import NameSpan
-from prompts.text.terms_zh import PROSE, VERBAL, SegmentedWord, is_saying, term_spans, within
+from prompts.text.terms_zh import PROSE, VERBAL, SegmentedWord, term_spans
 from prompts.text.words import CJK, groups_in, words_in
 
 _WORK = re.compile(r"《([^《》\n]{2,30})》")
@@ -31,7 +30,6 @@ _MIXED = re.compile(
 )
 _LATIN = re.compile(r"(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){0,4}\+?(?![A-Za-z0-9_])")
 _SPELLED = re.compile("[A-Za-z]{2}")
-_ENGLISH_JOINT = re.compile(r" (?:of|via|and|or|the|for|with|in|to|a|an|is|are|by|on|from|as|that)(?: |$)")
 _CALL = re.compile(r"\b[A-Za-z]\.[A-Za-z]|\b[A-Za-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")
 _COMPOUND = re.compile(r"[a-z]{3,}-[a-z]{3,}")
 _TRANSLITERATED = re.compile(rf"[{CJK}]{{1,12}}(?:·[{CJK}]{{1,8}})+")
@@ -45,13 +43,9 @@ _QUALITY = re.compile(r"[性化度感]$|^(?:有|无|不|非|高|低|多|可)")  
 _CLAUSE_CUT = re.compile(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)|采用|提出|使用|包括|称为|叫做|名为")
 _NOUN_TAGS = ("n", "vn", "an", "l", "i", "j", "eng", "b", "zg")
 _CUT_TAGS = ("p", "c", "u", "r", "d", "f", "y", "m", "t")
-_FUNCTION = re.compile(
-    r"^[会将地因且是被把使向从对于由与及并而或即所其该此这那每各又也都就才仅只可应需]|[且是的了地得和与而为个些]$"
-)
 SURNAMES = words_in("chinese", "surnames")
 _SUFFIXES = frozenset("器度率值法性论")  # the segmenter cuts them off words that it does not know
 _NO_NAME = re.compile("\u3000|^[图表] ?\\d|^[^A-Za-z\u3400-\u9fff]")
-_WITHIN = frozenset("上中里内下")  # and these it leaves on
 _HAN = re.compile(rf"[{CJK}]{{2,}}")
 _COMMON_NAME, _COMMON_PERSON = 20_000, 50
 LONGEST_PERSON = 3
@@ -120,12 +114,9 @@ def _candidates(text: str) -> list[tuple[int, int, str, int]]:
     """(start, end, kind, strength); where two overlap, the stronger, then the longer one stays."""
     found = [(m.start(1), m.end(1), "work", 5) for m in _WORK.finditer(text)]
     words = _words(text)
-    starts = [word.start for word in words]
     for match in _QUOTED.finditer(text):
         name = match.group(1).rstrip()
-        if _SAID.search(name) or is_saying(within(words, starts, *match.span(1))):
-            continue
-        if not name.isascii() or _is_term(name):
+        if not _SAID.search(name) and (not name.isascii() or _is_term(name)):
             found.append((match.start(1), match.start(1) + len(name), kind_of(name), 3))
     found += [(m.start(1), m.end(1), kind_of(m.group(1)), 5) for m in _DEFINED.finditer(text)]
     found += [(m.start(), m.end(), kind_of(m.group()), 3) for m in _MIXED.finditer(text)]
@@ -136,7 +127,7 @@ def _candidates(text: str) -> list[tuple[int, int, str, int]]:
         person = "·" in name
         found.append((match.end(1) - len(name), match.end(1), "person" if person else kind_of(name), 4))
         found.append((match.start(2), match.end(2), "thing", 4))
-    found += [(start, end, "thing", 2) for start, end in _latin(text)]
+    found += [(m.start(), m.end(), "thing", 2) for m in _LATIN.finditer(text) if _is_term(m.group())]
     found += [(m.end() - len(_tail(m.group())), m.end(), "person", 4) for m in _TRANSLITERATED.finditer(text)]
     found += [(start, end, kind_of(text[start:end]), strength) for start, end, strength in term_spans(text, words)]
     counts = Counter(word.text for word in words)
@@ -151,15 +142,10 @@ def _words(text: str) -> list[SegmentedWord]:
     frequency = _frequencies()
     found: list[SegmentedWord] = []
     for word, tag, start in tagged(text):
-        count = frequency.get(word, 0)
         if word in _SUFFIXES and found and found[-1].end == start and _HAN.fullmatch(found[-1].text):
             found[-1] = SegmentedWord(found[-1].text + word, "n", found[-1].start, 0)
-        elif count == 0 and len(word) > 1 and word[-1] in _WITHIN and tag not in _NAME_TAGS:
-            stem = word[:-1]
-            found.append(SegmentedWord(stem, tag, start, frequency.get(stem, 0)))
-            found.append(SegmentedWord(word[-1], "f", start + len(stem), 0))
         else:
-            found.append(SegmentedWord(word, tag, start, count))
+            found.append(SegmentedWord(word, tag, start, frequency.get(word, 0)))
     return found
 
 
@@ -167,23 +153,10 @@ def _is_proper(word: SegmentedWord, count: int) -> bool:
     """Whether the segmenter's name tag can be believed of a word that the text holds `count` times."""
     if word.tag not in _NAME_TAGS or word.frequency > _COMMON_NAME or len(word.text) < 2:
         return False
-    if word.frequency == 0 and _FUNCTION.search(word.text):
-        return False
     if word.tag in {"nr", "nrfg"}:
         known = word.text[0] in SURNAMES or (count > 1 and word.frequency == 0)
         return known and len(word.text) <= LONGEST_PERSON and word.frequency < _COMMON_PERSON
     return word.tag in {"nt", "ns"} or len(word.text) > 2
-
-
-def _latin(text: str) -> Iterator[tuple[int, int]]:
-    """The foreign terms of a text; a run of foreign words ends at a function word."""
-    for match in _LATIN.finditer(text):
-        start = match.start()
-        for piece in _ENGLISH_JOINT.split(match.group()):
-            if _is_term(piece):
-                at = text.index(piece, start)
-                yield at, at + len(piece)
-                start = at + len(piece)
 
 
 def _is_term(latin: str) -> bool:

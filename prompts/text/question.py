@@ -1,5 +1,5 @@
 """Questions taken apart by their function words, in English and Chinese: the form, the kind of answer that is expected,
-what is compared, and the questions inside a question."""
+what is compared, and whether it asks about something that has to be found first."""
 
 import re
 from collections.abc import Mapping
@@ -11,23 +11,18 @@ from prompts.text.words import group_of, is_han, words_in
 
 Form = Literal["fact", "list", "yesno", "compare", "connect", "howto", "summary", "global", "about"]
 Expected = Literal["person", "place", "date", "money", "number", "name", "text", "yesno"]
-Direction = Literal["max", "min", ""]
+Direction = Literal["max", "min"]
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, taken apart: its form, the kind of answer that it expects, and what it compares.
-
-    `options` are the things that it chooses between, or that it says or asks something of together; `direction` is the
-    end of a scale that it asks for ("the longest": max).
-    """
+    """A question, taken apart: its form, the kind of answer that it expects, and the things that it chooses between."""
 
     text: str
     chinese: bool
     form: Form
     expects: Expected
     options: tuple[str, ...] = ()
-    direction: Direction = ""
 
 
 # Ages are compared as years of birth: the oldest has the earliest.
@@ -123,13 +118,6 @@ _EITHER = re.compile(
     r"(?=born|founded|older|younger|released|first|later|longer|larger|built|opened)",
     re.I,
 )
-# "Are A and B both film directors?", "Are both A and B …", "Are A and B in the same country?"
-_TOGETHER = re.compile(
-    r"^(?:are|were|is|was|do|did|does|have|has|can)\s+(?P<lead>both\s+(?:[a-z]+,\s+)?)?(?:the\s+)?"
-    r"(?P<one>[^,?]+?)\s+and\s+(?:the\s+)?(?P<two>[^?]+?)"
-    r"(?P<rest>,?\s+(?-i:[a-z])[^?]*|,\s+[^,?]*)\s*\?*$",
-    re.I,
-)
 _ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\w* [A-Z]|[A-Z])")
 
 
@@ -141,25 +129,18 @@ def parse_question(question: str) -> ParsedQuestion:
 
 def _parsed_en(text: str) -> ParsedQuestion:
     form = _form(text)
-    direction = _direction(text)
-    options = _options(text) if form in {None, "list", "yesno", "global", "about"} and direction else ()
-    either = form == "yesno" and options and _EITHER.match(text)
-    if either or (direction and form in {None, "list", "global"} and (options or _SUPERLATIVE.search(text))):
-        form = "compare"
-    elif form == "yesno":
-        options = _pair(text)
-    elif form != "compare":
-        options = ()
-    form = form or "fact"
-    return ParsedQuestion(text, False, form, _expected(text, form), options, direction)
+    scaled = any(word in DIRECTION for word in re.findall(r"[a-z]+", text.lower()))
+    options = _options(text) if scaled and form in {None, "list", "yesno", "global", "about"} else ()
+    if form == "yesno":
+        compares = bool(options) and _EITHER.match(text) is not None
+    else:
+        compares = scaled and form in {None, "list", "global"} and bool(options or _SUPERLATIVE.search(text))
+    form = "compare" if compares else form or "fact"
+    return ParsedQuestion(text, False, form, _expected(text, form), options if compares else ())
 
 
 def _form(text: str) -> Form | None:
     return next((form for form, patterns in _FORMS if any(re.search(pattern, text) for pattern in patterns)), None)
-
-
-def _direction(text: str) -> Direction:
-    return next((DIRECTION[word] for word in re.findall(r"[a-z]+", text.lower()) if word in DIRECTION), "")
 
 
 def _options(text: str) -> tuple[str, ...]:
@@ -173,14 +154,6 @@ def _options(text: str) -> tuple[str, ...]:
     else:
         return ()
     return tuple(_ARTICLE.sub("", part.strip(' "“”')).strip() for part in parts if part.strip())
-
-
-def _pair(text: str) -> tuple[str, ...]:
-    """The two things that a question says something of together ("both", "each", "the same")."""
-    found = _TOGETHER.match(text)
-    if found is None or not (found["lead"] or re.search(r"\b(?:both|each|same)\b", found["rest"], re.I)):
-        return ()
-    return found["one"].strip(" ,"), found["two"].strip(" ,")
 
 
 # The words after "which" or "what", among which stands the noun that is asked for.
@@ -228,10 +201,7 @@ _FORMS_ZH: tuple[tuple[Form, str], ...] = (
     ("about", r"介绍(?:一下)?|^(?:什么是|何谓)|^[^，。？?的]{2,24}(?:是什么|是谁)[?？]?$|讲讲|谈谈"),
     ("yesno", r"是否|是不是|有没有|能否|可否|吗[?？]?$"),
 )
-_DIRECTIONS: tuple[tuple[Direction, str], ...] = (
-    ("max", r"最(?:高|大|多|长|晚|新|远|重|快|好|宽|深)|更(?:高|大|多|长|晚|新|远|重|快|好|宽|深)"),
-    ("min", r"最(?:低|小|少|短|早|旧|近|轻|慢|窄|先)|更(?:低|小|少|短|早|旧|近|轻|慢|窄)|谁先|哪个先"),
-)
+_SCALED = re.compile(r"[最更](?:高|大|多|长|晚|新|远|重|快|好|宽|深|低|小|少|短|早|旧|近|轻|慢|窄)|最先|谁先|哪个先")
 _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
     ("text", r"为什么|为何|什么原因|原因是什么"),
     ("money", r"多少(?:钱|元|美元|克朗|经费)|(?:费用|造价|价格|收入|成本|花费)(?:是|为|有)?多少"),
@@ -242,158 +212,63 @@ _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
 )
 _SEVERAL = re.compile(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
 _ASKED_OF = re.compile(r"(?:，|,)?(?:相比|之间|两者|二者|中|里)?(?:，|,)?(?:谁|哪一?[个座家条艘部种所]).*$")
-_TOGETHER_ZH = re.compile(
-    r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:是否都|是不是都|都是|都在|都有|是否同|是同一)"
-)
-_SHARED = re.compile(r"^(?P<one>[^，。？?]{2,20}?)(?:和|与|跟)(?P<two>[^，。？?]{2,20}?)(?:之间)?(?:有|的)")
 
 
 def _parsed_zh(text: str) -> ParsedQuestion:
-    direction: Direction = next((side for side, pattern in _DIRECTIONS if re.search(pattern, text)), "")
+    scaled = _SCALED.search(text) is not None
     form = next((form for form, pattern in _FORMS_ZH if re.search(pattern, text)), None)
-    options = _choice(text, direction)
-    if form in {None, "about"} and (options or (direction and re.search(r"哪|谁", text))):
+    options = _choice(text, scaled)
+    if form in {None, "about"} and (options or (scaled and re.search(r"哪|谁", text))):
         form = "compare"
-    if form in {"yesno", "connect"}:
-        options = _pair_zh(text, form)
     form = form or ("list" if _SEVERAL.search(text) else "fact")
-    return ParsedQuestion(text, True, form, _expected_zh(text, form), options, direction)
+    return ParsedQuestion(text, True, form, _expected_zh(text, form), () if form in {"yesno", "connect"} else options)
 
 
-def _choice(text: str, direction: Direction) -> tuple[str, ...]:
+def _choice(text: str, scaled: bool) -> tuple[str, ...]:
     """The things to choose between: "…还是…" anywhere, "…和…哪个…" where something is compared."""
     bare = text.rstrip("?？")
     if "还是" in bare:
         # Of several clauses the one that chooses: "…，是甲、乙还是丙".
         clause = next(part for part in re.split(r"[，,：:]", bare) if "还是" in part)
         return tuple(re.sub(r"^是|更.$", "", part) for part in re.split(r"还是|、", clause) if part)
-    if not direction or not _ASKED_OF.search(bare):
+    if not scaled or not _ASKED_OF.search(bare):
         return ()
     named = _ASKED_OF.sub("", bare)
     parts = [part for part in re.split(r"和|与|跟|、|或者?", named) if part]
     return tuple(parts) if len(parts) > 1 and all(len(part) <= 20 for part in parts) else ()
 
 
-def _pair_zh(text: str, form: Form) -> tuple[str, ...]:
-    """The two things that are said or asked something of together."""
-    found = (_TOGETHER_ZH if form == "yesno" else _SHARED).search(text)
-    return (found["one"], found["two"]) if found else ()
-
-
 def _expected_zh(text: str, form: Form) -> Expected:
     if form == "yesno":
         return "yesno"
-    if form in {"howto", "summary", "global", "about", "connect"}:
+    if form in _OPEN_FORMS:
         return "text"
     return next((kind for kind, pattern in _EXPECTED_ZH if re.search(pattern, text)), "name")
 
 
-# --- questions inside a question -------------------------------------------------------------------------------------
+# --- nested questions ------------------------------------------------------------------------------------------------
 
-MAX_LINKS = 4
-_RELATIVE = re.compile(
-    r"\b(?:(?P<prep>after|in|by|for|to|from|of|with|on|at|near|under) )?"
-    r"(?P<pronoun>whom|which|who|that|where|whose)\b",
+# Something that is described and not named: "the engineer who designed X", "the director of X", "X's mother".
+_DESCRIBED = re.compile(
+    r"\b(?:the|an?) (?:[\w-]+ ){1,3}?(?:who|whom|that|which|whose|where)\b(?! (?:is|was|are|were|did|does|do) the\b)"
+    r"|\bthe (?:[\w-]+ )?(?P<role>[\w-]+) of\b|['’]s (?P<own>[\w-]+)",
     re.I,
 )
-_PARTICIPLE = "born|located|situated|based|made|called|died|founded|built|opened|released|published|established"
-_ANTECEDENT = re.compile(
-    rf"\b(?:the|a|an) (?P<noun>(?!(?:{_PARTICIPLE})\b)[\w-]+(?: (?!(?:{_PARTICIPLE})\b)[\w-]+)?)"
-    rf"(?P<rest>(?: (?:{_PARTICIPLE}))?)\s*,?\s*$",
-    re.I,
-)
-_THINGS = frozenset(
-    "successor predecessor owner developer publisher manufacturer partner capital birthplace hometown".split()
-)
-_RELATIONAL = (
-    "director|composer|author|writer|founder|architect|designer|performer|singer|producer|editor|inventor|painter|owner|"
-    "successor|predecessor|capital|president|king|queen|ceo|chairman|head|leader|mayor|publisher|developer|manufacturer|"
-    "father|mother|spouse|husband|wife|son|daughter|child|brother|sister|sibling|grandfather|grandmother|"
-    "paternal grandfather|maternal grandfather|paternal grandmother|maternal grandmother|stepmother|stepfather|"
-    "father-in-law|mother-in-law|uncle|aunt|partner|teacher|coach|star|narrator|creator|birthplace|hometown"
-)
-_GOES_ON = (
-    "is|was|were|are|did|do|does|had|has|have|die|died|born|work|works|study|studied|from|located|named|live|lived|come|"
-    "comes|graduate|graduated|receive|received|win|won|attend|attended"
-)
-_OF = re.compile(
-    rf"\bthe (?P<role>(?:[\w-]+ )?(?:{_RELATIONAL})) of (?:the )?"
-    r"(?P<thing>(?:film |song |book |movie |album |novel |ferry |ship |company |city |town )?"
-    rf"(?:\{{\d\}}|(?-i:[A-Z0-9«\"“])[^?,]*?))(?=\s*(?:\?|$| (?:{_GOES_ON})\b))",
-    re.I,
-)
-_POSSESSIVE = re.compile(
-    r"(?P<thing>(?:\{\d\}|[A-Z][\w.’'-]*(?: (?:of|the|de|von|van|[A-Z0-9][\w.’'-]*|\([^)]*\)))*))(?:'s|’s|'|’) "
-    rf"(?P<role>{_RELATIONAL})\b(?!-)"
-)
-_COPULA = re.compile(r"^(?:who|what|which) (?:is|was|are|were)\s*(?:the)?\s*\??$", re.I)
+_COPULA = re.compile(r"(?:who|what|which) (?:is|was|are|were) ", re.I)
 
 
-def chain(question: str) -> list[str]:
-    """The questions inside a question, to be asked one after another, the given one last; a plain one comes back alone.
-
-    "Where was the engineer born who designed X?" is two: the innermost description is the first question, and what it
-    finds takes its place ({1}, {2}, …) in the next.
-
-    `{n}` stands for the answer of the n-th question.
-    """
-    text = question.strip().rstrip("?").strip()
-    steps: list[str] = []
-    while len(steps) < MAX_LINKS:
-        cut = _relative(text, len(steps) + 1) or _described(text, len(steps) + 1)
-        if cut is None:
-            break
-        inner, text = cut
-        steps.append(inner + "?")
-    return [*steps, text + "?"]
-
-
-def _relative(text: str, number: int) -> tuple[str, str] | None:
-    """Cut the last relative clause that describes a noun: (its question, the text with a placeholder)."""
-    for match in reversed(list(_RELATIVE.finditer(text))):
-        before, clause = text[: match.start()].rstrip(), text[match.end() :].strip()
-        antecedent = _ANTECEDENT.search(before)
-        if antecedent is None or not clause or not re.search(r"[A-Z{]", clause):
-            continue
-        described = _described(clause, number)
-        if described is not None and not _is_whole(described[1]):
-            inner, rest = described
-            return inner, f"{text[: match.end()]} {rest}"
-        noun, rest = antecedent["noun"].strip(), antecedent["rest"]
-        outer = f"{before[: antecedent.start()]}{{{number}}}{rest}".strip()
-        if not re.search(r"[A-Za-z]", before[: antecedent.start()]):
-            continue
-        return _clause_question(noun, match["prep"], match["pronoun"].lower(), clause), outer
-    return None
-
-
-def _clause_question(noun: str, preposition: str | None, pronoun: str, clause: str) -> str:
-    if preposition:
-        return f"Which {noun} {clause} {preposition.lower()}"
-    if pronoun == "where":
-        return f"Which {noun} is where {clause}"
-    if pronoun == "whose":
-        return f"Which {noun} has the {clause}"
-    return f"Which {noun} {clause}"
-
-
-def _described(text: str, number: int) -> tuple[str, str] | None:
-    """Cut "the director of X" or "X's mother" where the question asks for more than just that."""
-    for pattern in (_OF, _POSSESSIVE):
-        for match in reversed(list(pattern.finditer(text))):
-            outer = f"{text[: match.start()]}{{{number}}}{text[match.end() :]}".strip()
-            if _is_whole(outer):
-                continue
-            role, thing = match["role"], match["thing"].strip()
-            asks = "What" if role.split()[-1].lower() in _THINGS else "Who"
-            return f"{asks} is the {role} of {thing}", outer
-    return None
-
-
-def _is_whole(outer: str) -> bool:
-    """Whether nothing but "who is" is left around the placeholder: then the description was the whole question."""
-    bare = re.sub(r"\{\d\}\s*$", "", outer).strip()
-    return _COPULA.match(bare) is not None or re.fullmatch(r"\W*\{\d\}\W*", outer) is not None
+def is_nested(question: ParsedQuestion) -> bool:
+    """Whether an English question asks about something that has to be found first: "Where was the designer of X born?",
+    not "Who is the designer of X?"."""
+    if question.chinese:
+        return False
+    described = [
+        match.start()
+        for match in _DESCRIBED.finditer(question.text)
+        if (noun := match["role"] or match["own"]) is None or NOUN_KIND.get(noun.lower()) == "person"
+    ]
+    asked = _COPULA.match(question.text)
+    return len(described) > bool(asked and asked.end() in described)
 
 
 # --- plain questions -------------------------------------------------------------------------------------------------
@@ -406,7 +281,7 @@ _JOINING = frozenset("and or both same first last than between either".split())
 
 def is_plain(question: ParsedQuestion) -> bool:
     """Whether a question asks one short thing of one named thing, so that some calls can be spared."""
-    if question.form not in _SIMPLE or question.expects == "text" or question.options:
+    if question.form not in _SIMPLE or question.expects == "text" or question.options or is_nested(question):
         return False
     if question.chinese:
         return question.text.count("的") < 2 and not any(word in question.text for word in ("和", "与", "还是", "都"))

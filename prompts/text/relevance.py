@@ -127,17 +127,8 @@ _OF_COLLECTION = frozenset(
     for word in words_in(language, "of_collections")
     for term in concept_terms(word)
 )
-_COURTESY = re.compile(
-    r"\b(?:welcome (?:back )?to|thank you|thanks|our guest|your host|nice to|great to|stay tuned|glad (?:to|you)|"
-    r"my pleasure|see you next|joining us|listening|listeners|podcast|"
-    r"guests?|(?:this|last|next) (?:show|episode)|"
-    r"(?:our|this|the|earlier in the) conversations?|remind me|tell me|talk (?:a (?:little )?bit )?about)\b",
-    re.I,
-)
 A_FILE = re.compile(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
 _ASKED_BACK = re.compile(r"[?？]\W*$")
-_LOOSE = re.compile(r"(?:(?:and|but|so|or|yeah|yes|no|well|right|okay|like|because|which)\b)", re.I)
-_I_MEAN = re.compile(r"\b(?:you know|sort of|kind of|I mean|I think|um+|uh+)\b|\blike,", re.I)
 
 
 @dataclass(frozen=True)
@@ -198,40 +189,26 @@ class CollectionTopic:
         here = term_set(text)
         return sum(weight for term, weight in self.asked.items() if term in here)
 
-    def fit(self, piece: Evidence) -> float:
-        """How much a sentence is about it, 0-1: the question's words, and the words near to them."""
-        here = term_set(piece.text)
-        near = min(1.0, sum(weight for term, weight in self.near.items() if term in here) / ENOUGH)
-        if not self.asked:
-            return near
-        share = NEAR_SHARE if self.near else 0.0
-        return (self.asked_in(piece) + share * near) / (1 + share)
-
-    def asked_in(self, piece: Evidence) -> float:
-        """The share of what the question asks about that a sentence has, 0-1. Where the question names something, under
-        any of its names, in the title too."""
-        return self.relevance.coverage(piece) if self.relevance.names else self.covered(piece.text)
-
     def worth(self, piece: Evidence) -> float:
         """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its passage. 0: not at all."""
-        fit = self.fit(piece)
-        if not fit:
-            return 0.0
+        here = term_set(piece.text)
+        near = min(1.0, sum(weight for term, weight in self.near.items() if term in here) / ENOUGH)
+        # Where the question names something, under any of its names, it may stand in the title too.
+        asked = self.relevance.coverage(piece) if self.relevance.names else self.covered(piece.text)
+        share = NEAR_SHARE if self.near else 0.0
+        fit = (asked + share * near) / (1 + share) if self.asked else near
         # What has next to none of the question's words is at most about something near to it.
-        asked = min(1.0, self.asked_in(piece) / ENOUGH) if self.asked else 1.0
+        spoken = min(1.0, asked / ENOUGH) if self.asked else 1.0
         text = " ".join(piece.text.split())
-        return telling(text) * (1 + asked) / 2 * fit * (OWN_FIT + (1 - OWN_FIT) * piece.prior)
+        return telling(text) * (1 + spoken) / 2 * fit * (OWN_FIT + (1 - OWN_FIT) * piece.prior)
 
 
 @lru_cache(maxsize=50_000)
 def telling(text: str) -> float:
-    """How much a sentence says that stands by itself, 0-1: less a question, a courtesy, a fragment, a file's name."""
+    """How much a sentence says that stands by itself, 0-1: less a question, a fragment, a file's name."""
     size = len(text) * (_HAN_SIGNS if is_han(text) else 1)
     if size < SHORTEST or text.startswith("#"):
         return 0.0
     worth = 1.0 if SHORT <= size <= LONG else 0.7
     worth *= 0.5 if _ASKED_BACK.search(text) else 1.0
-    worth *= 0.4 if _COURTESY.search(text) else 1.0
-    worth *= 0.3 if A_FILE.search(text) else 1.0
-    worth *= 0.9 if _LOOSE.match(text) else 1.0
-    return worth * max(0.7, 1 - 0.1 * len(_I_MEAN.findall(text)))
+    return worth * (0.3 if A_FILE.search(text) else 1.0)

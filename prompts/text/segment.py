@@ -112,7 +112,8 @@ def _blocks(text: str) -> Iterator[tuple[int, int, UnitKind, int]]:
     opened: tuple[int, UnitKind, int] | None = None
     previous, fenced, after_blank = "", False, False
     position = 0
-    for line in text.splitlines(keepends=True) if _only_newlines(text) else _lines(text):
+    # Only newlines end a line here, whatever else `splitlines` knows.
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         start, position = position, position + len(line)
         kind, body = _line_kind(line, fenced)
         if kind is None:
@@ -133,19 +134,6 @@ def _blocks(text: str) -> Iterator[tuple[int, int, UnitKind, int]]:
         previous, after_blank = kind, False
     if opened:
         yield opened[0], len(text), opened[1], opened[2]
-
-
-def _only_newlines(text: str) -> bool:
-    """Whether `splitlines` would split at newlines alone."""
-    return not _OTHER_BREAKS.search(text)
-
-
-_OTHER_BREAKS = re.compile("[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-
-
-def _lines(text: str) -> Iterator[str]:
-    for match in re.finditer(r"[^\n]*\n|[^\n]+", text):
-        yield match.group()
 
 
 def _line_kind(line: str, fenced: bool) -> tuple[UnitKind | Literal["fence"] | None, int]:

@@ -1,6 +1,6 @@
 """Terms of a Chinese text, as far as the text itself shows them.
 
-Three things show it: the place (a heading, bold type, the label before a colon), repetition between varied neighbours,
+Three things show it: the place (a heading, the label before a colon), repetition between varied neighbours,
 and a head noun that names a sort of thing with words before it that tell which. The segmenter's tags find the words
 that no term holds; its dictionary tells how common a word is, and what is common alone is no term.
 """
@@ -28,6 +28,7 @@ VERBAL = words_in("chinese", "verbal")
 _WEAK = words_in("chinese", "weak_heads")
 # Heads that with a word before them name one thing.
 _HEADS = words_in("chinese", "heads")
+
 _MADE = re.compile(rf"[{CJK}]{{2,}}(?:器|法|论|学|图|树|层|率|值|度|集|库|键|链|网)$")
 
 _LABEL = re.compile(
@@ -35,7 +36,6 @@ _LABEL = re.compile(
     rf"((?=[^\n]{{0,24}}?[{CJK}])[{CJK}A-Za-z0-9+·\- ]{{2,18}}?)(?:\*\*)?\s*(?=[:：(（])"
 )
 _HEADING = re.compile(rf"^#{{1,6}}\s+(?:\d+(?:\.\d+)*\.?\s*)?([{CJK}A-Za-z0-9+·\- ]{{2,16}})\s*$", re.M)
-_APART = re.compile(rf"(?<=[ \u3000])([{CJK}]{{3,6}})(?= )")
 _LISTED = re.compile(rf"(?:例如|比如|如|包括)((?:[{CJK}A-Za-z0-9\-]{{2,10}}[、或和与及])+[{CJK}A-Za-z0-9\-]{{2,10}})")
 _JOINT = re.compile("[、或和与及]")
 _PHRASE = re.compile(
@@ -61,7 +61,7 @@ def term_spans(text: str, words: Sequence[SegmentedWord]) -> Iterator[tuple[int,
     """(start, end, strength) of terms; they may overlap, and the stronger is meant, then the longer."""
     starts = [word.start for word in words]
     for start, end in _places(text):
-        inside = within(words, starts, start, end)
+        inside = _within(words, starts, start, end)
         if _is_placed_term(text[start:end], inside):
             yield (inside[1].start if len(inside) > 2 and inside[0].text in VERBAL else start), end, _PLACED
     runs = list(_runs(words))
@@ -71,8 +71,8 @@ def term_spans(text: str, words: Sequence[SegmentedWord]) -> Iterator[tuple[int,
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Where terms are written: headings, bold type, labels, words set apart, enumerated examples."""
-    for pattern in (_HEADING, _LABEL, _APART):
+    """Where terms are written: headings, labels, enumerated examples."""
+    for pattern in (_HEADING, _LABEL):
         for match in pattern.finditer(text):
             yield match.start(1), match.start(1) + len(match.group(1).rstrip())
     for match in _LISTED.finditer(text):
@@ -84,12 +84,7 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             start += len(item) + 1
 
 
-def is_saying(words: Sequence[SegmentedWord]) -> bool:
-    """Whether words of a quotation are a sentence and no name."""
-    return len(words) >= _FEW and any(word.text in PROSE for word in words)
-
-
-def within(words: Sequence[SegmentedWord], starts: Sequence[int], start: int, end: int) -> Sequence[SegmentedWord]:
+def _within(words: Sequence[SegmentedWord], starts: Sequence[int], start: int, end: int) -> Sequence[SegmentedWord]:
     """The words that begin in `start`..`end`; `starts` are the places of all of them."""
     return words[bisect_left(starts, start) : bisect_left(starts, end)]
 

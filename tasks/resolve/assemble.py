@@ -7,11 +7,9 @@ they come back.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import fsum
-
-from pydantic import TypeAdapter
 
 from prompts.text.words import fold, stem
 from storage.graph import Edit, Subject
@@ -152,14 +150,6 @@ def entity_id(group: str) -> str:
     return content_id("ent", group)
 
 
-@dataclass
-class _Sorted:
-    """The mentions of the wanted groups, and the statements that touch one."""
-
-    mentions: dict[str, list[_Placed]] = field(default_factory=lambda: defaultdict(list))
-    said: dict[_Triple, list[_Said]] = field(default_factory=lambda: defaultdict(list))
-
-
 def assemble(
     found: Sequence[Found],
     documents: Mapping[str, str],
@@ -172,60 +162,61 @@ def assemble(
     `documents`: by chunk. Relation weights are strengths divided by the largest of those there are (GraphRAG, section
     2.3), so 0 < weight ≤ 1.
     """
-    read = _sorted(found, documents, resolved, wanted)
-    ids = {group: entity_id(group) for group in {*read.mentions, *(end for triple in read.said for end in triple[:2])}}
+    mentions, statements = _sorted(found, documents, resolved, wanted)
+    ids = {group: entity_id(group) for group in {*mentions, *(end for triple in statements for end in triple[:2])}}
     # fsum is exact, so that the order of the documents cannot change the last digit of a weight.
-    strengths = {triple: fsum(said.weight for said in group) for triple, group in read.said.items()}
+    strengths = {triple: fsum(said.weight for said in group) for triple, group in statements.items()}
     heaviest = max(strengths.values(), default=1.0) or 1.0
-    degree = Counter(end for triple in read.said for end in triple[:2])
+    degree = Counter(end for triple in statements for end in triple[:2])
     relations = {
-        triple: _relation(triple, said, strengths[triple] / heaviest, ids) for triple, said in read.said.items()
+        triple: _relation(triple, said, strengths[triple] / heaviest, ids) for triple, said in statements.items()
     }
-    entities = [_entity(ids[key], of, degree[key], given.get(key)) for key, of in read.mentions.items()]
-    asked = {ids[group] for group in read.mentions}
+    entities = [_entity(ids[key], of, degree[key], given.get(key)) for key, of in mentions.items()]
+    asked = {ids[group] for group in mentions}
     claims = claims_of(found, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)]))
     return Assembled(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
-        aliases=_aliases(read.mentions, ids, entities, resolved),
+        aliases=_aliases(mentions, ids, entities, resolved),
         entity_occurrences=_occurrences(
-            {(ids[key], one.chunk, one.start, one.end) for key, of in read.mentions.items() for one, _ in of}
+            {(ids[key], one.chunk, one.start, one.end) for key, of in mentions.items() for one, _ in of}
         ),
         relations=tuple(sorted(relations.values(), key=lambda relation: relation.id)),
         relation_occurrences=_occurrences(
-            {(relations[triple].id, one.chunk, one.start, one.end) for triple, of in read.said.items() for one in of}
+            {(relations[triple].id, one.chunk, one.start, one.end) for triple, of in statements.items() for one in of}
         ),
         claims=tuple(one for one in claims if one.subject in asked or one.object in asked),
-        evidence={ids[key]: _evidence(of) for key, of in read.mentions.items()},
+        evidence={ids[key]: _evidence(of) for key, of in mentions.items()},
         statements={
             relations[triple].id: stated
-            for triple, of in read.said.items()
+            for triple, of in statements.items()
             if len(of) > 1 and len(stated := _stated(of, documents)) > 1
         },
-        strengths={relations[triple].id: strengths[triple] for triple in read.said},
+        strengths={relations[triple].id: strengths[triple] for triple in statements},
     )
 
 
 def _sorted(
     found: Sequence[Found], documents: Mapping[str, str], resolved: Resolved, wanted: Collection[str] | None
-) -> _Sorted:
-    read, keys = _Sorted(), resolved.keys
+) -> tuple[dict[str, list[_Placed]], dict[_Triple, list[_Said]]]:
+    """The mentions of the wanted groups, and the statements that touch one."""
+    mentions: dict[str, list[_Placed]] = defaultdict(list)
+    statements: dict[_Triple, list[_Said]] = defaultdict(list)
+    keys = resolved.keys
     for extraction in found:
         document = documents[extraction.chunk]
         for mention in extraction.mentions:
             group = keys[document, name_key(mention.name)]
             if wanted is None or group in wanted:
-                read.mentions[group].append((mention, document))
+                mentions[group].append((mention, document))
         for said in extraction.relations:
             source = keys[document, name_key(said.source)]
             target = keys[document, name_key(said.target)]
             if source != target and (wanted is None or source in wanted or target in wanted):
-                read.said[source, target, predicate_key(said.predicate)].append(said)
-    return read
+                statements[source, target, predicate_key(said.predicate)].append(said)
+    return mentions, statements
 
 
 def _evidence(mentions: Sequence[_Placed]) -> tuple[str, ...]:
-    if len(mentions) == 1:
-        return (mentions[0][0].description,) if mentions[0][0].description else ()
     ordered = sorted(mentions, key=lambda pair: (pair[1], pair[0].start, pair[0].name, pair[0].description))
     return tuple(dict.fromkeys(mention.description for mention, _ in ordered if mention.description))
 
@@ -237,26 +228,19 @@ def _stated(group: Sequence[_Said], documents: Mapping[str, str]) -> tuple[str, 
 
 
 def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrence, ...]:
-    names = ("item", "chunk", "start", "end")
-    return _many_occurrences().validate_python([dict(zip(names, place, strict=True)) for place in sorted(places)])
-
-
-@lru_cache(maxsize=1)
-def _many_occurrences() -> TypeAdapter[tuple[Occurrence, ...]]:
-    """All records in one call: a third of the time of as many constructors."""
-    return TypeAdapter(tuple[Occurrence, ...])
+    # All of them stand in mentions, which are valid.
+    return tuple(
+        Occurrence.model_construct(item=item, chunk=chunk, start=start, end=end)
+        for item, chunk, start, end in sorted(places)
+    )
 
 
 def _entity(entity: str, mentions: Sequence[_Placed], degree: int, given: Given | None) -> Entity:
-    if len(mentions) == 1:
-        name, kind = mentions[0][0].name, mentions[0][0].kind
-    else:
-        names = Counter(mention.name for mention, _ in mentions)
-        name = max(
-            names,
-            key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name),
-        )
-        kind = main_kind(Counter(mention.kind for mention, _ in mentions))
+    names = Counter(mention.name for mention, _ in mentions)
+    name = max(
+        names, key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name)
+    )
+    kind = main_kind(Counter(mention.kind for mention, _ in mentions))
     said = given or Given()
     return Entity(
         id=entity,
@@ -296,7 +280,7 @@ def predicate_key(predicate: str) -> str:
 
 def _relation(triple: _Triple, group: Sequence[_Said], weight: float, ids: Mapping[str, str]) -> Relation:
     source, target, key = ids[triple[0]], ids[triple[1]], triple[2]
-    wordings = Counter(said.predicate for said in group) if len(group) > 1 else {group[0].predicate: 1}
+    wordings = Counter(said.predicate for said in group)
     described = min(((len(said.description), said.description) for said in group if said.description), default=(0, ""))
     return Relation(
         id=content_id("rel", source, target, key),

@@ -80,40 +80,29 @@ def _may_be_one(first: str, second: str, read: NamesRead) -> bool:
     """Whether two names of several words may be one name: a given name left out or cut to its initial, or a slip."""
     if kinds_differ(read.kinds[first], read.kinds[second]) or first[0] != second[0]:
         return False
-    if any("'s " in name or "’s " in name for key in (first, second) for name in read.written[key]):
-        return False
     one, other = first.split(), second.split()
     if len(one) == len(other):
         differ = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
-        if len(differ) == 1 and _misspelt(*differ[0]):
+        if (
+            len(differ) == 1
+            and min(map(len, differ[0])) >= _LEAST_WORD
+            and (OSA.normalized_similarity(*differ[0]) >= SAME_WORD)
+        ):
             # Who writes both means two.
             return not set(read.documents[first]) & set(read.documents[second]) and not opposed(one, other)
     if "person" not in {read.kinds[first], read.kinds[second]} or has_number(one) != has_number(other):
         return False
     if one[-1] != other[-1] or kind_of_words(one) or kind_of_words(other) or opposed(one, other):
         return False
-    return _given_fit(one[:-1], other[:-1]) or _given_fit(other[:-1], one[:-1])
+    return fits_given(one[:-1], other[:-1]) or fits_given(other[:-1], one[:-1])
 
 
-def _misspelt(one: str, other: str) -> bool:
-    return min(len(one), len(other)) >= _LEAST_WORD and OSA.normalized_similarity(one, other) >= SAME_WORD
-
-
-def _given_fit(short: Sequence[str], long: Sequence[str]) -> bool:
-    """Whether the shorter given names are the longer ones with some left out or cut to initials; the first stays."""
-    if all(len(word) == 1 for word in short):
-        return fits_initials(list(short), list(long))
-    left = iter(long)
-    kept = short[0] == long[0] and all(any(word in {other, other[0]} for other in left) for word in short)
-    return kept and len(short) < len(long)
-
-
-def fits_initials(initials: list[str], given: list[str]) -> bool:
-    """Whether given names can have these initials: the first one's first, the others in their order."""
-    if not given or initials[0] != given[0][0] or len(given[0]) == 1:
+def fits_given(short: Sequence[str], long: Sequence[str]) -> bool:
+    """Whether given names are others in their order, some left out or cut to initials; the first stays."""
+    if not short or not long or len(long[0]) == 1 or short[0] not in {long[0], long[0][0]}:
         return False
-    left = iter(given)
-    return all(any(name[0] == initial for name in left) for initial in initials)
+    left = iter(long)
+    return all(any(word in {other, other[0]} for other in left) for word in short)
 
 
 def _beside(extractions: Sequence[Found], wanted: set[str]) -> dict[str, set[str]]:

