@@ -108,7 +108,9 @@ def look_up(name: str, generation: Generation) -> GraphView:
 def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Generation) -> EntityView:
     graph = generation.graph
     relations = sorted(graph.relations_at([entity.id]), key=lambda relation: (-relation.weight, relation.id))
-    claims = graph.claims([entity.id])
+    claims = sorted(
+        graph.claims([entity.id]), key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id)
+    )
     mentions = graph.occurrences("entity", [entity.id])
     stated = graph.occurrences("relation", [relation.id for relation in relations])
     quotes = _Quotes(generation, {place.chunk for place in (*stated, *mentions)} | {claim.chunk for claim in claims})

@@ -281,4 +281,5 @@ def test_it_says_what_it_found_and_what_to_do_next(
         assert said in told.out
     assert "counts instead" not in told.out
     monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "ship")
-    assert "another entity_types" in fresh("tune", str(source)).out
+    assert fresh("tune", str(source)).code == 2, "what is there is kept"
+    assert "another entity_types" in fresh("tune", str(source), "--force").out
