@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from prompts.structures import StructureName
+from prompts.text.languages import ENGLISH
 from prompts.text.question import ParsedQuestion
 from prompts.text.words import STOPWORDS
 
@@ -132,9 +133,12 @@ def ranked(question: ParsedQuestion, tabular: bool) -> list[LabelVerdict]:
 SURELY_PART, SURELY_WHOLE = 0.02, 0.95
 # A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
 LEAST_WHOLE = 0.5
+NAMED = 0.45  # at most, where a name stands in the question: below LEAST_WHOLE, and in doubt for a model
 
 
 def whole_offline(question: ParsedQuestion) -> float:
-    """How likely a question is about the whole collection, 0-1, by its wording."""
-    found = {verdict.label: verdict.probability for verdict in classifier("choose").classify(question)}
-    return round(found["whole"], 3)
+    """How likely a question is about the whole collection, 0-1, by its wording; what names a thing is about a part of
+    it unless the wording is sure."""
+    probability = {verdict.label: verdict.probability for verdict in classifier("choose").classify(question)}["whole"]
+    names = [name for name in ENGLISH.names(question.text) if name.start] if not question.chinese else []
+    return round(min(probability, NAMED) if names and probability < SURELY_WHOLE else probability, 3)

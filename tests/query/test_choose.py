@@ -70,6 +70,7 @@ PARTS = (
     "In which year did Marit Olsen take over the ferry?",
     "Which of the four hives gave the most honey?",
     "How do I clean the smoker?",
+    "Where are Gila monsters found, in the country with the party that Sergio Tolento belongs to?",
     "Who was the teacher of the man who built Velin Quay?",
     "新码头是哪一年建成的?",
     "谁是奥拉桥的设计者?",
