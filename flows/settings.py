@@ -23,7 +23,7 @@ from prompts.tailoring import (
     Unfit,
     from_toml,
 )
-from storage.errors import SettingsError, SettingsFileError
+from storage.errors import SettingsError, SettingsFileError, UnknownSetting
 
 PREFIX = "TRELLIS_"
 DEFAULT_CONFIG = "trellis.toml"
@@ -346,8 +346,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             continue
         if variable not in known:
             near = difflib.get_close_matches(variable, [*known, f"{PREFIX}CONFIG"], n=3)
-            shown = _HIDDEN if "KEY" in variable else value
-            raise SettingsError(variable, shown, f"a setting that exists: {', '.join(near or sorted(known))}")
+            raise UnknownSetting(variable, near or sorted(known))
         *tables, name = known[variable]
         table = values
         for outer in tables:
@@ -378,7 +377,7 @@ def _explain(error: ValidationError, place: str = "", model: type[BaseModel] = S
         *outer, last = map(str, first["loc"])
         fields = next((_TABLES[part] for part in reversed(outer) if part in _TABLES), model).model_fields
         near = difflib.get_close_matches(last, fields, n=3) or sorted(fields)
-        return SettingsError(place + name, shown, f"a setting that exists: {', '.join(near)}")
+        return UnknownSetting(place + name, near)
     if first["type"] == "missing":
         return SettingsError(place + name, "", "a value: it cannot be left out")
     if "roles" in name:

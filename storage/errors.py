@@ -9,6 +9,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 │   ├── FilterError               a filter on documents cannot be read
 │   ├── NothingMatches            no document meets a filter
 │   ├── SettingsError             a setting has a value that it cannot have
+│   │   ├── UnknownSetting        there is no setting of that name
 │   │   └── SettingsFileError     the settings file is no TOML
 │   ├── DuplicateDocument         one id with two texts in one run
 │   └── WorkspaceFormatError      the stored schema is newer or older than this program
@@ -116,6 +117,11 @@ class SettingsError(UsageError):
 
     def __init__(self, name: str, value: object, expected: str) -> None:
         super().__init__(f"Setting {name} cannot be {value!r}.", f"Use {expected}.")
+
+
+class UnknownSetting(SettingsError):
+    def __init__(self, name: str, near: Sequence[str]) -> None:
+        UsageError.__init__(self, f"There is no setting {name}.", f"Use one that exists: {', '.join(near)}.")
 
 
 class SettingsFileError(SettingsError):

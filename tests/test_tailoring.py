@@ -184,7 +184,7 @@ def test_whatever_is_said_survives_a_file(text: str, language: str, name: str, k
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('person = "x"', "tailoring.person .*persona"),
+        ('person = "x"', r"tailoring.person\. .*persona"),
         ('persona = 5', "tailoring.persona cannot be 5"),
         (f'persona = "{"x" * 601}"', "at most 600"),
         ('entity_types = ["a;b"]', "'a;b'.*without"),
