@@ -263,7 +263,7 @@ def _whole_text(passage: OfferedPassage) -> str:
 
 def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piece]:
     wanted = frozenset(asked.weights)
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     for passage in passages:
         units = quotables(passage.text, asked.language)
         held = [wanted & unit.terms for unit in units]
@@ -279,8 +279,8 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
             above -= held[place]
             beside = (before | after) - held[place] - above
             news = 1.0 if unit.leads else min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
-            found.append(_Piece(passage, place, unit, held[place], above, beside, asked.fits(text), news))
-    return found
+            pieces.append(_Piece(passage, place, unit, held[place], above, beside, asked.fits(text), news))
+    return pieces
 
 
 def best_excerpts(question: str, passages: Sequence[OfferedPassage], rarity: Rarity) -> ExcerptAnswer:
@@ -321,9 +321,9 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
 
     Of a list, of steps, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
     """
-    there = piece.held | piece.above
-    named = all(name <= there for name in asked.names) and asked.figures <= piece.held
-    return named and asked.kind not in OPEN and (piece.fits or not asked.kind) and asked.weigh(there) >= SUPPORTED
+    held = piece.held | piece.above
+    named = all(name <= held for name in asked.names) and asked.figures <= piece.held
+    return named and asked.kind not in OPEN and (piece.fits or not asked.kind) and asked.weigh(held) >= SUPPORTED
 
 
 def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
@@ -463,7 +463,7 @@ def _quoted(group: Sequence[Excerpt], best: Excerpt) -> tuple[int, int, int]:
 def _quotes(excerpts: Sequence[Excerpt]) -> list[list[Excerpt]]:
     """The excerpts in reading order, those that follow on each other as one."""
     quotes: list[list[Excerpt]] = []
-    for excerpt in sorted(excerpts, key=lambda one: (one.number, one.start)):
+    for excerpt in sorted(excerpts, key=lambda excerpt: (excerpt.number, excerpt.start)):
         last = quotes[-1][-1] if quotes else None
         if (
             last

@@ -92,13 +92,13 @@ def merge(first: Extracted, more: Extracted) -> Extracted:
 
     A further record of the same stays where its description is not part of one that is kept already.
     """
-    said: dict[tuple[str, ...], list[str]] = {}
+    descriptions: dict[tuple[str, ...], list[str]] = {}
     records: list[Found] = [*first.entities, *first.relations, *first.claims]
-    for one in records:
-        said.setdefault(_about(one), []).append(_words(one.description))
+    for record in records:
+        descriptions.setdefault(_about(record), []).append(_words(record.description))
 
-    def is_new(one: Found) -> bool:
-        words, before = _words(one.description), said.setdefault(_about(one), [])
+    def is_new(record: Found) -> bool:
+        words, before = _words(record.description), descriptions.setdefault(_about(record), [])
         if before and (not words.strip() or any(words in other for other in before)):
             return False
         before.append(words)
@@ -111,23 +111,23 @@ def merge(first: Extracted, more: Extracted) -> Extracted:
     )
 
 
-def known(found: Extracted) -> list[str]:
+def known(extracted: Extracted) -> list[str]:
     """What a further round is told: each name, each statement and each claim once."""
-    names = [one.name for one in found.entities]
-    stated = [f"{one.source} -[{one.predicate}]-> {one.target}" for one in found.relations]
-    claimed = [f"{one.subject}: {one.description}" for one in found.claims]
+    names = [entity.name for entity in extracted.entities]
+    stated = [f"{relation.source} -[{relation.predicate}]-> {relation.target}" for relation in extracted.relations]
+    claimed = [f"{claim.subject}: {claim.description}" for claim in extracted.claims]
     return list(dict.fromkeys([*names, *stated, *claimed]))
 
 
-def _about(one: Found) -> tuple[str, ...]:
+def _about(record: Found) -> tuple[str, ...]:
     """What a record is about, in whatever capitals and spaces."""
-    match one:
+    match record:
         case EntityFound():
-            parts: tuple[str, ...] = (one.name,)
+            parts: tuple[str, ...] = (record.name,)
         case RelationFound():
-            parts = (one.source, one.target, one.predicate)
+            parts = (record.source, record.target, record.predicate)
         case ClaimFound():
-            parts = (one.subject, one.object, one.kind, one.status, one.since, one.until)
+            parts = (record.subject, record.object, record.kind, record.status, record.since, record.until)
     return tuple(" ".join(fold(part).split()) for part in parts)
 
 
@@ -193,8 +193,8 @@ def _predicate(between: str) -> str:
     by"; empty where there are none, or a Chinese clause lies between."""
     words = _WORD.findall(_LEFT_OUT.sub(" ", between).lower())
     if any("\u4e00" <= word[0] <= "\u9fff" for word in words):
-        said = "".join(words)
-        return said if len(said) <= _MOST_HAN and said not in _ZH_LISTING and not _ZH_CLAUSE.search(between) else ""
+        text = "".join(words)
+        return text if len(text) <= _MOST_HAN and text not in _ZH_LISTING and not _ZH_CLAUSE.search(between) else ""
     return " ".join(words if len(words) <= _MOST_WORDS else [*words[:4], "…", *words[-3:]])
 
 
@@ -212,7 +212,7 @@ def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSp
     `rows` are the spans of the rows, in order; those of no recognised table yield nothing.
     """
     names: list[NameSpan] = []
-    said: list[RelationInText] = []
+    facts: list[RelationInText] = []
     for start, end, cells in _labelled(text, rows):
         things: list[tuple[str, NameSpan | None]] = []
         at = start
@@ -226,8 +226,8 @@ def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSp
         for label, name in things[1:] if subject else ():
             column = " ".join(label.strip("*_ ").replace("_", " ").lower().split())
             if subject and column and name and name.text != subject.text:
-                said.append(RelationInText(subject.text, name.text, column, start, end))
-    return names, said
+                facts.append(RelationInText(subject.text, name.text, column, start, end))
+    return names, facts
 
 
 def _labelled(text: str, rows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Sequence[tuple[str, str]]]]:
@@ -285,7 +285,7 @@ def extract_offline(title: str, passage: str) -> Extracted:
     names = sorted([*cells, *free], key=lambda name: name.start)
     topic = _topic_name(title, names)
     tabled = {fact.start for fact in facts}
-    said = [*facts]
+    relations = [*facts]
     described: dict[str, str] = {}
     following = 0
     for start, end in spans:
@@ -296,33 +296,33 @@ def extract_offline(title: str, passage: str) -> Extracted:
         for name in inside:
             described.setdefault(name.text, _one_line(passage[start:end]))
         if start not in tabled:
-            said += statements(passage, start, end, inside, topic)
+            relations += statements(passage, start, end, inside, topic)
     kinds: dict[str, str] = {}
     for span in [*names, *actors(passage)]:
         if kinds.get(span.text, "thing") == "thing":
             kinds[span.text] = span.kind
     entities = [EntityFound(name=name, kind=kind, description=described.get(name, "")) for name, kind in kinds.items()]
-    return Extracted(entities=entities, relations=_relations(passage, said, names, topic))
+    return Extracted(entities=entities, relations=_relations(passage, relations, names, topic))
 
 
-def _relations(passage: str, said: list[RelationInText], names: list[NameSpan], topic: str) -> list[RelationFound]:
+def _relations(passage: str, relations: list[RelationInText], names: list[NameSpan], topic: str) -> list[RelationFound]:
     """Each statement once, quoted by the first sentence that makes it, and the aliases that the passage states."""
-    found: dict[tuple[str, str, str], RelationFound] = {}
-    for one in said:
-        found.setdefault(
-            (one.source, one.target, one.predicate),
+    by_triple: dict[tuple[str, str, str], RelationFound] = {}
+    for relation in relations:
+        by_triple.setdefault(
+            (relation.source, relation.target, relation.predicate),
             RelationFound(
-                source=one.source,
-                target=one.target,
-                predicate=one.predicate,
-                description=_one_line(passage[one.start : one.end]),
+                source=relation.source,
+                target=relation.target,
+                predicate=relation.predicate,
+                description=_one_line(passage[relation.start : relation.end]),
             ),
         )
     for name, alias, words in stated_aliases(passage, names, topic):
-        found[name, alias, ALIAS_PREDICATE] = RelationFound(
+        by_triple[name, alias, ALIAS_PREDICATE] = RelationFound(
             source=name, target=alias, predicate=ALIAS_PREDICATE, description=_one_line(words)
         )
-    return list(found.values())
+    return list(by_triple.values())
 
 
 def names_in(passage: str, spans: list[tuple[int, int]], title: str = "") -> list[NameSpan]:
@@ -409,12 +409,12 @@ def actors(text: str) -> list[NameSpan]:
     """The first place of each nameless person and place in a story, in order."""
     if len(_OPENING_QUOTE.findall(text)) < _QUOTES or not _SPOKEN.search(text):
         return []
-    found = [(match.group(), match.start()) for match in _KIN.finditer(text)]
+    mentions = [(match.group(), match.start()) for match in _KIN.finditer(text)]
     for match in _DEFINITE.finditer(text):
         group = match.lastindex or 0
-        found.append((match.group(group), match.start(group)))
+        mentions.append((match.group(group), match.start(group)))
     first: dict[str, NameSpan] = {}
-    for name, at in sorted(found, key=lambda item: item[1]):
+    for name, at in sorted(mentions, key=lambda item: item[1]):
         kind = "place" if _PLACE_HEAD.search(name) else "person"
         first.setdefault(name.lower(), NameSpan(name, at, at + len(name), kind))
     return list(first.values())
@@ -432,5 +432,5 @@ def overlooked(title: str, passage: str) -> list[str]:
     long = len(passage) >= LEAST_SIGNS if is_han(passage) else len(WORD.findall(passage)) >= LEAST_WORDS
     if not long:
         return []
-    names = [one.name for one in extract_offline(title, passage).entities if one.name != topic_of(title)]
+    names = [entity.name for entity in extract_offline(title, passage).entities if entity.name != topic_of(title)]
     return names[:SHOWN] if len(names) >= LEAST_NAMES else []

@@ -27,8 +27,8 @@ def judge(question: str, passages: Sequence[str], rarity: Callable[[str], float]
     wanted = sorted(set(language.content_terms(question)), key=lambda term: (-rarity(term), term))
     verdicts = []
     for rank, text in enumerate(passages, 1):
-        here = set(language.content_terms(text))
-        shared = [term for term in wanted if term in here]
+        terms = set(language.content_terms(text))
+        shared = [term for term in wanted if term in terms]
         label: Label = "entailment" if shared and rank <= FIRST else "neutral"
         verdicts.append(FilterVerdict(label, f"has {', '.join(shared[:_MOST_WORDS])}" if shared else "shares nothing"))
     return verdicts

@@ -30,13 +30,13 @@ def keywords_offline(question: str) -> tuple[list[str], list[str]]:
     return _few(text[start:end] for start, end in places), _few(high)
 
 
-def _topics(text: str, taken: Sequence[tuple[int, int]]) -> list[str]:
+def _topics(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
     """Neighbouring words make one phrase ("burial place"): a phrase tells more than its words."""
     phrases: list[list[str]] = []
     last = -1
     for match in WORD.finditer(text):
         word = match.group().lower()
-        if _inside(match.span(), taken) or word in STOPWORDS | OPENERS | _ASKING:
+        if _inside(match.span(), places) or word in STOPWORDS | OPENERS | _ASKING:
             continue
         if last >= 0 and text[last : match.start()] == " ":
             phrases[-1].append(word)
@@ -46,7 +46,7 @@ def _topics(text: str, taken: Sequence[tuple[int, int]]) -> list[str]:
     return [" ".join(phrase) for phrase in phrases]
 
 
-def _topics_zh(text: str, taken: Sequence[tuple[int, int]]) -> list[str]:
+def _topics_zh(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
     return [
         word
         for word, tag, start in tagged(text)
@@ -54,12 +54,12 @@ def _topics_zh(text: str, taken: Sequence[tuple[int, int]]) -> list[str]:
         and word not in _ZH_ASKING
         and not (len(word) == 1 and word in HAN_STOP)
         and not all(character in HAN_STOP for character in word)
-        and not _inside((start, start + len(word)), taken)
+        and not _inside((start, start + len(word)), places)
     ]
 
 
-def _inside(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
-    return any(place[0] < end and start < place[1] for start, end in taken)
+def _inside(place: tuple[int, int], places: Sequence[tuple[int, int]]) -> bool:
+    return any(place[0] < end and start < place[1] for start, end in places)
 
 
 def _few(keys: Iterable[str]) -> list[str]:

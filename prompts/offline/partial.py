@@ -41,7 +41,7 @@ def follow_ups_offline(points: Sequence[RulePoint], gist: CollectionTopic, most:
     is known."""
     asked = {name.text.lower() for name in names_of(gist.relevance.question.text)}
     scores: dict[str, int] = {}
-    for point in sorted(points, key=lambda one: -one.score):
+    for point in sorted(points, key=lambda point: -point.score):
         for name in names_of(point.text):
             if name.text.lower() not in asked and point.score > 0:
                 scores.setdefault(name.text, point.score)

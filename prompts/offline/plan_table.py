@@ -40,8 +40,10 @@ _RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
 def plan_offline(question: str, tables: Sequence[TableView]) -> TablePlan | None:
     """The plan of the table whose own names tell most of the question; None where no table tells all of it."""
     readings = [_PlanReading(question, table) for table in tables]
-    plans = [(plan, number, len(one.used)) for number, one in enumerate(readings, 1) if (plan := one.plan())]
-    plan, number, _ = max(plans, key=lambda one: one[2], default=(None, 0, 0))
+    plans = [
+        (plan, number, len(reading.used)) for number, reading in enumerate(readings, 1) if (plan := reading.plan())
+    ]
+    plan, number, _ = max(plans, key=lambda item: item[2], default=(None, 0, 0))
     return plan.model_copy(update={"table": number}) if plan else None
 
 
@@ -108,18 +110,18 @@ class _PlanReading:
                 names.append((tokens, column, cell))
                 if column == self.label and len(tokens) > 1 + self.chinese and ends.count(tokens[-1:]) > 1:
                     names.append((tokens[:-1], column, cell))
-        found = list[tuple[int, str]]()
-        for tokens, column, cell in sorted(names, key=lambda one: -len(one[0])):
+        cells = list[tuple[int, str]]()
+        for tokens, column, cell in sorted(names, key=lambda name: -len(name[0])):
             tells = len("".join(tokens)) > 2 - self.chinese and not set(tokens) <= STOPWORDS
-            if tells and (column, cell) not in found and (places := self._find(tokens)):
+            if tells and (column, cell) not in cells and (places := self._find(tokens)):
                 self.used |= set(places)
                 self._keep(column, "equal", cell)
-                found.append((column, cell))
-        return found
+                cells.append((column, cell))
+        return cells
 
     def _named_columns(self) -> list[int]:
         """The columns that the question names: by all words but the unit; else by a first half of its own."""
-        found: dict[int, int] = {}
+        columns: dict[int, int] = {}
         names = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
         keys = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in names]
         halves = [tuple(key[: max(1 + self.chinese, (len(key) + 1) // 2)]) for key in keys]
@@ -127,11 +129,11 @@ class _PlanReading:
             for column in sorted(range(len(keys)), key=lambda place: -len(keys[place])):
                 key, half = keys[column], halves[column]
                 places = self._find(key if whole else half) if whole or halves.count(half) == 1 else []
-                if places and column not in found:
-                    found[column] = min(places)
+                if places and column not in columns:
+                    columns[column] = min(places)
                     own = _tokens(self.table.columns[column])
                     self.used |= {*places, *(at for at, (_, word) in enumerate(self.tokens) if word in own)}
-        return sorted(found, key=lambda column: found[column])
+        return sorted(columns, key=lambda column: columns[column])
 
     def _dates(self) -> None:
         """A year is that of a column's name, of cells such as "2023 Q1", of a column of years, or of the table."""
@@ -140,7 +142,7 @@ class _PlanReading:
                 continue
             heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
             dated = self._holding(word)
-            years = [c for c, own in enumerate(self.own) if word in own and all(_YEAR.fullmatch(one) for one in own)]
+            years = [c for c, own in enumerate(self.own) if word in own and all(_YEAR.fullmatch(cell) for cell in own)]
             if heads:
                 self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
             elif dated or years:
@@ -160,38 +162,38 @@ class _PlanReading:
 
     def _about(self, word: str) -> int | None:
         """The column of figures that a word of size is about, else the first one that the question names."""
-        about = {_root(one) for one in _SIZES[word][1].split()}
+        about = {_root(term) for term in _SIZES[word][1].split()}
         fits = [c for c, name in enumerate(self.table.columns) if self.numeric[c] and about & set(_tokens(name))]
         named = [c for c in self.columns if self.numeric[c]]
         return next((c for c in (*[c for c in named if c in fits], *fits, *named)), None)
 
     def _sizes(self) -> list[tuple[str, str, int]]:
         """(form, word, place) of the words of size: extremes ("est"), comparisons ("er"), "how long", "200 m long"."""
-        found = list[tuple[str, str, int]]()
+        sizes = list[tuple[str, str, int]]()
         for match in _WORD.finditer(self.text):
-            said, head = match.group(), self.text[: match.start()]
-            word = match["zh"] or match["adj"] or ("" if head.endswith("at ") else _size(said))
+            matched, head = match.group(), self.text[: match.start()]
+            word = match["zh"] or match["adj"] or ("" if head.endswith("at ") else _size(matched))
             forms = {
-                "how": match["adj"] or (said == word and head.endswith("how ")),
-                "est": match["zh"] or re.search(r"est$|^(?:most|least|top)$", said) or head.endswith("most "),
-                "er": re.search(r"er$|^(?:more|less)$", said),
+                "how": match["adj"] or (matched == word and head.endswith("how ")),
+                "est": match["zh"] or re.search(r"est$|^(?:most|least|top)$", matched) or head.endswith("most "),
+                "er": re.search(r"er$|^(?:more|less)$", matched),
                 "is": re.search(r"\d\s?[a-z]* $", head),
             }
             form = next((form for form, fits in forms.items() if word and fits), "")
             if form:
-                found = [one for one in found if one[1] != "most" or form != "est"] + [(form, word, match.start())]
+                sizes = [size for size in sizes if size[1] != "most" or form != "est"] + [(form, word, match.start())]
                 self._mark(*match.span())
-        return found
+        return sizes
 
     def _side(self, start: int, end: int, last: str) -> str:
         """The comparison that the words around a figure make it, or nothing."""
         head = self.text[:start].rstrip(" 于在$€£¥")
         for comparison, before, after in _SIDES:
-            if found := re.search(rf"(?:{before})$", head):
-                self._mark(found.start(), start)
+            if match := re.search(rf"(?:{before})$", head):
+                self._mark(match.start(), start)
                 return comparison
-            if found := re.match(rf"\s?(?:{after})", self.text[end:]):
-                self._mark(end, end + found.end())
+            if match := re.match(rf"\s?(?:{after})", self.text[end:]):
+                self._mark(end, end + match.end())
                 return comparison
         return "at_most" if last == "at_least" and re.search(r"(?:and|to|-|至|到|和)$", head) else ""
 
@@ -201,7 +203,7 @@ class _PlanReading:
         for amount in amounts_in(self.text):
             raw = self.text[amount.start : amount.end]
             than = re.search(r"([a-z]+) than $", self.text[: amount.start])
-            word = _size(than[1]) if than else next((one for form, one, _ in sizes if form == "is"), "more")
+            word = _size(than[1]) if than else next((word for form, word, _ in sizes if form == "is"), "more")
             side = self._side(amount.start, amount.end, side)
             if than and word and not side:
                 side = "more" if _SIZES[word][0] > 0 else "less"
@@ -210,7 +212,7 @@ class _PlanReading:
             column = self._about("old" if _YEAR.fullmatch(raw) else word)
             if column is None:
                 return False
-            sizes[:] = [one for one in sizes if than is None or one[2] != than.start(1)]
+            sizes[:] = [size for size in sizes if than is None or size[2] != than.start(1)]
             self._mark(amount.start, amount.end)
             self._keep(column, side, raw)
             self.columns = [c for c in self.columns if c != column]
@@ -218,14 +220,14 @@ class _PlanReading:
 
     def _cue(self) -> Operation | None:
         """What is to be done, by words that are no part of a name ("total assets" asks for no sum)."""
-        found = []
+        operations = []
         for operation, pattern in _CUES:
             match = re.search(pattern, self.text)
             within = {place for place, (at, _) in enumerate(self.tokens) if match and match.start() <= at < match.end()}
             if match and not (within and within <= self.used):
-                found.append(operation)
+                operations.append(operation)
                 self.used |= within
-        return found[0] if found else None
+        return operations[0] if operations else None
 
     def _nouns(self) -> None:
         """What the rows are ("bridges"), and what stands in the cells of one column alone: "steel", "Ovane"."""

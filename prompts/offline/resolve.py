@@ -51,10 +51,10 @@ def decide(pair: Pair) -> Decided:
     if against:
         return Decided(same=False, reason=against)
     score = alike(first, second) - _TOLD_APART * _told_apart(first, second, pair)
-    one, other = numbers_said(pair.first.said), numbers_said(pair.second.said)
-    if said := _said_of_both(score, one, other):
-        return Decided(same=True, reason=f"similar names, and {said} is said of both")
-    if one.long and other.long and not one.long & other.long:
+    first_numbers, second_numbers = numbers_said(pair.first.said), numbers_said(pair.second.said)
+    if number := _said_of_both(score, first_numbers, second_numbers):
+        return Decided(same=True, reason=f"similar names, and {number} is said of both")
+    if first_numbers.long and second_numbers.long and not first_numbers.long & second_numbers.long:
         return Decided(same=False, reason="other numbers are said of them")
     if pair.shared and score >= _WITH_COMPANY:
         return Decided(same=True, reason=f"similar names, both beside {pair.shared[0]}")
@@ -63,26 +63,26 @@ def decide(pair: Pair) -> Decided:
     return Decided(same=False, reason="too little is said of both")
 
 
-def _said_of_both(score: float, one: Numbers, other: Numbers) -> str:
+def _said_of_both(score: float, first: Numbers, second: Numbers) -> str:
     """A number that is said of both and is enough for names that are so much alike, or nothing."""
-    if score >= _WITH_NUMBER and one.long & other.long:
-        return min(one.long & other.long)
-    return min(one.short & other.short) if score >= _WITH_FIGURE and one.short & other.short else ""
+    if score >= _WITH_NUMBER and first.long & second.long:
+        return min(first.long & second.long)
+    return min(first.short & second.short) if score >= _WITH_FIGURE and first.short & second.short else ""
 
 
 def _told_apart(first: Sequence[str], second: Sequence[str], pair: Pair) -> bool:
     """Whether each name has a word of its own that tells it apart; what the other's text says (its city) does not."""
     left, right = unmatched(first, second)
-    said = {word for one in (pair.first, pair.second) for text in one.said for word in words_of(text)}
-    return bool(set(left) - said) and bool(set(right) - said)
+    words = {word for name in (pair.first, pair.second) for text in name.said for word in words_of(text)}
+    return bool(set(left) - words) and bool(set(right) - words)
 
 
 def _contradiction(pair: Pair) -> str:
-    one, other = (
-        next((found for text in side.said if (found := defined_as(side.name, text))), None)
+    first, second = (
+        next((definition for text in side.said if (definition := defined_as(side.name, text))), None)
         for side in (pair.first, pair.second)
     )
-    if one and other and (against := contradict(one, other)):
+    if first and second and (against := contradict(first, second)):
         return against
     kinds = {pair.first.kind, pair.second.kind}
     named = fold(pair.first.name) == fold(pair.second.name)

@@ -56,8 +56,8 @@ def stand_alone(question: str, history: Sequence[str]) -> Standing:
     `history` holds earlier questions and answers, oldest first; its questions are read in the light of those before.
     """
     turns: list[ConversationTurn] = []
-    for said in history[-READ:]:
-        text = " ".join(said.split())
+    for message in history[-READ:]:
+        text = " ".join(message.split())
         asks = _QUESTION.search(text) is not None
         turns.append(_turn(_stood(text, turns).text if asks and turns else text, asks, turns))
     return _stood(" ".join(question.split()), turns)
@@ -88,13 +88,13 @@ def _turn(text: str, asks: bool, before: Sequence[ConversationTurn]) -> Conversa
 def _stood(text: str, turns: Sequence[ConversationTurn]) -> Standing:
     is_chinese = is_han(text) or (not any(map(str.isalpha, text)) and bool(turns) and is_han(turns[-1].text))
     rules = _CHINESE if is_chinese else _ENGLISH
-    found = Standing(rules.completed(text, turns))
+    standing = Standing(rules.completed(text, turns))
     if not turns and rules.half(text):
-        found.missing.append(text)
-    if not named(found.text) or is_chinese:
-        _pointed(found, turns, rules)
-    _pronouns(found, turns, rules)
-    return found
+        standing.missing.append(text)
+    if not named(standing.text) or is_chinese:
+        _pointed(standing, turns, rules)
+    _pronouns(standing, turns, rules)
+    return standing
 
 
 # --- what stands for what --------------------------------------------------------------------------------------------
@@ -156,31 +156,33 @@ def _pair(turns: Sequence[ConversationTurn]) -> list[str]:
     return next((pair for pair in pairs if len(pair) > 1), [])
 
 
-def _pronouns(found: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
+def _pronouns(standing: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
     """Names in the places of pronouns that the question itself does not explain."""
-    for match in reversed(list(rules.pronoun.finditer(found.text))):
+    for match in reversed(list(rules.pronoun.finditer(standing.text))):
         sort = match.lastgroup or "thing"
-        if rules.explained(found.text, match, spoken=bool(turns)):
+        if rules.explained(standing.text, match, spoken=bool(turns)):
             continue
         pair = _pair(turns) if sort in {"first", "second"} else []
         names = pair[:1] if sort == "first" else pair[1:2]
         if sort not in {"first", "second"}:
             names = [name.text for name in _antecedents(sort, turns)]
         if not names:
-            found.missing.insert(0, match.group())
+            standing.missing.insert(0, match.group())
             continue
         if len(set(names)) > 1 and sort == "person":
-            found.several[match.group()] = tuple(dict.fromkeys(names))
-        found.text = f"{found.text[: match.start()]}{rules.written(match, names[0])}{found.text[match.end() :]}"
+            standing.several[match.group()] = tuple(dict.fromkeys(names))
+        standing.text = (
+            f"{standing.text[: match.start()]}{rules.written(match, names[0])}{standing.text[match.end() :]}"
+        )
 
 
-def _pointed(found: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
+def _pointed(standing: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
     """ "That bridge", 该公司: the last name that has the noun in it, else the last thing."""
-    match = rules.pointed.search(found.text)
-    if match is None or (is_han(found.text) and named(found.text[: match.start()])):
+    match = rules.pointed.search(standing.text)
+    if match is None or (is_han(standing.text) and named(standing.text[: match.start()])):
         return
     noun = match["noun"].lower()
-    if noun in found.text[: match.start()].lower():
+    if noun in standing.text[: match.start()].lower():
         return  # "There was a country … that country"
     names = [name for exchange in _exchanges(turns) for turn in exchange for name in turn.names]
     called = next((name for name in names if noun in (name.text.lower().split()[-1], name.text[-len(noun) :])), None)
@@ -189,9 +191,9 @@ def _pointed(found: Standing, turns: Sequence[ConversationTurn], rules: "_Rules"
         called = next((name for name in names if name.kind == kind), None)
         called = called or next(iter(_antecedents("thing", turns)), None)
     if called is not None:
-        found.text = f"{found.text[: match.start()]}{called.text}{found.text[match.end() :]}"
+        standing.text = f"{standing.text[: match.start()]}{called.text}{standing.text[match.end() :]}"
     elif kind and match["that"] and not turns:
-        found.missing.append(match.group())
+        standing.missing.append(match.group())
 
 
 # --- half questions --------------------------------------------------------------------------------------------------
@@ -259,8 +261,8 @@ def _completed(text: str, turns: Sequence[ConversationTurn]) -> str:
 
 def _owned(question: str, turns: Sequence[ConversationTurn]) -> str:
     """ "Who was the founder?" of what the conversation is about; another question as it is."""
-    found = None if named(question) else _UNOWNED.search(question)
-    names = _antecedents("thing", turns) if found else []
+    match = None if named(question) else _UNOWNED.search(question)
+    names = _antecedents("thing", turns) if match else []
     return f"{question.rstrip(' ?')} of {names[0].text}?" if names else question
 
 
@@ -340,8 +342,8 @@ def _completed_zh(text: str, turns: Sequence[ConversationTurn]) -> str:
         return text
     if not _half_zh(text):
         return text
-    said, _, more = text.partition("呢")
-    part, more = said.strip("，, ？?"), more.strip("，,？?。 ")
+    head, _, more = text.partition("呢")
+    part, more = head.strip("，, ？?"), more.strip("，,？?。 ")
     if more:  # "他呢？在哪里出生？": what is asked stands after it
         return f"{part}{more}？"
     body = asked.text.rstrip("？?。 ")
@@ -428,12 +430,12 @@ def doubts(standing: Standing) -> list[Doubt]:
 
     What the graph knows as several things is told elsewhere (`tasks/rewrite.py`), since only an index knows it.
     """
-    found = [Doubt(text, readings) for text, readings in standing.several.items()]
-    found += [Doubt(text) for text in standing.missing]
+    result = [Doubt(text, readings) for text, readings in standing.several.items()]
+    result += [Doubt(text) for text in standing.missing]
     relative = None if _YEAR.search(standing.text) else _RELATIVE.search(standing.text)
     if relative is not None:
-        found.append(Doubt(relative.group(), _COUNTED_ZH if is_han(standing.text) else _COUNTED))
-    return list({doubt.text.lower(): doubt for doubt in reversed(found)}.values())[::-1]
+        result.append(Doubt(relative.group(), _COUNTED_ZH if is_han(standing.text) else _COUNTED))
+    return list({doubt.text.lower(): doubt for doubt in reversed(result)}.values())[::-1]
 
 
 # --- further queries --------------------------------------------------------------------------------------------------
@@ -447,14 +449,14 @@ def aspects(question: ParsedQuestion) -> list[str]:
     parts = parts_in(question.text)
     if len(parts) < 2:
         return []
-    found = [parts[0]]
+    questions = [parts[0]]
     for place, part in enumerate(parts[1:], 1):
         whole = stand_alone(part, parts[:place]).text
         about = named(parts[0])
         if question.chinese and about and not named(whole):
             whole = f"{about[0].text}{whole}"  # the subject is left out where it stays the same
-        found.append(whole)
-    return found
+        questions.append(whole)
+    return questions
 
 
 MAX_QUERIES = 4

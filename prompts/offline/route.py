@@ -66,18 +66,18 @@ def classifier(task: str) -> LinearClassifier:
     """The classifier of a task ("route", "choose"), read from its table once."""
     with (WEIGHTS / f"{task}.csv").open(encoding="utf-8", newline="") as lines:
         header, *rows = csv.reader(lines)
-    weights = {feature: tuple(int(weight) / UNIT for weight in given) for feature, *given in rows}
+    weights = {feature: tuple(int(weight) / UNIT for weight in values) for feature, *values in rows}
     return LinearClassifier(tuple(header[1:]), weights)
 
 
 def features(question: ParsedQuestion) -> set[str]:
     """What a question shows. English: words and pairs, patterns of function words, pieces of words; Chinese: one to
     three characters; both: its form, and how many links ("of", "whose", 的) it holds."""
-    found = set(_chinese(question.text) if question.chinese else _english(question.text))
+    result = set(_chinese(question.text) if question.chinese else _english(question.text))
     language = "zh" if question.chinese else "en"
     links = question.text.count("的") if question.chinese else len(_LINK.findall(question.text))
-    found |= {f"({language} links {number})" for number in range(1, min(links, _MOST_COUNTED) + 1)}
-    return found | {f"({language})", f"({language} form {question.form})"}
+    result |= {f"({language} links {number})" for number in range(1, min(links, _MOST_COUNTED) + 1)}
+    return result | {f"({language})", f"({language} form {question.form})"}
 
 
 def _chinese(text: str) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _english(text: str) -> Iterator[str]:
     spelled = _WORD.findall(text.replace("\u2019", "'"))
     words = [START, *(FIGURE if word[0].isdigit() else word.lower() for word in spelled), END]
     yield from words
-    yield from (f"{one} {two}" for one, two in pairwise(words))
+    yield from (f"{word} {following}" for word, following in pairwise(words))
     for word in words[1:-1]:
         inside = f" {word} "
         yield from (f"<{inside[at : at + _CHARACTERS]}>" for at in range(len(inside) - _CHARACTERS + 1))

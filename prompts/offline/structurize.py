@@ -56,8 +56,8 @@ def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]
     for piece in _plain(evidence):
         if not piece.cells and relevance.coverage(piece) >= NEAR:
             triples += [
-                replace(piece, label=said.source, attribute=said.predicate, value=said.target)
-                for said in _stated(piece.text, piece.title)
+                replace(piece, label=relation.source, attribute=relation.predicate, value=relation.target)
+                for relation in _stated(piece.text, piece.title)
             ]
     return triples
 
@@ -128,10 +128,10 @@ def steps_of(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 def _conditioned(piece: Evidence) -> Evidence:
     text = piece.text.strip()
-    found = _CONDITION.match(text)
-    if not found:
+    match = _CONDITION.match(text)
+    if not match:
         return replace(piece, attribute="step", value=text)
-    condition, done = found["condition"] or found["when"], found["rest"] or found["then"]
-    if found["when"] and condition.startswith("在") and not _ZH_PLACE.match(condition):
+    condition, done = match["condition"] or match["when"], match["rest"] or match["then"]
+    if match["when"] and condition.startswith("在") and not _ZH_PLACE.match(condition):
         return replace(piece, attribute="step", value=text)
     return replace(piece, attribute=condition, value=done)

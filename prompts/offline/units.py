@@ -43,7 +43,7 @@ class Quotable:
 def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
     """What can be quoted from a text, in order; kept, since passages are found again and again."""
     pieces = _pieces(text)
-    found: list[Quotable] = []
+    quotes: list[Quotable] = []
     heading, header = "", None
     for place, piece in enumerate(pieces):
         if piece.kind == "heading":
@@ -54,17 +54,17 @@ def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
             header = None
         elif _RULE.match(line):
             header = (
-                (pieces[place - 1].start, pieces[place - 1].end) if found and pieces[place - 1].kind == "row" else None
+                (pieces[place - 1].start, pieces[place - 1].end) if quotes and pieces[place - 1].kind == "row" else None
             )
             if header is not None:
-                found.pop()  # the row above the rule names the columns: it is shown with every row, never alone
+                quotes.pop()  # the row above the rule names the columns: it is shown with every row, never alone
             continue
         if _IMAGE.fullmatch(line):
             continue
         if piece.kind == "code" and (_FENCE.match(line) or not any(map(str.isalnum, line))):
             continue
         whole, leads = _whole(text, pieces, place)
-        found.append(
+        quotes.append(
             Quotable(
                 piece.start,
                 piece.end,
@@ -76,21 +76,24 @@ def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
                 leads,
             )
         )
-    return tuple(found)
+    return tuple(quotes)
 
 
 def _pieces(text: str) -> list[Unit]:
     """The units of a text, the sentences of one list item joined."""
-    found: list[Unit] = []
+    pieces: list[Unit] = []
     for unit in units(text):
         joins = (
-            unit.kind == "item" and found and found[-1].kind == "item" and "\n" not in text[found[-1].end : unit.start]
+            unit.kind == "item"
+            and pieces
+            and pieces[-1].kind == "item"
+            and "\n" not in text[pieces[-1].end : unit.start]
         )
-        if joins and unit.end - found[-1].start <= LONGEST:
-            found[-1] = Unit(found[-1].start, unit.end, "item")
+        if joins and unit.end - pieces[-1].start <= LONGEST:
+            pieces[-1] = Unit(pieces[-1].start, unit.end, "item")
         else:
-            found.append(unit)
-    return found
+            pieces.append(unit)
+    return pieces
 
 
 def _whole(text: str, pieces: Sequence[Unit], place: int) -> tuple[tuple[int, int], bool]:

@@ -158,7 +158,7 @@ class Figure(NamedTuple):
 @lru_cache(maxsize=1024)
 def figures_in(text: str) -> tuple[Figure, ...]:
     """The figures of a text that are written in digits, and the months of its dates (1 to 12); no ordinals."""
-    found = []
+    figures = []
     for match in _ANY_FIGURE.finditer(_months_numbered(text)):
         raw = re.sub(r"[\u00a0\u202f]", "", match[1])
         readings = {raw.replace(",", ""), raw.replace(".", "").replace(",", "."), raw.replace(",", ".")}
@@ -169,8 +169,8 @@ def figures_in(text: str) -> tuple[Figure, ...]:
                 if reading.count(".") < 2:
                     unit = 10.0 ** (-len(reading.partition(".")[2]) if "." in reading else max(zeros, 0))
                     amounts.append((float(reading) * scale, 0.5 * unit * scale))
-        found.append(Figure(tuple(amounts), bool(match[3])))
-    return tuple(found)
+        figures.append(Figure(tuple(amounts), bool(match[3])))
+    return tuple(figures)
 
 
 def without_figures(text: str) -> str:

@@ -59,12 +59,12 @@ def defined_as(name: str, sentence: str) -> Defined | None:
     if is_han(sentence):
         return _defined_zh(sentence, at)
     life = _BORN.match(sentence, at)
-    said = _IS.match(sentence, at)
-    bracket = (said or life or {"bracket": ""})["bracket"] or ""
+    match = _IS.match(sentence, at)
+    bracket = (match or life or {"bracket": ""})["bracket"] or ""
     years = tuple(map(int, _YEAR.findall(bracket)))[:2] or ((int(life["year"]),) if life else ())
-    if said is None:
+    if match is None:
         return Defined("person", "", years) if life else None
-    what = said["what"]
+    what = match["what"]
     phrase = _CUT.split(what, maxsplit=1)[0].split()
     head = fold(phrase[-1]) if phrase else ""
     kind = CLASS_OF.get(head, CLASS_OF.get(head.removesuffix("s"), ""))
@@ -84,26 +84,26 @@ def opening(name: str, sentence: str) -> int:
 
 
 def _defined_zh(sentence: str, at: int) -> Defined | None:
-    said = _ZH_IS.match(sentence, at)
+    match = _ZH_IS.match(sentence, at)
     born = _ZH_BORN.search(sentence[at : at + 60])
-    bracket = (said["bracket"] if said else "") or ""
+    bracket = (match["bracket"] if match else "") or ""
     years = tuple(map(int, _YEAR.findall(bracket)))[:2] or ((int(born[1] or born[2]),) if born else ())
-    if said is None:
+    if match is None:
         return Defined("person", "", years) if born else None
-    what = said["what"].strip()
+    what = match["what"].strip()
     head, kind = next(((word, kind) for word, kind in _ZH_HEADS if what.endswith(word)), ("", ""))
     return Defined(kind, head, years)
 
 
-def contradict(one: Defined, other: Defined) -> str:
+def contradict(first: Defined, second: Defined) -> str:
     """In what two definitions cannot be of one thing, or nothing."""
-    if one.kind and other.kind and one.kind != other.kind and frozenset({one.kind, other.kind}) not in _ONE:
-        return f"one is a {one.head or one.kind}, the other a {other.head or other.kind}"
-    same = one.kind and one.kind == other.kind
-    if same and one.kind == "work" and one.head != other.head:
-        return f"one is a {one.head}, the other a {other.head}"
-    if same and one.kind in {"person", "work"} and one.years and other.years and one.years[0] != other.years[0]:
-        return f"{one.years[0]} and {other.years[0]}"
+    if first.kind and second.kind and first.kind != second.kind and frozenset({first.kind, second.kind}) not in _ONE:
+        return f"one is a {first.head or first.kind}, the other a {second.head or second.kind}"
+    same = first.kind and first.kind == second.kind
+    if same and first.kind == "work" and first.head != second.head:
+        return f"one is a {first.head}, the other a {second.head}"
+    if same and first.kind in {"person", "work"} and first.years and second.years and first.years[0] != second.years[0]:
+        return f"{first.years[0]} and {second.years[0]}"
     return ""
 
 
@@ -129,15 +129,15 @@ def opening_subject(text: str) -> str:
 
     A sentence that begins with a pronoun or a function word, or names nothing with a capital, tells no name.
     """
-    found = _OPENING.match(text[:_LOOKED_AT])
-    if found is None or not (found["article"] or found["more"].strip()):
+    match = _OPENING.match(text[:_LOOKED_AT])
+    if match is None or not (match["article"] or match["more"].strip()):
         return ""
-    name = " ".join(found["name"].split())
+    name = " ".join(match["name"].split())
     words = name.split()
     folded = [word.lower() for word in words]
-    told = words[1:] if folded[0] in {"the", "a", "an"} else words
+    name_words = words[1:] if folded[0] in {"the", "a", "an"} else words
     is_sentence = bool(_SENTENCE_END.search(name)) or not _SAYS_ELSE.isdisjoint(folded)
-    begins_plain = told is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
+    begins_plain = name_words is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
     if is_sentence or begins_plain or len(words) > _MOST_WORDS:
         return ""
-    return name if any(word[0].isupper() or word[0].isdigit() for word in told) else ""
+    return name if any(word[0].isupper() or word[0].isdigit() for word in name_words) else ""

@@ -28,8 +28,8 @@ _HAN_OPPOSED = ("东西南北", "上下中", "新旧老", "大小", "前后", "�
 
 def words_of(name: str) -> list[str]:
     """The folded words of a name, in order; points and apostrophes inside them are gone."""
-    found = WORD.findall(fold(name).replace("-", " ").replace("·", " "))
-    return [word.replace(".", "").replace("'", "").replace("’", "") for word in found]
+    words = WORD.findall(fold(name).replace("-", " ").replace("·", " "))
+    return [word.replace(".", "").replace("'", "").replace("’", "") for word in words]
 
 
 def alike(first: Sequence[str], second: Sequence[str]) -> float:
@@ -37,16 +37,16 @@ def alike(first: Sequence[str], second: Sequence[str]) -> float:
 
     A word also counts where it is cut ("deli"), an initial, or misspelt.
     """
-    short, long, found, _ = _matched(first, second)
+    short, long, total, _ = _matched(first, second)
     if not short:
         return float(list(first) == list(second))
-    return 0.5 * found / len(short) + found / (len(short) + len(long))
+    return 0.5 * total / len(short) + total / (len(short) + len(long))
 
 
 def unmatched(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
     """The telling words that only one of two names has, of either."""
     short, long, _, pairs = _matched(first, second)
-    of_short, of_long = {one for one, _ in pairs}, {other for _, other in pairs}
+    of_short, of_long = {word for word, _ in pairs}, {other for _, other in pairs}
     return [word for word in short if word not in of_short], [word for word in long if word not in of_long]
 
 
@@ -54,36 +54,36 @@ def _matched(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], li
     """The telling words of the shorter and the longer name, how alike those are that pair up in sum, and the pairs."""
     short, long = sorted(([word for word in name if word not in _SAYS_LITTLE] for name in (first, second)), key=len)
     left = list(long)
-    found, pairs = 0.0, []
+    total, pairs = 0.0, []
     for word in short:
         best = max(left, key=lambda other: _word_likeness(word, other), default="")
         likeness = _word_likeness(word, best)
         if likeness:
-            found += likeness
+            total += likeness
             left.remove(best)
             pairs.append((word, best))
-    return short, long, found, pairs
+    return short, long, total, pairs
 
 
-def _word_likeness(one: str, other: str) -> float:
-    if one == other:
+def _word_likeness(word: str, other: str) -> float:
+    if word == other:
         return 1.0
-    if not one or not other or one[0] != other[0]:
+    if not word or not other or word[0] != other[0]:
         return 0.0
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((word, other), key=len)
     if len(short) == 1:
         return _INITIAL
     if len(short) >= _LEAST_CUT and long.startswith(short):
         return _ABBREVIATED
-    likeness = float(OSA.normalized_similarity(one, other))
+    likeness = float(OSA.normalized_similarity(word, other))
     return likeness if likeness >= SAME_WORD else 0.0
 
 
 def opposed(first: Sequence[str], second: Sequence[str]) -> str:
     """What makes two similar names two things ("11 and 12", "north and south"), or nothing."""
-    one, two = _numbers(first), _numbers(second)
-    if one != two and (one and two):
-        return f"{' '.join(sorted(one))} and {' '.join(sorted(two))}"
+    first_numbers, second_numbers = _numbers(first), _numbers(second)
+    if first_numbers != second_numbers and (first_numbers and second_numbers):
+        return f"{' '.join(sorted(first_numbers))} and {' '.join(sorted(second_numbers))}"
     a, b = set(first), set(second)
     for group in _OPPOSED:
         mine, other = group & (a - b), group & (b - a)
@@ -95,7 +95,7 @@ def opposed(first: Sequence[str], second: Sequence[str]) -> str:
 def _han_opposed(first: str, second: str) -> str:
     if len(first) != len(second) or not is_han(first):
         return ""
-    differ = [(one, two) for one, two in zip(first, second, strict=True) if one != two]
+    differ = [(sign, other) for sign, other in zip(first, second, strict=True) if sign != other]
     if len(differ) == 1 and any(differ[0][0] in group and differ[0][1] in group for group in _HAN_OPPOSED):
         return f"{differ[0][0]} and {differ[0][1]}"
     return ""

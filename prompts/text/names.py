@@ -65,13 +65,13 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
     titles = [
         NameSpan(" ".join(text[a:b].split()), a, b, _title_kind(text, a, b)) for a, b in _title_spans(text, title)
     ]
-    found: list[NameSpan] = list(titles)
+    spans: list[NameSpan] = list(titles)
     for tokens in token_lists:
         for first, last in _runs(text, tokens, usage):
             span = _clean(text, tokens, first, last)
-            if span is not None and not any(one.start < span.end and span.start < one.end for one in titles):
-                found.append(span)
-    return sorted(found, key=lambda span: span.start) if titles else found
+            if span is not None and not any(other.start < span.end and span.start < other.end for other in titles):
+                spans.append(span)
+    return sorted(spans, key=lambda span: span.start) if titles else spans
 
 
 def _title_kind(text: str, start: int, end: int) -> str:
@@ -81,7 +81,7 @@ def _title_kind(text: str, start: int, end: int) -> str:
 
 
 def _tokens(text: str, start: int, end: int) -> list[_Token]:
-    found: list[_Token] = []
+    tokens: list[_Token] = []
     for match in _TOKEN.finditer(text, start, end):
         word, at = match.group(), match.start()
         lower = word.lower().rstrip(".")
@@ -89,9 +89,9 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
         if word.endswith(".") and not (lower in TITLES or initial or word.count(".") > 1):
             word = word[:-1]
         upper = word[:1].isupper()
-        opens = upper and (not found or _opens(text, max(start, at - 4), at, found[-1]))
-        found.append(_Token(word, lower, at, at + len(word), upper, opens))
-    return found
+        opens = upper and (not tokens or _opens(text, max(start, at - 4), at, tokens[-1]))
+        tokens.append(_Token(word, lower, at, at + len(word), upper, opens))
+    return tokens
 
 
 def _opens(text: str, start: int, at: int, previous: _Token) -> bool:

@@ -84,8 +84,8 @@ def _frequencies() -> dict[str, int]:
     import jieba
 
     jieba.initialize()
-    found: dict[str, int] = jieba.dt.FREQ
-    return found
+    frequencies: dict[str, int] = jieba.dt.FREQ
+    return frequencies
 
 
 def is_generic(name: str) -> bool:
@@ -103,50 +103,50 @@ def kind_of(name: str) -> str:
 
 def tagged(text: str) -> list[tuple[str, str, int]]:
     """Words with part-of-speech tag and offset."""
-    offset, found = 0, []
+    offset, words = 0, []
     for pair in _tagger().lcut(text):
-        found.append((pair.word, pair.flag, offset))
+        words.append((pair.word, pair.flag, offset))
         offset += len(pair.word)
-    return found
+    return words
 
 
 def _candidates(text: str) -> list[tuple[int, int, str, int]]:
     """(start, end, kind, strength); where two overlap, the stronger, then the longer one stays."""
-    found = [(m.start(1), m.end(1), "work", 5) for m in _WORK.finditer(text)]
+    candidates = [(m.start(1), m.end(1), "work", 5) for m in _WORK.finditer(text)]
     words = _words(text)
     for match in _QUOTED.finditer(text):
         name = match.group(1).rstrip()
         if not _SAID.search(name) and (not name.isascii() or _is_term(name)):
-            found.append((match.start(1), match.start(1) + len(name), kind_of(name), 3))
-    found += [(m.start(1), m.end(1), kind_of(m.group(1)), 5) for m in _DEFINED.finditer(text)]
-    found += [(m.start(), m.end(), kind_of(m.group()), 3) for m in _MIXED.finditer(text)]
+            candidates.append((match.start(1), match.start(1) + len(name), kind_of(name), 3))
+    candidates += [(m.start(1), m.end(1), kind_of(m.group(1)), 5) for m in _DEFINED.finditer(text)]
+    candidates += [(m.start(), m.end(), kind_of(m.group()), 3) for m in _MIXED.finditer(text)]
     for match in _GLOSSED.finditer(text):
         name = _tail(match.group(1))
         if name.isascii() or name.endswith("的") or not _SPELLED.search(match.group(2)):
             continue
         person = "·" in name
-        found.append((match.end(1) - len(name), match.end(1), "person" if person else kind_of(name), 4))
-        found.append((match.start(2), match.end(2), "thing", 4))
-    found += [(m.start(), m.end(), "thing", 2) for m in _LATIN.finditer(text) if _is_term(m.group())]
-    found += [(m.end() - len(_tail(m.group())), m.end(), "person", 4) for m in _TRANSLITERATED.finditer(text)]
-    found += [(start, end, kind_of(text[start:end]), strength) for start, end, strength in term_spans(text, words)]
+        candidates.append((match.end(1) - len(name), match.end(1), "person" if person else kind_of(name), 4))
+        candidates.append((match.start(2), match.end(2), "thing", 4))
+    candidates += [(m.start(), m.end(), "thing", 2) for m in _LATIN.finditer(text) if _is_term(m.group())]
+    candidates += [(m.end() - len(_tail(m.group())), m.end(), "person", 4) for m in _TRANSLITERATED.finditer(text)]
+    candidates += [(start, end, kind_of(text[start:end]), strength) for start, end, strength in term_spans(text, words)]
     counts = Counter(word.text for word in words)
     for word in words:
         if _is_proper(word, counts[word.text]):
             kind = "person" if word.tag in _PERSON_TAGS and kind_of(word.text) == "thing" else kind_of(word.text)
-            found.append((word.start, word.end, kind, 2))
-    return found
+            candidates.append((word.start, word.end, kind, 2))
+    return candidates
 
 
 def _words(text: str) -> list[SegmentedWord]:
     frequency = _frequencies()
-    found: list[SegmentedWord] = []
+    words: list[SegmentedWord] = []
     for word, tag, start in tagged(text):
-        if word in _SUFFIXES and found and found[-1].end == start and _HAN.fullmatch(found[-1].text):
-            found[-1] = SegmentedWord(found[-1].text + word, "n", found[-1].start, 0)
+        if word in _SUFFIXES and words and words[-1].end == start and _HAN.fullmatch(words[-1].text):
+            words[-1] = SegmentedWord(words[-1].text + word, "n", words[-1].start, 0)
         else:
-            found.append(SegmentedWord(word, tag, start, frequency.get(word, 0)))
-    return found
+            words.append(SegmentedWord(word, tag, start, frequency.get(word, 0)))
+    return words
 
 
 def _is_proper(word: SegmentedWord, count: int) -> bool:

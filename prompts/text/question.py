@@ -186,8 +186,8 @@ def _expected(text: str, form: Form) -> Expected:
     for kind, pattern in _EXPECTED:
         if pattern.search(lower):
             return kind
-    found = _ASKED_FOR.search(lower)
-    nouns = map(singular, found[1].split() if found else ())
+    match = _ASKED_FOR.search(lower)
+    nouns = map(singular, match[1].split() if match else ())
     return next((NOUN_KIND[noun] for noun in nouns if noun in NOUN_KIND), "name")
 
 

@@ -68,13 +68,13 @@ class Relevance:
 
     def _shares(self, evidence: Evidence) -> dict[str, float]:
         """How far the sentence has each word of the question; a thing under another name has all words of its name."""
-        here, before = term_set(evidence.text), term_set(evidence.before)
+        text_terms, before = term_set(evidence.text), term_set(evidence.before)
         title, heading = term_set(evidence.title), term_set(evidence.heading)
         refers_back = PRONOUN.match(evidence.text) is not None
         back = PRONOUN_SHARE if refers_back else BEFORE_SHARE
         shares = {
             term: 1.0
-            if term in here
+            if term in text_terms
             else max(TITLE_SHARE * (term in title), HEADING_SHARE * (term in heading), back * (term in before))
             for term in self.weights
         }
@@ -154,9 +154,9 @@ class CollectionTopic:
         What nothing in the collection has tells no sentence from another, and is left out beside other words.
         """
         wanted = {} if self.of_all else self._wanted
-        kept = {term: weight for term, weight in wanted.items() if term not in self.absent} or wanted
-        total = sum(kept.values())
-        return {term: weight / total for term, weight in kept.items()} if total else {}
+        weights = {term: weight for term, weight in wanted.items() if term not in self.absent} or wanted
+        total = sum(weights.values())
+        return {term: weight / total for term, weight in weights.items()} if total else {}
 
     @cached_property
     def missing(self) -> float:
@@ -186,13 +186,13 @@ class CollectionTopic:
 
     def covered(self, text: str) -> float:
         """The share of what the question asks about that the text has, 0-1."""
-        here = term_set(text)
-        return sum(weight for term, weight in self.asked.items() if term in here)
+        text_terms = term_set(text)
+        return sum(weight for term, weight in self.asked.items() if term in text_terms)
 
     def worth(self, piece: Evidence) -> float:
         """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its passage. 0: not at all."""
-        here = term_set(piece.text)
-        near = min(1.0, sum(weight for term, weight in self.near.items() if term in here) / ENOUGH)
+        text_terms = term_set(piece.text)
+        near = min(1.0, sum(weight for term, weight in self.near.items() if term in text_terms) / ENOUGH)
         # Where the question names something, under any of its names, it may stand in the title too.
         asked = self.relevance.coverage(piece) if self.relevance.names else self.covered(piece.text)
         share = NEAR_SHARE if self.near else 0.0

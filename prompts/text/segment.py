@@ -81,17 +81,17 @@ _SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?\s")
 
 def units(text: str) -> list[Unit]:
     """Sentences in order with the kind of line each stands on; they never overlap and hold all non-space characters."""
-    found: list[Unit] = []
+    result: list[Unit] = []
     for start, end, kind, body in _blocks(text):
         if kind in ("heading", "row", "code"):
-            _append(found, text, start, end, kind)
+            _append(result, text, start, end, kind)
             continue
         position = start
         for stop in _stops(text, body, end):
-            _append(found, text, position, stop, kind)
+            _append(result, text, position, stop, kind)
             position = stop
-        _append(found, text, position, end, kind)
-    return found
+        _append(result, text, position, end, kind)
+    return result
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -99,12 +99,12 @@ def sentences(text: str) -> list[tuple[int, int]]:
     return [(unit.start, unit.end) for unit in units(text)]
 
 
-def _append(found: list[Unit], text: str, start: int, end: int, kind: UnitKind) -> None:
+def _append(result: list[Unit], text: str, start: int, end: int, kind: UnitKind) -> None:
     raw = text[start:end]
-    kept = raw.strip()
-    if kept:
+    stripped = raw.strip()
+    if stripped:
         first = start + len(raw) - len(raw.lstrip())
-        found.append(Unit(first, first + len(kept), kind))
+        result.append(Unit(first, first + len(stripped), kind))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, UnitKind, int]]:

@@ -10,23 +10,23 @@ from prompts.text.words import HAN_RUN, STOPWORDS, WORD, fold, is_han, lines_of,
 @cache
 def _concept_of() -> dict[str, str]:
     """The concept of each English stem; of a stem with two ("founded" is established, "found" discovered) the first."""
-    found: dict[str, str] = {}
+    concepts: dict[str, str] = {}
     for line in lines_of("concepts_en"):
         for word in line.split():
-            found.setdefault(stem(word), f"~{line.split()[0]}")
-    return found
+            concepts.setdefault(stem(word), f"~{line.split()[0]}")
+    return concepts
 
 
 @cache
 def _concept_of_han() -> dict[str, str]:
     """The concept of each Chinese word. A line begins with the English word of its concept where there is one, so that
     a Chinese question finds English evidence."""
-    found: dict[str, str] = {}
+    concepts: dict[str, str] = {}
     for line in lines_of("concepts_zh"):
         first, *rest = line.split()
         concept = _concept_of().get(stem(first), f"~{first}")
-        found |= dict.fromkeys(rest if first.isascii() else [first, *rest], concept)
-    return found
+        concepts |= dict.fromkeys(rest if first.isascii() else [first, *rest], concept)
+    return concepts
 
 
 @cache
@@ -37,26 +37,26 @@ def _han_words() -> re.Pattern[str]:
 @lru_cache(maxsize=20_000)
 def concept_terms(text: str) -> tuple[str, ...]:
     """The distinct terms of a text, in order, with words of one concept as that concept ("~cost")."""
-    found: dict[str, None] = {}
+    terms: dict[str, None] = {}
     rest = fold(text)
     if HAN_RUN.search(rest):
         for match in _han_words().finditer(rest):
-            found.setdefault(_concept_of_han()[match.group()])
+            terms.setdefault(_concept_of_han()[match.group()])
         rest = _han_words().sub(" ", rest)
     for word in WORD.findall(rest):
         if word in STOPWORDS:
             continue
         for term in word_terms(word):
-            found.setdefault(_concept_of().get(term, term))
-    return tuple(found)
+            terms.setdefault(_concept_of().get(term, term))
+    return tuple(terms)
 
 
 @lru_cache(maxsize=1)
 def _members() -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    stems: dict[str, list[str]] = {}
     for word, concept in _concept_of().items():
-        found.setdefault(concept, []).append(word)
-    return {concept: tuple(words) for concept, words in found.items()}
+        stems.setdefault(concept, []).append(word)
+    return {concept: tuple(words) for concept, words in stems.items()}
 
 
 def members(concept: str) -> tuple[str, ...]:
@@ -84,12 +84,12 @@ _SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|[^\w]+|_+")
 @lru_cache(maxsize=1)
 def _lexicon() -> dict[str, frozenset[str]]:
     """Meanings by stem or phrase (stems joined by underscores)."""
-    found: dict[str, set[str]] = defaultdict(set)
+    lexicon: dict[str, set[str]] = defaultdict(set)
     for line in lines_of("relation_meanings"):
         meaning, words = line.split(": ", 1)
         for word in words.split():
-            found["_".join(map(stem, word.split("_")))].add(meaning)
-    return {word: frozenset(meanings) for word, meanings in found.items()}
+            lexicon["_".join(map(stem, word.split("_")))].add(meaning)
+    return {word: frozenset(meanings) for word, meanings in lexicon.items()}
 
 
 @lru_cache(maxsize=1)
@@ -136,7 +136,9 @@ def likeness(word: str, other: str) -> float:
 @lru_cache(maxsize=50_000)
 def handles(word: str) -> frozenset[str]:
     """Marks of a stem or phrase: two that are alike share one, so that they can be looked up."""
-    opposite = {two for one, two in (*_OPPOSITES, *((b, a) for a, b in _OPPOSITES)) if one in meanings(word)}
+    opposite = {
+        other for meaning, other in (*_OPPOSITES, *((b, a) for a, b in _OPPOSITES)) if meaning in meanings(word)
+    }
     return frozenset({word, f"root:{_root(word)}", f"begins:{word[:_LEAST_SHARED]}", *meanings(word), *opposite})
 
 
@@ -162,15 +164,17 @@ def is_mutual(relation: str) -> bool:
 def is_opposite(word: str, relation: str) -> bool:
     """Whether a word asks for a relation the other way round ("parent" of `children`)."""
     asked = meanings(word)
-    said = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
-    return any((a in asked and b in said) or (b in asked and a in said) for a, b in _OPPOSITES)
+    relation_meanings = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
+    return any(
+        (a in asked and b in relation_meanings) or (b in asked and a in relation_meanings) for a, b in _OPPOSITES
+    )
 
 
 @lru_cache(maxsize=20_000)
 def is_one_way(relation: str) -> bool:
     """Whether a relation, read backwards, means something else that has a name of its own ("children": parents)."""
-    said = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
-    return any(a in said or b in said for a, b in _OPPOSITES)
+    relation_meanings = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
+    return any(a in relation_meanings or b in relation_meanings for a, b in _OPPOSITES)
 
 
 def sex_of(word: str) -> str:

@@ -115,20 +115,20 @@ def terms(text: str, language: str = "en") -> list[str]:
     # Other stemmers know their accents, and fold what they leave.
     folded = fold(text) if language == "en" else unicodedata.normalize("NFC", text.casefold())
     left_out = stopwords(language)
-    found: list[str] = []
+    result: list[str] = []
     for word in WORD.findall(folded):
         if word not in left_out:
-            found.extend(word_terms(word, language))
-    return found
+            result.extend(word_terms(word, language))
+    return result
 
 
 def content_terms(text: str, language: str = "en") -> list[str]:
     """The distinct terms of a question that carry meaning, in order; bigrams of Chinese function characters do not."""
-    kept: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for term in terms(text, language):
         if not (HAN_RUN.match(term) and sum(c in HAN_STOP for c in term) * 2 >= len(term)):
-            kept.setdefault(term)
-    return list(kept)
+            distinct.setdefault(term)
+    return list(distinct)
 
 
 def is_han(text: str) -> bool:
