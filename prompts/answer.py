@@ -188,13 +188,13 @@ class AnswerStep(Step):
         """The model's own words, or the best excerpts of the evidence."""
         if self.is_offline:
             return excerpts(request)
-        made = await self.acall(
+        prediction = await self.acall(
             question=request.question,
             response=request.response or NOTHING,
             notes=notes_text(request.notes) or NOTHING,
             evidence=evidence_text(request.evidence),
         )
-        written: AnswerWritten = made.written
+        written: AnswerWritten = prediction.written
         values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
         answerable = written.answerable and bool(written.answer.strip())
         return AnswerDraft(written.answer.strip(), values, answerable, written.reasoning.strip())
@@ -271,9 +271,9 @@ def notes_text(notes: Sequence[tuple[str, str]]) -> str:
 def excerpts(request: AnswerRequest) -> AnswerDraft:
     """The best excerpts of the evidence under a label, in reading order; marker 1 stands for the best of them."""
     offered = [OfferedPassage(piece.number, piece.title, piece.heading, piece.text) for piece in request.evidence]
-    found = best_excerpts(request.question, offered, request.rarity)
-    if found.support == "abstained" or not found.excerpts:
+    best = best_excerpts(request.question, offered, request.rarity)
+    if best.support == "abstained" or not best.excerpts:
         return AnswerDraft("", answerable=False, supported=False)
-    told = shown(found)
-    quotes = {marker: QuotedSpan(*quote) for marker, quote in told.quotes.items()}
-    return AnswerDraft(told.text, quotes=quotes, supported=found.support == "none", ranked=True)
+    answer = shown(best)
+    quotes = {marker: QuotedSpan(*quote) for marker, quote in answer.quotes.items()}
+    return AnswerDraft(answer.text, quotes=quotes, supported=best.support == "none", ranked=True)

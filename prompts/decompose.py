@@ -74,8 +74,8 @@ class Decompose(Step):
         if self.is_offline or (plain and self.spares(PLAIN)):
             return [question]
         parts: Parts = (await self.acall(question=question, knowledge=list(knowledge))).parts
-        found = [" ".join(part.split()) for part in parts.questions if part.strip()]
-        return found or [question]
+        questions = [" ".join(part.split()) for part in parts.questions if part.strip()]
+        return questions or [question]
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """A sub-question may wait for the answers of those before it alone."""

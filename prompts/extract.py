@@ -251,18 +251,20 @@ class Extract(_ReadingStep):
     async def run(self, title: str, passage: str) -> Extracted:
         """Of the configured kinds; what is of none of them is kept as a "thing"."""
         if self.is_offline:
-            found = extract_offline(title, passage)
+            extracted = extract_offline(title, passage)
         else:
             asked = {"title": title, "passage": passage, "kinds": list(self.tailoring.kinds)}
-            found = await self._gleaned((await self.acall(**asked)).found, asked)
-        kinds = [self.tailoring.kind(one.kind) for one in found.entities]
-        entities = [one.model_copy(update={"kind": kind}) for one, kind in zip(found.entities, kinds, strict=True)]
-        return found.model_copy(update={"entities": entities})
+            extracted = await self._gleaned((await self.acall(**asked)).found, asked)
+        kinds = [self.tailoring.kind(entity.kind) for entity in extracted.entities]
+        entities = [
+            entity.model_copy(update={"kind": kind}) for entity, kind in zip(extracted.entities, kinds, strict=True)
+        ]
+        return extracted.model_copy(update={"entities": entities})
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
-        found = outputs["found"]
-        if isinstance(found, Extracted) and not found.entities:
+        extracted = outputs["found"]
+        if isinstance(extracted, Extracted) and not extracted.entities:
             names = overlooked(str(inputs["title"]), str(inputs["passage"]))
             if names:
                 raise Doubtful(
@@ -270,16 +272,16 @@ class Extract(_ReadingStep):
                     dict(outputs),
                 )
 
-    async def _gleaned(self, found: Extracted, asked: Mapping[str, object]) -> Extracted:
+    async def _gleaned(self, extracted: Extracted, asked: Mapping[str, object]) -> Extracted:
         """With what further rounds add; a round that adds nothing is the last."""
         more = self.further(self.models, self.tailoring)
         more.lm = self.lm
         for _ in range(self.gleanings):
-            merged = merge(found, (await more.acall(**asked, known=known(found))).found)
-            if merged == found:
+            merged = merge(extracted, (await more.acall(**asked, known=known(extracted))).found)
+            if merged == extracted:
                 break
-            found = merged
-        return found
+            extracted = merged
+        return extracted
 
 
 class ExtractWithClaims(Extract):
@@ -296,22 +298,22 @@ def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool
 
 
 def _shown(example: Example) -> dspy.Example:
-    given = {"title": example.title} if example.title else {}
-    return dspy.Example(**given, passage=example.passage, found=_found(example)).with_inputs("title", "passage")
+    inputs = {"title": example.title} if example.title else {}
+    return dspy.Example(**inputs, passage=example.passage, found=_found(example)).with_inputs("title", "passage")
 
 
 def _missed(shown: dspy.Example) -> dspy.Example:
     """The example with its last entity missed by the first reader, and what is said of that entity with it."""
-    found: Extracted = shown["found"]
-    names = {one.name for one in found.entities[-1:]}
-    relations = [one for one in found.relations if {one.source, one.target} & names]
-    claims = [one for one in found.claims if {one.subject, one.object} & names]
+    extracted: Extracted = shown["found"]
+    names = {entity.name for entity in extracted.entities[-1:]}
+    relations = [relation for relation in extracted.relations if {relation.source, relation.target} & names]
+    claims = [claim for claim in extracted.claims if {claim.subject, claim.object} & names]
     listed = Extracted(
-        entities=found.entities[:-1],
-        relations=[one for one in found.relations if one not in relations],
-        claims=[one for one in found.claims if one not in claims],
+        entities=extracted.entities[:-1],
+        relations=[relation for relation in extracted.relations if relation not in relations],
+        claims=[claim for claim in extracted.claims if claim not in claims],
     )
-    missed = Extracted(entities=found.entities[-1:], relations=relations, claims=claims)
+    missed = Extracted(entities=extracted.entities[-1:], relations=relations, claims=claims)
     return shown.copy(known=known(listed), found=missed).with_inputs("title", "passage", "known")
 
 

@@ -115,16 +115,18 @@ class Filter(Step):
         judged: Judgements = prediction.judged
         known = {passage.number for passage in batch}
         return {
-            one.passage: FilterVerdict(
-                one.label, " ".join(one.explanation.split()), one.against if one.against in known else None
+            judgement.passage: FilterVerdict(
+                judgement.label,
+                " ".join(judgement.explanation.split()),
+                judgement.against if judgement.against in known else None,
             )
-            for one in judged.judgements
-            if one.passage in known
+            for judgement in judged.judgements
+            if judgement.passage in known
         }
 
     def offline_verdicts(self, request: FilterRequest) -> list[FilterVerdict]:
         """Without a model: in the order of the passages."""
-        texts = [f"{one.title}\n{one.text}" for one in request.passages]
+        texts = [f"{passage.title}\n{passage.text}" for passage in request.passages]
         return judge(request.question, texts, request.rarity)
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:

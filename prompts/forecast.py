@@ -80,9 +80,9 @@ def lengths_of(written: Mapping[str, Written], extraction: float) -> AnswerLengt
     An extraction is as long as its passage makes it: of that step the history gives the rate.
     """
     each = {
-        step: one.output_tokens / one.calls
-        for step, one in written.items()
-        if step in RATES and one.calls >= ENOUGH_CALLS
+        step: totals.output_tokens / totals.calls
+        for step, totals in written.items()
+        if step in RATES and totals.calls >= ENOUGH_CALLS
     }
     known, rates = frozenset(each), dict(RATES)
     if extraction and "extract" in each:
@@ -107,25 +107,29 @@ def extraction_tokens(title: str, passage: str) -> int:
 
 def _fields(call: Call) -> dict[str, str]:
     """The inputs as they were written for the model."""
-    asked = next(one.content for one in reversed(call.messages) if one.role == "user" and _FIELD.match(one.content))
-    _, *parts = _FIELD.split(restore(asked))
+    prompt = next(
+        message.content
+        for message in reversed(call.messages)
+        if message.role == "user" and _FIELD.match(message.content)
+    )
+    _, *parts = _FIELD.split(restore(prompt))
     return {name: value.strip("\n") for name, value in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _extraction(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
-    found = _found(fields["title"], fields["passage"])
+    extracted = _found(fields["title"], fields["passage"])
     step = Extract
     if "\nC<TAB>" in call.messages[0].content:
         step = ExtractWithClaims
-        found = found.model_copy(update={"claims": list(map(_claim, found.relations[::CLAIMED]))})
-    text = step.output_format.write(step.task, {"found": found})
+        extracted = extracted.model_copy(update={"claims": list(map(_claim, extracted.relations[::CLAIMED]))})
+    text = step.output_format.write(step.task, {"found": extracted})
     return text, text
 
 
-def _claim(said: RelationFound) -> ClaimFound:
+def _claim(relation: RelationFound) -> ClaimFound:
     return ClaimFound(
-        subject=said.source, object=said.target, kind="event", status="true", description=said.description,
-        quote=said.description,
+        subject=relation.source, object=relation.target, kind="event", status="true", description=relation.description,
+        quote=relation.description,
     )  # fmt: skip
 
 
@@ -133,27 +137,30 @@ def _gleaning(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     """The names that the first answer leaves out."""
     known = set(json.loads(fields["known"]))
     every = extract_offline(fields["title"], fields["passage"])
-    missed = [one for one in every.entities if one.name not in known and one.name[:1].isupper()]
+    missed = [entity for entity in every.entities if entity.name not in known and entity.name[:1].isupper()]
     text = Extract.output_format.write(ExtractGraph, {"found": Extracted(entities=missed)})
     return text, text
 
 
 def _found(title: str, passage: str) -> Extracted:
     every = extract_offline(title, passage).entities
-    longer = [one for one in every if " " in one.name and not one.name.islower()]
+    longer = [entity for entity in every if " " in entity.name and not entity.name.islower()]
     entities = longer if len(longer) >= max(2, len(passage) // SPARSE) else every
     relations: dict[frozenset[str], RelationFound] = {}
     for start, end in sentences(passage):
-        said = " ".join(passage[start:end].split())
-        shown = said[:MOST_LENGTH]
-        inside = [one.name for one in entities if one.name in said]
+        sentence = " ".join(passage[start:end].split())
+        shown = sentence[:MOST_LENGTH]
+        inside = [entity.name for entity in entities if entity.name in sentence]
         whole = [name for name in inside if not any(name in other for other in inside if other != name)]
-        for source, target in combinations(sorted(whole, key=said.find), 2):
+        for source, target in combinations(sorted(whole, key=sentence.find), 2):
             if len(relations) < MOST_RELATIONS:
                 relation = RelationFound(source=source, target=target, predicate="is related to", description=shown)
                 relations.setdefault(frozenset((source, target)), relation)
-    found = [EntityFound(name=one.name, kind=one.kind, description=one.description[:MOST_LENGTH]) for one in entities]
-    return Extracted(entities=found, relations=list(relations.values()))
+    entities_found = [
+        EntityFound(name=entity.name, kind=entity.kind, description=entity.description[:MOST_LENGTH])
+        for entity in entities
+    ]
+    return Extracted(entities=entities_found, relations=list(relations.values()))
 
 
 def _decisions(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
@@ -173,11 +180,13 @@ def _description(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
 
 def _relations(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     """The first statement of each relation, with three keys."""
-    asked: list[str] = json.loads(fields["relations"])
+    relations: list[str] = json.loads(fields["relations"])
     described = RelationsDescribed(
         relations=[
-            RelationDescribed(relation=number, description=said.split("\n- ")[1], keys=["a theme", "another", "third"])
-            for number, said in enumerate(asked)
+            RelationDescribed(
+                relation=number, description=relation.split("\n- ")[1], keys=["a theme", "another", "third"]
+            )
+            for number, relation in enumerate(relations)
         ]
     )
     text = DescribeRelations.output_format.write(SummarizeRelations, {"described": described})
@@ -186,13 +195,13 @@ def _relations(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
 
 def _report(fields: Mapping[str, str], call: Call) -> tuple[str, str]:
     names = [name.partition(":")[0] for name in json.loads(fields["entities"])]
-    statements = [_NUMBERED.sub("", said, count=1) for said in json.loads(fields["statements"])]
+    statements = [_NUMBERED.sub("", statement, count=1) for statement in json.loads(fields["statements"])]
     # Findings of a paragraph each, as a model writes them: about two statements long.
     report = ReportWritten(
         title=", ".join(names[:3]), summary=" ".join(statements[:2]), rating=5.0, rating_reason="named often",
         findings=[
-            FindingWritten(summary=said[:80], explanation=f"{said} {said}", statements=[number])
-            for number, said in enumerate(statements[:MOST_FINDINGS], 1)
+            FindingWritten(summary=statement[:80], explanation=f"{statement} {statement}", statements=[number])
+            for number, statement in enumerate(statements[:MOST_FINDINGS], 1)
         ],
     )  # fmt: skip
     text = WriteReports.output_format.write(WriteReport, {"report": report})

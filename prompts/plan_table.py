@@ -154,13 +154,13 @@ class PlanTable(Step):
 def shown_table(number: int, table: TableView, asked: set[str]) -> str:
     """A table as text: of its columns those nearest to the question, of their cells those that it may name."""
     ranked = sorted(range(len(table.columns)), key=lambda place: (place > 1, -_overlap(asked, table.columns[place])))
-    kept = sorted(ranked[:MOST_COLUMNS])
+    places = sorted(ranked[:MOST_COLUMNS])
     lines = [f"[{number}] {table.name} ({len(table.rows)} rows)"]
-    for place in kept:
+    for place in places:
         cells = dict.fromkeys(row[place] for row in table.rows if row[place])
         lines.append(f"- {table.columns[place] or '(no header)'}: {_sampled(list(cells), asked)}")
-    if len(kept) < len(table.columns):
-        lines.append(f"- and {len(table.columns) - len(kept)} columns that share no word with the question")
+    if len(places) < len(table.columns):
+        lines.append(f"- and {len(table.columns) - len(places)} columns that share no word with the question")
     return "\n".join(lines)
 
 

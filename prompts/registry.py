@@ -16,19 +16,19 @@ _NO_STEPS = ("prompts.engine", "prompts.text", "prompts.registry")
 @cache
 def steps() -> Mapping[str, tuple[type[Step], ...]]:
     """The classes of each step by its name, in the order of the names; of several the plain one first."""
-    found: dict[str, list[type[Step]]] = {}
+    classes: dict[str, list[type[Step]]] = {}
     for module in pkgutil.walk_packages(prompts.__path__, "prompts."):
         if module.name.startswith(_NO_STEPS):
             continue
         for value in vars(import_module(module.name)).values():
             ours = inspect.isclass(value) and issubclass(value, Step) and value.__module__ == module.name
             if ours and hasattr(value, "step"):
-                found.setdefault(value.step, []).append(value)
-    return {name: tuple(sorted(found[name], key=lambda one: len(one.__mro__))) for name in sorted(found)}
+                classes.setdefault(value.step, []).append(value)
+    return {name: tuple(sorted(classes[name], key=lambda step: len(step.__mro__))) for name in sorted(classes)}
 
 
 def build(step: type[Step], **settings: object) -> Step:
     """A step with those of the settings that it takes, such as `models`, `tailoring`, `language`."""
-    taken = inspect.signature(step.__init__).parameters
-    made: Callable[..., Step] = step
-    return made(**{name: value for name, value in settings.items() if name in taken})
+    parameters = inspect.signature(step.__init__).parameters
+    factory: Callable[..., Step] = step
+    return factory(**{name: value for name, value in settings.items() if name in parameters})

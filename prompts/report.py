@@ -125,9 +125,9 @@ class WriteReports(TailoredStep):
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """A finding that cites no statement that was given is told once."""
-        report, given = outputs["report"], inputs["statements"]
-        if isinstance(report, ReportWritten) and isinstance(given, list):
-            known = {int(match[1]) for one in given if (match := _NUMBER.match(one))}
+        report, statements = outputs["report"], inputs["statements"]
+        if isinstance(report, ReportWritten) and isinstance(statements, list):
+            known = {int(match[1]) for statement in statements if (match := _NUMBER.match(statement))}
             strays = [finding.summary[:60] for finding in report.findings if not known & set(finding.statements)]
             if strays:
                 raise Doubtful(
@@ -137,9 +137,9 @@ class WriteReports(TailoredStep):
 
 def _introduced(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> list[str]:
     """Names, with the descriptions that the statements do not hold already."""
-    said = "\n".join(statement.text for statement in statements)
+    text = "\n".join(statement.text for statement in statements)
     return [
-        f"{name}: {description}" if description and description not in said else name for name, description in entities
+        f"{name}: {description}" if description and description not in text else name for name, description in entities
     ]
 
 

@@ -37,8 +37,8 @@ class Offered:
 
     def written(self) -> str:
         """The report as text, each finding with its number."""
-        said = [f"[{piece.number}] {summary}" for summary, piece in self.findings]
-        return "\n".join([f"{self.title}: {self.summary}".strip(": "), *said])
+        lines = [f"[{piece.number}] {summary}" for summary, piece in self.findings]
+        return "\n".join([f"{self.title}: {self.summary}".strip(": "), *lines])
 
 
 class PointWritten(BaseModel):
@@ -111,7 +111,7 @@ def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list
     """The points with those of their numbers that findings of these reports have."""
     known = {piece.number for report in reports for _, piece in report.findings}
     return [
-        point.model_copy(update={"findings": [one for one in dict.fromkeys(point.findings) if one in known]})
+        point.model_copy(update={"findings": [number for number in dict.fromkeys(point.findings) if number in known]})
         for point in points
     ]
 
@@ -120,7 +120,8 @@ def points_by_rules(reports: Sequence[Offered], gist: CollectionTopic) -> list[P
     """Each finding's own sentence as a point."""
     pieces = [piece for report in reports for _, piece in report.findings]
     return [
-        PointWritten(text=one.text, findings=[one.number], score=one.score) for one in partial_offline(pieces, gist)
+        PointWritten(text=point.text, findings=[point.number], score=point.score)
+        for point in partial_offline(pieces, gist)
     ]
 
 
@@ -190,10 +191,12 @@ class Explore(Step):
         if self.is_offline:
             return explore_by_rules(texts, gist)
         shown = [text.written() for text in texts]
-        found: Explored = (await self.acall(question=gist.relevance.question.text, focus=focus, reports=shown)).explored
-        best = sorted(found.follow_ups, key=lambda one: -one.score)[:MOST_FOLLOW_UPS]
-        follow_ups = [one for one in best if one.score > 0]
-        return Explored(points=shown_by(texts, found.points), follow_ups=follow_ups)
+        explored: Explored = (
+            await self.acall(question=gist.relevance.question.text, focus=focus, reports=shown)
+        ).explored
+        best = sorted(explored.follow_ups, key=lambda follow_up: -follow_up.score)[:MOST_FOLLOW_UPS]
+        follow_ups = [follow_up for follow_up in best if follow_up.score > 0]
+        return Explored(points=shown_by(texts, explored.points), follow_ups=follow_ups)
 
 
 def explore_by_rules(texts: Sequence[Offered], gist: CollectionTopic) -> Explored:
@@ -261,14 +264,14 @@ class Rate(Step):
             return [rate_offline(report, gist) for report in reports]
         shown = [f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)]
         rated: Ratings = (await self.acall(question=gist.relevance.question.text, reports=shown)).rated
-        given = {one.report: one.rating for one in rated.ratings}
-        return [given[number] / MOST_RATING for number in range(len(reports))]
+        ratings = {rating.report: rating.rating for rating in rated.ratings}
+        return [ratings[number] / MOST_RATING for number in range(len(reports))]
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """Every report has a rating."""
         rated, reports = outputs["rated"], inputs["reports"]
         if not isinstance(rated, Ratings) or not isinstance(reports, list):
             raise TypeError(f"ratings of a list of reports, not {rated!r} of {reports!r}")
-        missing = sorted(set(range(len(reports))) - {one.report for one in rated.ratings})
+        missing = sorted(set(range(len(reports))) - {rating.report for rating in rated.ratings})
         if missing:
             raise NotAsAsked(f"no rating for the reports {', '.join(map(str, missing))}")

@@ -77,7 +77,7 @@ class Resolve(Step):
             return [decide(pair) for pair in pairs]
         shown = [_shown(number, pair) for number, pair in enumerate(pairs)]
         verdicts: PairVerdicts = (await self.acall(pairs=shown)).decided
-        by_number = {one.pair: one for one in verdicts.verdicts}
+        by_number = {verdict.pair: verdict for verdict in verdicts.verdicts}
         return [
             Decided(same=by_number[number].same, reason=f"a model decided: {by_number[number].reason}")
             if number in by_number
@@ -89,7 +89,7 @@ class Resolve(Step):
         """What is left out is asked for once more; then the rule stands in for it."""
         decided, pairs = outputs["decided"], inputs["pairs"]
         if isinstance(decided, PairVerdicts) and isinstance(pairs, list):
-            left = sorted(set(range(len(pairs))) - {one.pair for one in decided.verdicts})
+            left = sorted(set(range(len(pairs))) - {verdict.pair for verdict in decided.verdicts})
             if left:
                 raise Doubtful(f"it gives no verdict on the pairs {', '.join(map(str, left))}.", dict(outputs))
 
@@ -99,6 +99,6 @@ def _shown(number: int, pair: Pair) -> str:
     return f"[{number}] {_side(pair.first)} | {_side(pair.second)}{shared}"
 
 
-def _side(one: NameInContext) -> str:
-    said = " ".join(text[:MOST_LENGTH] for text in one.said[:MOST_SAID])
-    return f"{one.name} ({one.kind}): {said}" if said else f"{one.name} ({one.kind})"
+def _side(mention: NameInContext) -> str:
+    statements = " ".join(text[:MOST_LENGTH] for text in mention.said[:MOST_SAID])
+    return f"{mention.name} ({mention.kind}): {statements}" if statements else f"{mention.name} ({mention.kind})"

@@ -100,9 +100,9 @@ class Rewrite(Step):
             question=written.question.strip(),
             queries=[query for query in queries if query][:MAX_QUERIES],
             ambiguities=[
-                Ambiguous(text=one.text, readings=list(dict.fromkeys(one.readings))[:MAX_READINGS])
-                for one in written.ambiguities
-                if one.text.strip()
+                Ambiguous(text=ambiguity.text, readings=list(dict.fromkeys(ambiguity.readings))[:MAX_READINGS])
+                for ambiguity in written.ambiguities
+                if ambiguity.text.strip()
             ],
         )
 
@@ -130,8 +130,8 @@ def recent(history: Sequence[str], most: int) -> list[str]:
     Of a turn that is longer than half of what is left both ends are shown: a long answer names its things there.
     """
     shown: list[str] = []
-    for said in reversed(history):
-        folded = " ".join(said.split())
+    for turn in reversed(history):
+        folded = " ".join(turn.split())
         if shown and most < 2:
             break
         size = rough_tokens(folded)
@@ -144,11 +144,11 @@ def recent(history: Sequence[str], most: int) -> list[str]:
 
 
 def _by_rules(question: str, history: Sequence[str]) -> Rewriting:
-    found = rewrite_offline(question, history)
+    rewriting = rewrite_offline(question, history)
     # The rules read a question in one line; where they fill nothing in, its own lines and spaces stay.
-    asked = question.strip() if found.question == " ".join(question.split()) else found.question
-    ambiguities = [Ambiguous(text=doubt.text, readings=list(doubt.readings)) for doubt in found.ambiguities]
-    return Rewriting(question=asked, queries=found.queries, ambiguities=ambiguities)
+    question_text = question.strip() if rewriting.question == " ".join(question.split()) else rewriting.question
+    ambiguities = [Ambiguous(text=doubt.text, readings=list(doubt.readings)) for doubt in rewriting.ambiguities]
+    return Rewriting(question=question_text, queries=rewriting.queries, ambiguities=ambiguities)
 
 
 class WriteHypothesis(dspy.Signature):
@@ -235,8 +235,8 @@ class Keywords(Step):
         if self.is_offline or (self.policy.effort == "low" and self.spares(LOW_KEYS)):
             low, high = keywords_offline(question)
             return Keys(high=high, low=low)
-        found: Keys = (await self.acall(question=question)).found
-        return Keys(high=_bounded(found.high), low=_bounded(found.low))
+        keys: Keys = (await self.acall(question=question)).found
+        return Keys(high=_bounded(keys.high), low=_bounded(keys.low))
 
 
 def _bounded(keys: Iterable[str]) -> list[str]:

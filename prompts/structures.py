@@ -54,17 +54,17 @@ def numbered(lines: Sequence[Evidence]) -> list[Evidence]:
     The depth of each line is kept where it has a line above it, one deeper at most; the order of the lines is theirs.
     """
     counters: list[int] = []
-    made = []
+    catalogue = []
     for line in lines:
         depth = min(_depth(line.label), len(counters) + 1)
         counters = [*counters[: depth - 1], (counters[depth - 1] if len(counters) >= depth else 0) + 1]
-        made.append(replace(line, label=".".join(map(str, counters))))
-    return made
+        catalogue.append(replace(line, label=".".join(map(str, counters))))
+    return catalogue
 
 
 def _depth(label: str) -> int:
-    found = _NUMBERED.search(label)
-    return found.group().count(".") + 1 if found else 1
+    match = _NUMBERED.search(label)
+    return match.group().count(".") + 1 if match else 1
 
 
 _OPENERS = frozenset("if when whenever unless until once before after in only as where".split())
@@ -85,9 +85,11 @@ def _table(elements: Sequence[Evidence]) -> str:
     for element in elements:
         cells.setdefault((element.label, element.attribute), []).append(element.value)
     if 100 * len(cells) >= _DENSE * len(rows) * len(columns):
-        lines = [[row, *("; ".join(cells.get((row, one), ())) for one in columns)] for row in rows]
+        lines = [[row, *("; ".join(cells.get((row, column), ())) for column in columns)] for row in rows]
         return markdown_table(["", *columns], lines)
-    return markdown_table(["row", "column", "cell"], [[one.label, one.attribute, one.value] for one in elements])
+    return markdown_table(
+        ["row", "column", "cell"], [[element.label, element.attribute, element.value] for element in elements]
+    )
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -100,18 +102,21 @@ def _graph(elements: Sequence[Evidence]) -> str:
     """Typed triples, one a line: "Ilse Marrand (person) -[founded]-> Marrand & Oke (organisation)"."""
     kinds = kinds_in(elements)
     return "\n".join(
-        dict.fromkeys(f"{_typed(one.label, kinds)} -[{one.attribute}]-> {_typed(one.value, kinds)}" for one in elements)
+        dict.fromkeys(
+            f"{_typed(element.label, kinds)} -[{element.attribute}]-> {_typed(element.value, kinds)}"
+            for element in elements
+        )
     )
 
 
 def kinds_in(elements: Sequence[Evidence]) -> dict[str, str]:
     """The kinds of the names in the sentences (person, place, organisation, …), where the text tells them."""
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for element in elements:
         for name in (*names_of(element.text), *names_of(element.title)):
             if name.kind not in {"", "thing", "name"}:
-                found.setdefault(fold_name(name.text), name.kind)
-    return found
+                kinds.setdefault(fold_name(name.text), name.kind)
+    return kinds
 
 
 def _typed(end: str, kinds: Mapping[str, str]) -> str:

@@ -197,45 +197,45 @@ class Structurize(Step):
         by_number = {piece.number: piece for piece in evidence}
         titles = dict.fromkeys(piece.title for piece in evidence)
         lead = "[{number}] {title}: {text}" if len(titles) > 1 else "[{number}] {text}"
-        told = [
+        sentences = [
             lead.format(number=piece.number, title=piece.title, text=" ".join(piece.text.split())) for piece in evidence
         ]
         prediction = await self.acall(
-            question=question, structure=self.structure, title="; ".join(titles), sentences="\n".join(told)
+            question=question, structure=self.structure, title="; ".join(titles), sentences="\n".join(sentences)
         )
-        found: dict[str, list[Evidence]] = {piece.document: [] for piece in evidence}
+        pieces: dict[str, list[Evidence]] = {piece.document: [] for piece in evidence}
         for label, attribute, value, sentence in _rows(prediction.built):
             piece = by_number.get(sentence, evidence[0])
-            found[piece.document].append(replace(piece, label=label, attribute=attribute, value=value))
+            pieces[piece.document].append(replace(piece, label=label, attribute=attribute, value=value))
         title_of = {piece.document: piece.title for piece in evidence}
         about = " ".join(prediction.built.description.split())
-        return [built_of(self.structure, name, title_of[name], made, about) for name, made in found.items()]
+        return [built_of(self.structure, name, title_of[name], elements, about) for name, elements in pieces.items()]
 
 
 def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     """(label, attribute, value, sentence) of each element."""
     if isinstance(built, TableBuilt):
-        return [(one.row, one.column, one.cell, one.sentence) for one in built.cells]
+        return [(cell.row, cell.column, cell.cell, cell.sentence) for cell in built.cells]
     if isinstance(built, GraphBuilt):
-        return [(one.head, one.relation, one.tail, one.sentence) for one in built.triples]
+        return [(triple.head, triple.relation, triple.tail, triple.sentence) for triple in built.triples]
     if isinstance(built, AlgorithmBuilt):
-        return [(one.number, one.condition, one.action, one.sentence) for one in built.steps]
+        return [(step.number, step.condition, step.action, step.sentence) for step in built.steps]
     if isinstance(built, CatalogueBuilt):
-        return [(one.number, "", one.text, one.sentence) for one in built.lines]
+        return [(line.number, "", line.text, line.sentence) for line in built.lines]
     raise TypeError(f"no structure: {built!r}")
 
 
 def structurize_offline(structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance) -> Built:
     """The elements that the evidence of one document gives without a model; `evidence` has one piece at least."""
-    found = elements_of(structure, evidence, relevance)
-    return built_of(structure, evidence[0].document, evidence[0].title, found, "")
+    elements = elements_of(structure, evidence, relevance)
+    return built_of(structure, evidence[0].document, evidence[0].title, elements, "")
 
 
 def built_of(structure: StructureName, document: str, title: str, found: Sequence[Evidence], about: str) -> Built:
     """Elements as they were made, each once, with how many are unverified."""
-    elements = list(dict.fromkeys(one for one in found if one.value.strip() or structure == "chunk"))
+    elements = list(dict.fromkeys(element for element in found if element.value.strip() or structure == "chunk"))
     if structure == "catalogue":
         elements = numbered(elements)
-    told = f"{len(elements)} elements" + (f" ({about})" if about else "")
-    description = f"{title}: {told if elements else NOT_FOUND}"
+    summary = f"{len(elements)} elements" + (f" ({about})" if about else "")
+    description = f"{title}: {summary if elements else NOT_FOUND}"
     return Built(document, title, description, tuple(elements), unverified(structure, elements))

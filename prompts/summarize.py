@@ -119,7 +119,7 @@ class StatedRelation:
 
     def __str__(self) -> str:
         return "\n".join(
-            [f"{self.source} -[{self.predicate}]-> {self.target}", *(f"- {one}" for one in self.statements)]
+            [f"{self.source} -[{self.predicate}]-> {self.target}", *(f"- {statement}" for statement in self.statements)]
         )
 
 
@@ -157,16 +157,16 @@ class DescribeRelations(TailoredStep):
 
     async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""
-        shown = [f"[{number}] {one}" for number, one in enumerate(relations)]
+        shown = [f"[{number}] {relation}" for number, relation in enumerate(relations)]
         described: RelationsDescribed = (await self.acall(relations=shown)).described
-        by_number = {one.relation: one for one in described.relations}
+        by_number = {relation.relation: relation for relation in described.relations}
         return [by_number.get(number) for number in range(len(relations))]
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """What is left out is asked for once more."""
-        described, given = outputs["described"], inputs["relations"]
-        if isinstance(described, RelationsDescribed) and isinstance(given, list):
-            left = sorted(set(range(len(given))) - {one.relation for one in described.relations})
+        described, relations = outputs["described"], inputs["relations"]
+        if isinstance(described, RelationsDescribed) and isinstance(relations, list):
+            left = sorted(set(range(len(relations))) - {relation.relation for relation in described.relations})
             if left:
                 raise Doubtful(f"it says nothing of the relations {', '.join(map(str, left))}.", dict(outputs))
 

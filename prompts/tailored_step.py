@@ -51,8 +51,10 @@ def instructed(signature: type[dspy.Signature], own_language: str, persona: str,
     """The signature with a persona before its instruction and another language in it; itself where neither is set."""
     if not persona and not language:
         return signature
-    said = unwrapped(str(signature.instructions))
+    instruction = unwrapped(str(signature.instructions))
     if language:
-        said = said.replace(own_language, neutralise(language))
-    made: type[dspy.Signature] = signature.with_instructions(f"{neutralise(persona)}\n\n{said}" if persona else said)
-    return made
+        instruction = instruction.replace(own_language, neutralise(language))
+    result: type[dspy.Signature] = signature.with_instructions(
+        f"{neutralise(persona)}\n\n{instruction}" if persona else instruction
+    )
+    return result

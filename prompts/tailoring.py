@@ -119,9 +119,9 @@ class Example(_TailoringValue):
     def _stand_in_the_passage(
         cls, entities: tuple[ExampleEntity, ...], info: ValidationInfo
     ) -> tuple[ExampleEntity, ...]:
-        said = " ".join(f"{info.data.get('passage', '')} {info.data.get('title', '')}".split())
+        text = " ".join(f"{info.data.get('passage', '')} {info.data.get('title', '')}".split())
         for entity in entities:
-            if not entity.name or entity.name not in said:
+            if not entity.name or entity.name not in text:
                 raise Unfit(entity.name, "names exactly as the example's passage or title writes them")
         return entities
 
@@ -138,8 +138,8 @@ class Example(_TailoringValue):
 
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt."""
-        found = [*self.entities, *self.relations]
-        return sum(map(rough_tokens, [self.title, self.passage, *(one.model_dump_json() for one in found)]))
+        items = [*self.entities, *self.relations]
+        return sum(map(rough_tokens, [self.title, self.passage, *(item.model_dump_json() for item in items)]))
 
 
 class Tailoring(_TailoringValue):
@@ -157,16 +157,16 @@ class Tailoring(_TailoringValue):
     @field_validator("entity_types")
     @classmethod
     def _differ(cls, types: tuple[EntityType, ...]) -> tuple[EntityType, ...]:
-        names = [one.name.casefold() for one in types]
-        for one in types:
-            if names.count(one.name.casefold()) > 1:
-                raise Unfit(one.name, "each kind once")
+        names = [entity_type.name.casefold() for entity_type in types]
+        for entity_type in types:
+            if names.count(entity_type.name.casefold()) > 1:
+                raise Unfit(entity_type.name, "each kind once")
         return types
 
     @field_validator("examples")
     @classmethod
     def _fit(cls, examples: tuple[Example, ...], info: ValidationInfo) -> tuple[Example, ...]:
-        kinds = [one.name for one in info.data.get("entity_types", ())] or list(DEFAULT_MEANINGS)
+        kinds = [entity_type.name for entity_type in info.data.get("entity_types", ())] or list(DEFAULT_MEANINGS)
         for kind in (entity.kind for example in examples for entity in example.entities):
             if kind not in kinds:
                 raise Unfit(kind, f"in examples the kinds {', '.join(kinds)}, or name the others in entity_types")
@@ -178,7 +178,9 @@ class Tailoring(_TailoringValue):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds as a model reads them: "name" or "name: meaning"."""
-        types = self.entity_types or [EntityType(name=name, meaning=said) for name, said in DEFAULT_MEANINGS.items()]
+        types = self.entity_types or [
+            EntityType(name=name, meaning=meaning) for name, meaning in DEFAULT_MEANINGS.items()
+        ]
         return tuple(map(str, types))
 
     def kind(self, said: str) -> str:
@@ -186,7 +188,7 @@ class Tailoring(_TailoringValue):
         meant = said.partition(":")[0].strip()
         if not self.entity_types:
             return meant
-        names = (one.name for one in self.entity_types)
+        names = (entity_type.name for entity_type in self.entity_types)
         return next((name for name in names if name.casefold() == meant.casefold()), OTHER_KIND)
 
     def digest(self, *names: str) -> str:

@@ -102,8 +102,8 @@ class Tune(Step):
     async def run(self, passages: Sequence[Sampled]) -> Tuned:
         if self.is_offline:
             return tune_offline(passages)
-        found: Tuned = (await self.acall(sample=[f"{one.title}: {one.text}" for one in passages])).found
-        return found
+        tuned: Tuned = (await self.acall(sample=[f"{passage.title}: {passage.text}" for passage in passages])).found
+        return tuned
 
 
 def tune_offline(passages: Sequence[Sampled]) -> Tuned:
@@ -118,10 +118,10 @@ def tune_offline(passages: Sequence[Sampled]) -> Tuned:
 
 def names_by_kind(passages: Sequence[Sampled]) -> dict[str, list[str]]:
     """The names that the offline reader finds of each kind that it can tell, the most frequent first."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for passage in passages:
         for entity in extract_offline(passage.title, passage.text).entities:
             if entity.kind != OTHER_KIND:
-                found[entity.kind][entity.name] += 1
-    kinds = sorted(found, key=lambda kind: (-len(found[kind]), kind))
-    return {kind: sorted(found[kind], key=lambda name: (-found[kind][name], name)) for kind in kinds}
+                counts[entity.kind][entity.name] += 1
+    kinds = sorted(counts, key=lambda kind: (-len(counts[kind]), kind))
+    return {kind: sorted(counts[kind], key=lambda name: (-counts[kind][name], name)) for kind in kinds}

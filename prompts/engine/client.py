@@ -86,13 +86,13 @@ class Client:
             stored = self._stored(key)
             if stored is not None:
                 try:
-                    made = _standing(read, stored)
+                    answer = _standing(read, stored)
                 except NotAsAsked:
                     pass  # stored by a version that read otherwise: ask again
                 else:
                     draft.add(stored)
                     record(Spent(cached_calls=1, seconds=self.clock.now() - started))
-                    return made
+                    return answer
             return await self._answer(call, read, _Asker(key, priority, record, draft))
 
     def _lock_of(self, key: str) -> asyncio.Lock:

@@ -44,8 +44,8 @@ class CrossEncoderScorer:
     def _logits(self, pairs: list[tuple[str, str]]) -> np.ndarray[Any, np.dtype[np.float64]]:
         import torch
 
-        given = self._model.get().predict(pairs, activation_fn=torch.nn.Identity(), show_progress_bar=False)
-        return np.asarray(given, np.float64).reshape(len(pairs), -1)
+        logits = self._model.get().predict(pairs, activation_fn=torch.nn.Identity(), show_progress_bar=False)
+        return np.asarray(logits, np.float64).reshape(len(pairs), -1)
 
 
 def _stretches(text: str) -> list[str]:

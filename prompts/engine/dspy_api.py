@@ -104,7 +104,7 @@ class DspyTransport:
 def _reply(response: "Response", call: Call) -> Reply:
     raw = mask_keys("".join(part.text for part in response.message.parts if getattr(part, "type", "") == "text"))
     usage = response.usage
-    given = usage.input_tokens if usage.input_tokens is not None else call.tokens()
+    input_tokens = usage.input_tokens if usage.input_tokens is not None else call.tokens()
     answered = usage.output_tokens if usage.output_tokens is not None else rough_tokens(raw)
-    written = max(answered, (usage.total_tokens or 0) - given)
-    return Reply(without_thinking(raw), _FINISHES.get(str(response.finish_reason), "stop"), given, written)
+    written = max(answered, (usage.total_tokens or 0) - input_tokens)
+    return Reply(without_thinking(raw), _FINISHES.get(str(response.finish_reason), "stop"), input_tokens, written)

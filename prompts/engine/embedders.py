@@ -95,7 +95,7 @@ class CachingEmbedder(ABC):
     def _encode(self, texts: list[str]) -> Floats: ...
 
     def _tokens(self, text: str) -> "list[Token]":
-        return [Token(found.start(), True) for found in _ROUGH_TOKEN.finditer(text)]
+        return [Token(match.start(), True) for match in _ROUGH_TOKEN.finditer(text)]
 
     def _count(self, texts: int, missing: int) -> None:  # noqa: B027 -- most pay for nothing
         """So many distinct texts were asked for, of which so many had no vector yet."""
@@ -119,8 +119,8 @@ class CachingEmbedder(ABC):
         for at in range(0, len(missing), self.kept_after or len(missing) or 1):
             part = missing[at : at + (self.kept_after or len(missing))]
             # a lone surrogate (from a broken file name or page) has no UTF-8; one sign for it keeps all offsets
-            made = _unit(self._encode([text.encode("utf-8", "replace").decode() for text in part]), len(part))
-            fresh = {hashes[text]: vector for text, vector in zip(part, made, strict=True)}
+            unit_vectors = _unit(self._encode([text.encode("utf-8", "replace").decode() for text in part]), len(part))
+            fresh = {hashes[text]: vector for text, vector in zip(part, unit_vectors, strict=True)}
             if self._cache:
                 self._cache.put_many(self.name, fresh)
             vectors |= fresh
@@ -327,6 +327,6 @@ def _cut(text: str, tokens: Sequence[Token], limit: int) -> int:
         return later[-1].start if later else begin + 1
     half, latest = tokens[limit // 2].start, words[-1]
     for ends in (_SENTENCE_END, _SPACE):
-        if found := [match.end() for match in ends.finditer(text, half, latest)]:
-            return found[-1]
+        if offsets := [match.end() for match in ends.finditer(text, half, latest)]:
+            return offsets[-1]
     return latest

@@ -190,11 +190,11 @@ class OpenAITransport:
 
     def _read_whole(self, call: Call, reply: Reply) -> Reply:
         """Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells."""
-        given = reply.input_tokens
-        if _CACHED_PREFIX < given < call.least_tokens():
+        tokens = reply.input_tokens
+        if _CACHED_PREFIX < tokens < call.least_tokens():
             raise Failure(
                 ContextOverflow(
-                    f"{self.model} at {self.address} read only {given} tokens of the request: it cuts long requests.",
+                    f"{self.model} at {self.address} read only {tokens} tokens of the request: it cuts long requests.",
                     "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower TRELLIS_CHUNK_TOKENS.",
                 )
             )

@@ -53,12 +53,12 @@ class OutputFormat(Protocol):
 @memo
 def system_message(step: str, signature: type[dspy.Signature], output: OutputFormat, examples: str = "") -> Message:
     """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them."""
-    given = []
+    inputs = []
     for name, field in signature.input_fields.items():
         description = _description(name, field)
-        given.append(f"- {name}: {description}" if description else f"- {name}")
+        inputs.append(f"- {name}: {description}" if description else f"- {name}")
     instructions = unwrapped(str(signature.instructions))
-    parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(given), output.form(signature), examples]
+    parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(inputs), output.form(signature), examples]
     return Message("system", "\n\n".join(filter(None, parts)))
 
 
@@ -66,9 +66,9 @@ def rendered(signature: type[dspy.Signature], output: OutputFormat, examples: Se
     """Examples as a part of the instruction: the inputs, then the answer in its form; empty without any."""
     parts = []
     for example in examples:
-        given = [f"{name}: {_shown(example[name])}" for name in signature.input_fields if name in example]
+        inputs = [f"{name}: {_shown(example[name])}" for name in signature.input_fields if name in example]
         answer = neutralise(output.write(signature, example))
-        parts.append("\n".join(["Example, not to be repeated.", *given, "→", answer]))
+        parts.append("\n".join(["Example, not to be repeated.", *inputs, "→", answer]))
     return "\n\n".join(parts)
 
 
@@ -194,23 +194,23 @@ class JsonFormat:
             raise NotAsAsked("it holds no JSON object.")
         try:
             # Control characters inside a string are a model quoting its source as it stands.
-            found, end = json.JSONDecoder(strict=False).raw_decode(answer, begin)
-            outputs = _answer_model(signature).model_validate(found)
+            data, end = json.JSONDecoder(strict=False).raw_decode(answer, begin)
+            outputs = _answer_model(signature).model_validate(data)
         except json.JSONDecodeError as error:
             raise NotAsAsked(f"the JSON is broken at character {error.pos}: {error.msg}.") from error
         except RecursionError as error:
             raise NotAsAsked("the JSON is nested too deeply.") from error
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place, given = ".".join(map(str, first["loc"])), str(first["input"])[:80]
-            raise NotAsAsked(f"{place} is {given!r}: {first['msg']}.") from error
+            place, value = ".".join(map(str, first["loc"])), str(first["input"])[:80]
+            raise NotAsAsked(f"{place} is {value!r}: {first['msg']}.") from error
         if "{" in answer[end:]:
             raise NotAsAsked("more than one JSON object was given.")
         return dict(outputs)
 
     def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
-        given = {name: outputs[name] for name in signature.output_fields if name in outputs}
-        return json.dumps(to_jsonable_python(given), ensure_ascii=False)
+        values = {name: outputs[name] for name in signature.output_fields if name in outputs}
+        return json.dumps(to_jsonable_python(values), ensure_ascii=False)
 
 
 @memo
@@ -225,36 +225,36 @@ def _full_schema(signature: type[dspy.Signature]) -> Schema:
     definitions: Schema = {}
     properties: Schema = {}
     for name, field in signature.output_fields.items():
-        made = TypeAdapter(field.annotation).json_schema()
-        definitions |= made.pop("$defs", {})
-        made.pop("description", None)  # a model's docstring is for us
+        schema = TypeAdapter(field.annotation).json_schema()
+        definitions |= schema.pop("$defs", {})
+        schema.pop("description", None)  # a model's docstring is for us
         description = _description(name, field)
-        properties[name] = {**made, "description": description} if description else made
+        properties[name] = {**schema, "description": description} if description else schema
     return {"type": "object", "properties": properties, "$defs": definitions}
 
 
 @memo
 def _strict_schema(signature: type[dspy.Signature]) -> Schema:
-    made = _strict(_full_schema(signature))
-    assert isinstance(made, dict)  # noqa: S101 - an object goes in
-    return made if made.get("$defs") else {key: value for key, value in made.items() if key != "$defs"}
+    schema = _strict(_full_schema(signature))
+    assert isinstance(schema, dict)  # noqa: S101 - an object goes in
+    return schema if schema.get("$defs") else {key: value for key, value in schema.items() if key != "$defs"}
 
 
 def _strict(schema: object) -> object:
     """With all properties required and no others allowed, which is what servers that constrain decoding ask for."""
     if not isinstance(schema, dict):
         return schema
-    made = {key: value for key, value in schema.items() if key in _KEYWORDS}
+    result = {key: value for key, value in schema.items() if key in _KEYWORDS}
     for group in ("properties", "$defs"):
-        if group in made:
-            made[group] = {name: _strict(part) for name, part in made[group].items()}
-    if "items" in made:
-        made["items"] = _strict(made["items"])
-    if "anyOf" in made:
-        made["anyOf"] = [_strict(part) for part in made["anyOf"]]
-    if "properties" in made:
-        made |= {"required": list(made["properties"]), "additionalProperties": False}
-    return made
+        if group in result:
+            result[group] = {name: _strict(part) for name, part in result[group].items()}
+    if "items" in result:
+        result["items"] = _strict(result["items"])
+    if "anyOf" in result:
+        result["anyOf"] = [_strict(part) for part in result["anyOf"]]
+    if "properties" in result:
+        result |= {"required": list(result["properties"]), "additionalProperties": False}
+    return result
 
 
 def _sketch(part: Schema, root: Schema, depth: int) -> str:
@@ -370,14 +370,14 @@ def _record(model: type[BaseModel], values: list[str], number: int) -> BaseModel
     if len(values) > len(columns):
         names = ", ".join(columns)
         raise NotAsAsked(f"line {number} has {len(values)} fields; the record has {len(columns)}: {names}.")
-    given: dict[str, object] = {}
+    record: dict[str, object] = {}
     for (name, field), value in zip(columns.items(), map(str.strip, values), strict=False):
         if _is_several(field):
-            given[name] = tuple(part.strip() for part in value.split(";") if part.strip())
+            record[name] = tuple(part.strip() for part in value.split(";") if part.strip())
         elif value or field.is_required():
-            given[name] = value
+            record[name] = value
     try:
-        return model(**given)
+        return model(**record)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise NotAsAsked(f"line {number}, {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error

@@ -195,8 +195,8 @@ class Step(dspy.Predict):
     # --- one call ----------------------------------------------------------------------------------------------------
 
     def _call(self, inputs: Mapping[str, object]) -> Call:
-        given = inputs.get("config")
-        config = {**self.config, **(given if isinstance(given, Mapping) else {})}
+        overrides = inputs.get("config")
+        config = {**self.config, **(overrides if isinstance(overrides, Mapping) else {})}
         if "demos" in inputs:
             config["demos"] = inputs["demos"]
         messages = self.messages(inputs, config.pop("demos", None))
@@ -259,5 +259,5 @@ def with_instruction(task: type[dspy.Signature], instruction: str) -> type[dspy.
     """The signature with a user's instruction in place of its own; itself where there is none."""
     if not instruction.strip():
         return task
-    made: type[dspy.Signature] = task.with_instructions(neutralise(instruction.strip()))
-    return made
+    result: type[dspy.Signature] = task.with_instructions(neutralise(instruction.strip()))
+    return result

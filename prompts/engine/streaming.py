@@ -112,14 +112,16 @@ class StreamedReply:
     def reply(self) -> Reply:
         """The whole; without a count of tokens, which holds those of the thinking, with a guess."""
         text = mask_keys(self._text)
-        given, written = self._call.tokens(), rough_tokens(text + " " * self._thought)
+        input_tokens, written = self._call.tokens(), rough_tokens(text + " " * self._thought)
         if isinstance(self._usage, dict) and isinstance(self._usage.get("prompt_tokens"), int):
-            given = self._usage["prompt_tokens"]
+            input_tokens = self._usage["prompt_tokens"]
             # Where thinking is counted apart it still is in the total.
-            written = max(self._usage.get("completion_tokens") or 0, (self._usage.get("total_tokens") or 0) - given)
+            written = max(
+                self._usage.get("completion_tokens") or 0, (self._usage.get("total_tokens") or 0) - input_tokens
+            )
         if not text and self._refused:
             self.finish = "withheld"
-        return Reply(without_thinking(text), self.finish or "length", given, written)
+        return Reply(without_thinking(text), self.finish or "length", input_tokens, written)
 
     def _show(self, text: str) -> str:
         added = text[self._shown :]
