@@ -206,7 +206,7 @@ class Trace(Record):
 
 
 class Answer(Record):
-    """What a question gets; see the README for each field."""
+    """What a question gets; docs/answers.md tells each field."""
 
     question: str
     answer: str

@@ -45,7 +45,7 @@ async def naive(question: QuestionContext) -> ModeResult:
 
 @mode("hyde", structure="chunk")
 async def hyde(question: QuestionContext) -> ModeResult:
-    """The passages nearest to a hypothetical one. Raises SettingsError where there is no model to write it."""
+    """The passages nearest to a hypothetical one. Raises UsageError where there is no model to write it."""
     _need_model("hyde", question.models.is_offline("rewrite"))
     text = await hypothesize(question.text, Hypothesize(question.models))
     documents = question.options.documents
@@ -87,7 +87,7 @@ async def source_texts(question: QuestionContext) -> ModeResult:
 
 @mode("direct", structure="chunk")
 async def direct(question: QuestionContext) -> ModeResult:
-    """The model's own answer: `ungrounded`, without any citation. Raises SettingsError where there is no model."""
+    """The model's own answer: `ungrounded`, without any citation. Raises UsageError where there is no model."""
     _need_model("direct", question.models.is_offline("answer"))
     return replace(ModeResult(AnswerContext(())), stated=await answer_directly(question.text, Direct(question.models)))
 
