@@ -206,7 +206,13 @@ class Trace(Record):
 
 
 class Answer(Record):
-    """What a question gets; docs/answers.md tells each field."""
+    """What a question gets.
+
+    `values` are the bare answers (names, figures, dates, yes or no) without order; `citations` point to characters of
+    stored documents, `passages` are what was found, best first. `fallback` is "none" where the answer is supported,
+    "partial" where some of it is, "ungrounded" where nothing is, "abstained" where the documents do not say; `grounding`
+    flags each sentence. `trace` tells how the answer came about, `usage` what it took, `generation` which index it is of.
+    """
 
     question: str
     answer: str
