@@ -60,7 +60,7 @@ def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
     han = is_han(text)
     relations, words = _read_han(text) if han else (_relations(text, mentions), _words(text))
     return ComparedQuestion(
-        text=text, mentions=tuple(mentions), names=frozenset(name for one in mentions for name in one.entities),
+        text=text, mentions=tuple(mentions), names=frozenset(name for mention in mentions for name in mention.entities),
         figures=_figures(text), relations=relations, words=words, han=han, expects=parse_question(text).expects,
     )  # fmt: skip
 
@@ -102,8 +102,8 @@ def keys(question: ComparedQuestion) -> tuple[str, ...]:
     """
     if question.names and not question.han:
         return (content_id("n", *sorted(question.names)),)
-    found = content_terms(question.text) or list(question.words)
-    return tuple(f"w_{term}" for term in dict.fromkeys(found))
+    terms = content_terms(question.text) or list(question.words)
+    return tuple(f"w_{term}" for term in dict.fromkeys(terms))
 
 
 def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ...]:
@@ -111,16 +111,18 @@ def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ..
 
     Neighbouring words of one meaning are one ("educational institution"); relatives lead on one by one.
     """
-    blank = "".join(" " if any(one.start <= at < one.end for one in mentions[1:]) else c for at, c in enumerate(text))
+    blank = "".join(
+        " " if any(mention.start <= at < mention.end for mention in mentions[1:]) else c for at, c in enumerate(text)
+    )
     cues = cues_around(blank, mentions[0].start, mentions[0].end).orders()[0] if mentions else cues_in(text)
-    found: list[_Meaning] = []
+    relations: list[_Meaning] = []
     for cue in cues:
         meant = meanings(cue.key)
         if not meant or cue.asking or cue.key in _NO_RELATION:
             continue
-        if not found or not found[-1][0] & meant or meant & _KIN:
-            found.append((meant, sex_of(cue.key)))
-    return tuple(found)
+        if not relations or not relations[-1][0] & meant or meant & _KIN:
+            relations.append((meant, sex_of(cue.key)))
+    return tuple(relations)
 
 
 def _other_relation(one: ComparedQuestion, two: ComparedQuestion) -> bool:
@@ -142,24 +144,24 @@ def _within(one: ComparedQuestion, two: ComparedQuestion) -> bool:
 @lru_cache(maxsize=20_000)
 def _figures(text: str) -> frozenset[str]:
     """Numbers, ordinals and months, in one writing; "May" only with a figure beside it."""
-    found: set[str] = set()
+    figures: set[str] = set()
     folded = fold(text)
     for match in _NUMBER.finditer(folded):
         word = match.group()
         if word[0].isdigit():
-            found.add(word.replace(",", ""))
+            figures.add(word.replace(",", ""))
         elif word[0] == "第":
-            found.add("".join(_HAN_DIGITS.get(digit, digit) for digit in word[1:]))
+            figures.add("".join(_HAN_DIGITS.get(digit, digit) for digit in word[1:]))
         elif word in _ORDINALS:
-            found.add(_ORDINALS[word])
+            figures.add(_ORDINALS[word])
         elif word in MONTH_OF and (word not in {"may", "march"} or text[match.start()].isupper()):
-            found.add(f"m{MONTH_OF[word]}")
-    return frozenset(found)
+            figures.add(f"m{MONTH_OF[word]}")
+    return frozenset(figures)
 
 
 def _words(text: str) -> tuple[str, ...]:
-    found = (term for word in WORD.findall(fold(text)) if word not in STOPWORDS for term in word_terms(word))
-    return tuple(dict.fromkeys(found))
+    terms = (term for word in WORD.findall(fold(text)) if word not in STOPWORDS for term in word_terms(word))
+    return tuple(dict.fromkeys(terms))
 
 
 # --- Chinese ----------------------------------------------------------------------------------------------------------
@@ -168,16 +170,16 @@ def _words(text: str) -> tuple[str, ...]:
 @cache
 def _meaning_of() -> dict[str, str]:
     """One meaning a line: a word of the one question may stand for a word of the other."""
-    found: dict[str, str] = {}
+    by_word: dict[str, str] = {}
     for line in lines_of("question_meanings_zh"):
         for word in line.split():
-            found.setdefault(word, line.split()[0])
-    return found
+            by_word.setdefault(word, line.split()[0])
+    return by_word
 
 
 @cache
 def _meaning_words() -> re.Pattern[str]:
-    return re.compile("|".join(sorted(map(re.escape, _meaning_of()), key=lambda one: (-len(one), one))))
+    return re.compile("|".join(sorted(map(re.escape, _meaning_of()), key=lambda word: (-len(word), word))))
 
 
 def _read_han(text: str) -> tuple[tuple[_Meaning, ...], tuple[str, ...]]:
@@ -188,4 +190,4 @@ def _read_han(text: str) -> tuple[tuple[_Meaning, ...], tuple[str, ...]]:
     bare = _NOT_HAN.sub("", fold(text))
     meant = sorted({_meaning_of()[word] for word in _meaning_words().findall(bare)})
     rest = _ZH_ASKING.sub("", _meaning_words().sub("", bare))
-    return tuple((frozenset({one}), "") for one in meant), tuple(dict.fromkeys(rest))
+    return tuple((frozenset({meaning}), "") for meaning in meant), tuple(dict.fromkeys(rest))
