@@ -65,7 +65,7 @@ class Before:
 
 
 def build_graph(
-    found: Sequence[Found],
+    extractions: Sequence[Found],
     chunks: Mapping[str, Chunk],
     decided: Mapping[Pair, Decided] | None = None,
     edits: Sequence[Edit] = (),
@@ -76,7 +76,7 @@ def build_graph(
     `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
     rule.
     """
-    return _graph(found, _prepared(found, chunks), decided or {}, edits, before)
+    return _graph(extractions, _prepared(extractions, chunks), decided or {}, edits, before)
 
 
 def _prepared(extractions: Sequence[Found], chunks: Mapping[str, Chunk]) -> Prepared:
@@ -138,7 +138,7 @@ def _touched(before: Before, earlier: Mapping[Place, Went], places: Mapping[Plac
 
 @step("dedupe", PATIENT)
 async def dedupe(
-    found: Sequence[Found],
+    extractions: Sequence[Found],
     chunks: Sequence[Chunk],
     resolver: Resolve,
     edits: Sequence[Edit] = (),
@@ -148,15 +148,15 @@ async def dedupe(
 
     What a model decided `before` is not asked again.
     """
-    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks})
+    prepared = _prepared(extractions, {chunk.id: chunk for chunk in chunks})
     known = before.decisions if before else {}
     pairs = {open_pair.pair: _hash(open_pair.pair, resolver) for open_pair in prepared.open}
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
     open_ones = [pair for pair in pairs if pair not in decided]
-    asked = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
-    answers = await gather_or_cancel([_decide(batch, resolver) for batch in asked])
+    batches = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
+    answers = await gather_or_cancel([_decide(batch, resolver) for batch in batches])
     decided |= {pair: decision for batch, _ in answers for pair, decision in batch.items()}
-    graph = _graph(found, prepared, decided, edits, before)
+    graph = _graph(extractions, prepared, decided, edits, before)
     decisions = (
         {}
         if resolver.is_offline

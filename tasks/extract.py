@@ -69,7 +69,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not any(len(pair) == 2 and all(sign.isalnum() and ord(sign) < 0x2E80 for sign in pair) for pair in pairs)
 
 
-def to_extraction(chunk: Chunk, found: Extracted, *, literal: bool = False) -> Extraction:
+def to_extraction(chunk: Chunk, extracted: Extracted, *, literal: bool = False) -> Extraction:
     """Bind what was found to the text: a mention for each record, nothing is lost.
 
     A name that the chunk does not hold has an empty span at the chunk's start: the document's title, a name that a
@@ -78,19 +78,19 @@ def to_extraction(chunk: Chunk, found: Extracted, *, literal: bool = False) -> E
     other than the title that the chunk does not hold are dropped, with relations that need them.
     """
     if literal:
-        found = _literal(chunk, found)
+        extracted = _literal(chunk, extracted)
     names = _Names(chunk)
-    for entity in found.entities:
+    for entity in extracted.entities:
         names.add(entity)
     names.add_topic()
     places = _Sentences(chunk)
     relations = []
-    for relation in found.relations:
+    for relation in extracted.relations:
         ends = (relation.source, relation.target)
         if all(end.strip() for end in ends) and _folded(ends[0]) != _folded(ends[1]):
             relations.append(places.bind(relation, names.listed(ends[0]), names.listed(ends[1])))
     claims = []
-    for claim in found.claims:
+    for claim in extracted.claims:
         other = names.listed(claim.object) if claim.object.strip() else None
         claims.append(places.bind_claim(claim, names.listed(claim.subject), other))
     return Extraction(

@@ -65,33 +65,33 @@ def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
     )  # fmt: skip
 
 
-def differs(one: ComparedQuestion, two: ComparedQuestion) -> bool:
+def differs(left: ComparedQuestion, right: ComparedQuestion) -> bool:
     """Whether two questions ask something else: in another language, of other names or figures, for another kind of
     thing, or for another relation.
 
     A part that only one of them tells of, such as the kind of thing asked for, is no difference.
     """
     return (
-        one.han != two.han
+        left.han != right.han
         # Chinese names are found here and not there: they are compared as text, with the rest.
-        or (not one.han and one.names != two.names)
-        or one.figures != two.figures
-        or len({one.expects, two.expects} - _VAGUE) == 2
-        or _other_relation(one, two)
+        or (not left.han and left.names != right.names)
+        or left.figures != right.figures
+        or len({left.expects, right.expects} - _VAGUE) == 2
+        or _other_relation(left, right)
     )
 
 
-def alike(one: ComparedQuestion, two: ComparedQuestion) -> float:
+def alike(left: ComparedQuestion, right: ComparedQuestion) -> float:
     """Likeness of two questions by their words (0-1): for texts that the embedder cannot read."""
-    if one.han and two.han:
+    if left.han and right.han:
         # What one of them says alone counts a quarter: it may be a word that asks.
-        mine, yours = {*one.words, *map(str, one.relations)}, {*two.words, *map(str, two.relations)}
+        mine, yours = {*left.words, *map(str, left.relations)}, {*right.words, *map(str, right.relations)}
         return len(mine & yours) / (len(mine & yours) + len(mine ^ yours) / 4) if mine & yours else 0.0
-    if not one.words or not two.words:
+    if not left.words or not right.words:
         return 0.0
-    first = sum(max(likeness(word, other) for other in two.words) for word in one.words)
-    second = sum(max(likeness(word, other) for other in one.words) for word in two.words)
-    return (first + second) / (len(one.words) + len(two.words))
+    first = sum(max(likeness(word, other) for other in right.words) for word in left.words)
+    second = sum(max(likeness(word, other) for other in left.words) for word in right.words)
+    return (first + second) / (len(left.words) + len(right.words))
 
 
 def keys(question: ComparedQuestion) -> tuple[str, ...]:
@@ -125,20 +125,22 @@ def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ..
     return tuple(relations)
 
 
-def _other_relation(one: ComparedQuestion, two: ComparedQuestion) -> bool:
-    if one.han:
-        return one.relations != two.relations or bool({*one.words} - {*two.words} and {*two.words} - {*one.words})
-    if len(one.relations) != len(two.relations):
+def _other_relation(left: ComparedQuestion, right: ComparedQuestion) -> bool:
+    if left.han:
+        return left.relations != right.relations or bool(
+            {*left.words} - {*right.words} and {*right.words} - {*left.words}
+        )
+    if len(left.relations) != len(right.relations):
         return True
-    for (first, sex), (second, other) in zip(one.relations, two.relations, strict=True):
+    for (first, sex), (second, other) in zip(left.relations, right.relations, strict=True):
         if not first & second or len({sex, other} - {""}) == 2:
             return True
-    return not one.names and not (_within(one, two) or _within(two, one))
+    return not left.names and not (_within(left, right) or _within(right, left))
 
 
-def _within(one: ComparedQuestion, two: ComparedQuestion) -> bool:
+def _within(left: ComparedQuestion, right: ComparedQuestion) -> bool:
     """Whether each word of a question is like one of the other's."""
-    return all(any(likeness(word, other) > 0 for other in two.words) for word in one.words)
+    return all(any(likeness(word, other) > 0 for other in right.words) for word in left.words)
 
 
 @lru_cache(maxsize=20_000)

@@ -59,11 +59,11 @@ def _lot(seed: int, name: str) -> str:
     return content_id("lot", str(seed), name)
 
 
-def to_tailoring(found: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, tuple[str, ...]]:
+def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, tuple[str, ...]]:
     """What may be used of the findings, and what may not, in words."""
     left_out: list[str] = []
     types: dict[str, EntityType] = {}
-    for entity_type in found.entity_types:
+    for entity_type in tuned.entity_types:
         try:
             types.setdefault(
                 entity_type.name.strip().casefold(), EntityType(name=entity_type.name, meaning=entity_type.meaning)
@@ -72,7 +72,7 @@ def to_tailoring(found: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, 
             left_out.append(f"the kind {entity_type.name!r}: a name has no ':' and no ';'")
     examples: list[Example] = []
     room = MOST_EXAMPLE_TOKENS
-    for number, shown in enumerate(found.examples, 1):
+    for number, shown in enumerate(tuned.examples, 1):
         try:
             example = _example(shown, types, passages)
         except Unfit as problem:
@@ -84,7 +84,7 @@ def to_tailoring(found: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, 
         examples.append(example)
         room -= example.tokens()
     fitted = Tailoring(
-        persona=found.persona, language=found.language, entity_types=tuple(types.values()), examples=tuple(examples)
+        persona=tuned.persona, language=tuned.language, entity_types=tuple(types.values()), examples=tuple(examples)
     )
     return fitted, tuple(left_out)
 

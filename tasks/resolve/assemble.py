@@ -151,7 +151,7 @@ def entity_id(group: str) -> str:
 
 
 def assemble(
-    found: Sequence[Found],
+    extractions: Sequence[Found],
     documents: Mapping[str, str],
     resolved: Resolved,
     given: Mapping[str, Given],
@@ -162,7 +162,7 @@ def assemble(
     `documents`: by chunk. Relation weights are strengths divided by the largest of those there are (GraphRAG, section
     2.3), so 0 < weight ≤ 1.
     """
-    mentions, statements = _sorted(found, documents, resolved, wanted)
+    mentions, statements = _sorted(extractions, documents, resolved, wanted)
     ids = {group: entity_id(group) for group in {*mentions, *(end for triple in statements for end in triple[:2])}}
     # fsum is exact, so that the order of the documents cannot change the last digit of a weight.
     strengths = {triple: fsum(statement.weight for statement in group) for triple, group in statements.items()}
@@ -172,8 +172,10 @@ def assemble(
         triple: _relation(triple, group, strengths[triple] / heaviest, ids) for triple, group in statements.items()
     }
     entities = [_entity(ids[key], of, degree[key], given.get(key)) for key, of in mentions.items()]
-    asked = {ids[group] for group in mentions}
-    claims = claims_of(found, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)]))
+    entity_ids = {ids[group] for group in mentions}
+    claims = claims_of(
+        extractions, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)])
+    )
     return Assembled(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
         aliases=_aliases(mentions, ids, entities, resolved),
@@ -188,7 +190,7 @@ def assemble(
                 for statement in of
             }
         ),
-        claims=tuple(claim for claim in claims if claim.subject in asked or claim.object in asked),
+        claims=tuple(claim for claim in claims if claim.subject in entity_ids or claim.object in entity_ids),
         evidence={ids[key]: _evidence(of) for key, of in mentions.items()},
         statements={
             relations[triple].id: stated

@@ -157,9 +157,9 @@ class Levels:
                 self._add_entity(tally, self._where[end], ONE_HOP * float(scores[place]), near)
         return tally
 
-    def best(self, found: LevelScores, k: int) -> list[Passage]:
+    def best(self, scores: LevelScores, k: int) -> list[Passage]:
         """The k best passages of what was found; only such as the graph leads to."""
-        return self._index.rank(found.chunks, k)
+        return self._index.rank(scores.chunks, k)
 
     # --- one level --------------------------------------------------------------------------------------------------
 
@@ -289,12 +289,12 @@ def _alike(levels: Levels, keys: Sequence[str], embedder: Embedder | None) -> Sc
 
 
 def best_rows(
-    found: LevelScores, entities: Sequence[Entity], facts: GraphFacts, tokens: int
+    scores: LevelScores, entities: Sequence[Entity], facts: GraphFacts, tokens: int
 ) -> tuple[list[Entity], list[Relation]]:
     """The entities and relations that scored best, as many as fit into their shares of an answer's tokens, at least one
     of each."""
-    by_score = sorted(found.entities, key=lambda place: (-found.entities[place], place))
-    relations = sorted(found.relations, key=lambda name: (-found.relations[name], name))
+    by_score = sorted(scores.entities, key=lambda place: (-scores.entities[place], place))
+    relations = sorted(scores.relations, key=lambda name: (-scores.relations[name], name))
     named, stated = (entities[place] for place in by_score), (facts.relations[name] for name in relations)
     return (
         first_fitting(named, lambda entity: _tokens(entity_cells(entity)), round(ENTITY_SHARE * tokens)),

@@ -83,16 +83,16 @@ class TraversalGraph:
         near = [entity for entity in self.spellings.nearest(name) if entity in self.facts.entities]
         return Problem("not in the graph", f'nothing is called "{name}".', self.names_of(near))
 
-    def unknown_relation(self, word: str, here: Sequence[str] = ()) -> Problem:
+    def unknown_relation(self, word: str, entities: Sequence[str] = ()) -> Problem:
         """That the graph has no relation of this word, with those that come nearest."""
-        nearest = self.vocabulary.nearest(word, self.leaving(here))
+        nearest = self.vocabulary.nearest(word, self.leaving(entities))
         return Problem("bad plan", f'the graph has no relation "{word}".', nearest)
 
-    def no_such_way(self, here: Sequence[str], relation: str) -> Problem:
+    def no_such_way(self, entities: Sequence[str], relation: str) -> Problem:
         """That a relation leads on from none of some entities, with those that do."""
-        shown = self.names_of(here)
+        shown = self.names_of(entities)
         of = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-        return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(self.leaving(here)[:WIDE]))
+        return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(self.leaving(entities)[:WIDE]))
 
 
 # --- checking --------------------------------------------------------------------------------------------------------

@@ -206,14 +206,16 @@ def _worded_ways(orders: Sequence[Sequence[Cue]], name: NamedEntity, graph: Trav
     return sorted(ways, key=lambda way: (-way.score, len(way.hops), way.hops, way.source))
 
 
-def _nothing_worded(cues: Sequence[Cue], here: Sequence[str], graph: TraversalGraph) -> UnfitPlan:
+def _nothing_worded(cues: Sequence[Cue], entities: Sequence[str], graph: TraversalGraph) -> UnfitPlan:
     relations = (graph.vocabulary.worded_by(cue) for cue in cues if not cue.asking)
     relation = next((relation for relation in relations if relation is not None), None)
     if relation is not None:
-        return UnfitPlan(graph.no_such_way(here, relation))
+        return UnfitPlan(graph.no_such_way(entities, relation))
     if not cues:
-        return UnfitPlan(Problem("bad plan", "the question names no relation.", tuple(graph.leaving(here)[:MOST_NEAR])))
-    return UnfitPlan(graph.unknown_relation(max(cues, key=lambda cue: (cue.bound, not cue.asking)).word, here))
+        return UnfitPlan(
+            Problem("bad plan", "the question names no relation.", tuple(graph.leaving(entities)[:MOST_NEAR]))
+        )
+    return UnfitPlan(graph.unknown_relation(max(cues, key=lambda cue: (cue.bound, not cue.asking)).word, entities))
 
 
 def _others(name: NamedEntity, names: Sequence[NamedEntity]) -> list[NamedEntity]:
