@@ -102,8 +102,8 @@ async def answer(
     request = AnswerRequest(
         question=question,
         evidence=[
-            NumberedText(number, one.title or one.document, one.text, one.heading)
-            for number, one in enumerate(evidence.sources, 1)
+            NumberedText(number, source.title or source.document, source.text, source.heading)
+            for number, source in enumerate(evidence.sources, 1)
         ],
         notes=[(note.label, note.text) for note in evidence.notes],
         response=options.response,
@@ -143,7 +143,7 @@ def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answere
 
 def _stated(question: str, stated: StatedAnswer, evidence: AnswerContext, options: AnswerOptions) -> Answered:
     """What needs no model, with its citations; how well it is supported its maker says."""
-    quotes = {number: QuotedSpan(number, 0, len(one.text)) for number, one in enumerate(evidence.sources, 1)}
+    quotes = {number: QuotedSpan(number, 0, len(source.text)) for number, source in enumerate(evidence.sources, 1)}
     bound = bind(AnswerDraft(stated.text, quotes=quotes), evidence.sources, options.documents)
     grounding: tuple[Grounding, ...] = ()
     if stated.fallback != "abstained":
@@ -185,10 +185,12 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
     def renumbered(marker: re.Match[str]) -> str:
         if any(start < marker.end() and marker.start() < end for start, end in code):
             return marker.group()  # brackets in code are code
-        given = _numbers_of(marker)
-        removed.extend(f"[{number}]" for number in given if number not in known)
+        marker_numbers = _numbers_of(marker)
+        removed.extend(f"[{number}]" for number in marker_numbers if number not in known)
         statement = _statement_before(draft.text, marker.start())
-        quotes = [(number, _quote_of(number, statement, draft, sources)) for number in given if number in known]
+        quotes = [
+            (number, _quote_of(number, statement, draft, sources)) for number in marker_numbers if number in known
+        ]
         new = [numbers.setdefault(quote, at if draft.ranked else len(numbers) + 1) for at, quote in quotes]
         lead = marker.group()[: len(marker.group()) - len(marker.group().lstrip())]
         return f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]" if new else ""
@@ -206,11 +208,11 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
 
 def _numbers_of(match: re.Match[str]) -> list[int]:
     """The numbers of a marker: [2], [2, 5], [2-4]."""
-    found: list[int] = []
-    for one in _RANGE.finditer(match.group(1) or match.group(2)):
-        first, last = int(one.group(1)), int(one.group(2) or one.group(1))
-        found += range(first, min(last, first + MOST_OF_A_RANGE) + 1)
-    return list(dict.fromkeys(found))
+    numbers: list[int] = []
+    for part in _RANGE.finditer(match.group(1) or match.group(2)):
+        first, last = int(part.group(1)), int(part.group(2) or part.group(1))
+        numbers += range(first, min(last, first + MOST_OF_A_RANGE) + 1)
+    return list(dict.fromkeys(numbers))
 
 
 def _quote_of(number: int, statement: str, draft: AnswerDraft, sources: Sequence[Source]) -> tuple[int, int, int]:
@@ -245,18 +247,18 @@ def withheld(question: str, answered: Answered) -> Answered:
         return answered
     if not any(row.supported for row in answered.grounding):
         return replace(abstained(question, answered.answered_by), reasoning=answered.reasoning)
-    kept, rows, text, at = [row for row in answered.grounding if row.supported is not False], [], "", 0
+    remaining, rows, text, at = [row for row in answered.grounding if row.supported is not False], [], "", 0
     for row in answered.grounding:
         gap = answered.text[at : row.start]
         at = row.end
-        if row in kept:
+        if row in remaining:
             start = len(text) + len(gap)
             text += gap + answered.text[row.start : row.end]
             rows.append(row.model_copy(update={"start": start, "end": len(text)}))
         elif "\n" in gap:
             text += gap
     markers = {marker for row in rows for marker in row.markers}
-    citations = tuple(one for one in answered.citations if one.marker in markers)
+    citations = tuple(citation for citation in answered.citations if citation.marker in markers)
     return replace(
         answered, text=text + answered.text[at:], grounding=tuple(rows), citations=citations, fallback="partial"
     )

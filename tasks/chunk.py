@@ -39,8 +39,8 @@ class TextPiece(NamedTuple):
 
 def text_pieces(text: str, size: int) -> list[TextPiece]:
     """The pieces of a text in order, each of at most `size` tokens; they hold all its non-space characters."""
-    found = units(text)
-    pieces = zip(_measured(text, [(unit.start, unit.end) for unit in found]), found, strict=True)
+    parts = units(text)
+    pieces = zip(_measured(text, [(unit.start, unit.end) for unit in parts]), parts, strict=True)
     groups = groupby(pieces, key=lambda pair: pair[1].kind)
     return _within(
         text,
@@ -200,37 +200,42 @@ def pack(text: str, pieces: Sequence[TextPiece], size: int, overlap: int) -> lis
     left = list(pieces)
     shared: list[TextPiece] = []  # sentences that the last span holds too
     while left:
-        taken, full = _fitting(left, size - _tokens(shared), size)
-        if not taken:
+        fitting, full = _fitting(left, size - _tokens(shared), size)
+        if not fitting:
             shared = []
             continue
-        kept = _without_lead(text, left, taken)
-        if not kept and full and 2 * _tokens(left[:taken]) <= size and (loose := _loosened(text, left[taken:], size)):
-            left[taken:] = loose  # its heading shall not stand alone
+        count = _without_lead(text, left, fitting)
+        if (
+            not count
+            and full
+            and 2 * _tokens(left[:fitting]) <= size
+            and (loose := _loosened(text, left[fitting:], size))
+        ):
+            left[fitting:] = loose  # its heading shall not stand alone
             continue
-        kept = kept or taken
-        span, held = _closed(text, shared, left[:kept], size)
+        count = count or fitting
+        span, held = _closed(text, shared, left[:count], size)
         packed.append((span, left[0].start))
         own, left = left[:held], left[held:]
         room = min(overlap, size - _tokens(_group(left)))
-        begins_anew = held < taken or not left or left[0].level
+        begins_anew = held < fitting or not left or left[0].level
         shared = [] if begins_anew else _last_sentences(shared + own, room)
     return packed
 
 
 def _fitting(left: Sequence[TextPiece], room: int, size: int) -> tuple[int, bool]:
     """How many pieces at the beginning go into one span, whole groups together, and whether room was what ended it."""
-    taken, used, body = 0, size - room, False
-    while taken < len(left):
-        group = _group(left[taken:])
+    count, used, body = 0, size - room, False
+    while count < len(left):
+        group = _group(left[count:])
         if used + _tokens(group) > size:
-            return taken, True
-        if group[0].level and body and 2 * used >= size and not all(piece.level for piece in left[taken:]):
-            return taken, False
+            return count, True
+        if group[0].level and body and 2 * used >= size and not all(piece.level for piece in left[count:]):
+            return count, False
         used += _tokens(group)
         body = body or not group[0].level
-        taken += len(group)
-    return taken, False
+        count += len(group)
+    return count, False
 
 
 def _group(left: Sequence[TextPiece]) -> Sequence[TextPiece]:
@@ -243,16 +248,16 @@ def _tokens(pieces: Iterable[TextPiece]) -> int:
     return sum(piece.tokens for piece in pieces)
 
 
-def _without_lead(text: str, left: Sequence[TextPiece], taken: int) -> int:
+def _without_lead(text: str, left: Sequence[TextPiece], count: int) -> int:
     """How many remain without those at the end that belong to what follows: headings, a list's announcement."""
-    if taken == len(left):
-        return taken
-    last = left[taken - 1]
-    if len(_group(left[taken:])) > 1 and text[last.start : last.end].rstrip("*_").endswith((":", "：")):
-        taken -= 1
-    while taken and left[taken - 1].level:
-        taken -= 1
-    return taken
+    if count == len(left):
+        return count
+    last = left[count - 1]
+    if len(_group(left[count:])) > 1 and text[last.start : last.end].rstrip("*_").endswith((":", "：")):
+        count -= 1
+    while count and left[count - 1].level:
+        count -= 1
+    return count
 
 
 def _loosened(text: str, left: Sequence[TextPiece], size: int) -> list[TextPiece]:
@@ -276,16 +281,16 @@ def _closed(text: str, shared: list[TextPiece], own: list[TextPiece], size: int)
 
 def _last_sentences(pieces: Sequence[TextPiece], room: int) -> list[TextPiece]:
     """The whole sentences at the end that fit into `room` tokens, never all and none before a heading."""
-    found: list[TextPiece] = []
+    last: list[TextPiece] = []
     for piece in reversed(pieces[1:]):
         room -= piece.tokens
         if room < 0 or piece.level or not piece.whole:
             break
-        found.insert(0, piece)
-    return found
+        last.insert(0, piece)
+    return last
 
 
 @step("chunk")
 async def chunk(documents: Sequence[Document], size: int, overlap: int) -> list[Chunk]:
     """Cut documents into chunks of at most `size` tokens that share up to `overlap` tokens with the one before."""
-    return [made for document in documents for made in chunk_document(document, size, overlap)]
+    return [chunk for document in documents for chunk in chunk_document(document, size, overlap)]

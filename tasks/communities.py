@@ -36,8 +36,8 @@ def _undirected(entities: Sequence[str], relations: Sequence[Relation]) -> "igra
     place = {entity: index for index, entity in enumerate(entities)}
     weights: dict[tuple[int, int], float] = {}
     for relation in relations:
-        one, two = place[relation.source], place[relation.target]
-        pair = (min(one, two), max(one, two))
+        source, target = place[relation.source], place[relation.target]
+        pair = (min(source, target), max(source, target))
         weights[pair] = weights.get(pair, 0.0) + relation.weight
     pairs = sorted(weights)
     graph = igraph.Graph(n=len(entities), edges=pairs)
@@ -52,8 +52,8 @@ def _leiden(graph: "igraph.Graph", seed: int) -> list[list[int]]:
 
     with _RANDOM:
         igraph.set_random_number_generator(random.Random(seed))  # noqa: S311 - reproducibility is wanted, not secrecy
-        found = graph.community_leiden(objective_function="modularity", weights="weight", n_iterations=4)
-    return sorted(sorted(members) for members in found)
+        partition = graph.community_leiden(objective_function="modularity", weights="weight", n_iterations=4)
+    return sorted(sorted(members) for members in partition)
 
 
 def detect(
@@ -141,7 +141,7 @@ def follow(
     present = {entity.id for entity in entities}
     levels = max(community.level for community in earlier) + 1
     placed: dict[str, _Path] = defaultdict(tuple)
-    for community in sorted(earlier, key=lambda one: one.level):
+    for community in sorted(earlier, key=lambda community: community.level):
         alone = len(community.members) == 1 and community.members[0] in beside
         for member in present.intersection(() if alone and community.level == 0 else community.members):
             if len(placed[member]) == community.level:
@@ -149,7 +149,9 @@ def follow(
     placed = {member: path for member, path in placed.items() if path}
     waiting = sorted(present - placed.keys())
     while waiting:
-        tied = {entity: [(placed[one], w) for one, w in beside[entity].items() if one in placed] for entity in waiting}
+        tied = {
+            entity: [(placed[other], w) for other, w in beside[entity].items() if other in placed] for entity in waiting
+        }
         joining = {entity: _heaviest(ties, levels) for entity, ties in tied.items() if ties}
         if not joining:  # they found communities: the first, for those that it knows to join, and all that know nobody
             founders = [waiting[0], *(entity for entity in waiting if not beside[entity])]
@@ -167,7 +169,7 @@ def _heaviest(ties: Sequence[tuple[_Path, float]], levels: int) -> _Path:
         for other, weight in ties:
             if other[:level] == path:
                 weights[other[: level + 1]] += weight
-        path = max(weights, key=lambda one: (weights[one], one))
+        path = max(weights, key=lambda candidate: (weights[candidate], candidate))
     return path
 
 
@@ -180,7 +182,7 @@ def _cut_to_size(placed: Mapping[str, _Path], relations: Sequence[Relation], max
     for path, members in leaves.items():
         if len(members) > max_size:
             ids, own = sorted(members), set(members)
-            inside = [one for one in relations if one.source in own and one.target in own]
+            inside = [relation for relation in relations if relation.source in own and relation.target in own]
             for part in _cut(_undirected(ids, inside), list(range(len(ids))), max_size):
                 cut |= {ids[index]: (*path[:-1], f"{path[-1]} {part[0]}") for index in part}
     return {**placed, **cut}
@@ -192,15 +194,15 @@ def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
         path = placed[entity]
         for level in range(len(path)):
             groups[path[: level + 1]].append(entity)
-    made: dict[_Path, Community] = {}
+    communities: dict[_Path, Community] = {}
     for path, members in sorted(groups.items(), key=lambda group: len(group[0])):
-        level, parent = len(path) - 1, made[path[:-1]].id if len(path) > 1 else None
-        made[path] = Community(
+        level, parent = len(path) - 1, communities[path[:-1]].id if len(path) > 1 else None
+        communities[path] = Community(
             id=community_id(level, members), level=level, parent=parent, members=tuple(members)
         )  # fmt: skip
     return Hierarchy(
-        communities=tuple(sorted(made.values(), key=lambda community: (community.level, community.id))),
-        was={community.id: path[-1] for path, community in made.items() if path[-1] in earlier},
+        communities=tuple(sorted(communities.values(), key=lambda community: (community.level, community.id))),
+        was={community.id: path[-1] for path, community in communities.items() if path[-1] in earlier},
     )
 
 

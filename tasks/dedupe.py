@@ -65,7 +65,7 @@ class Before:
 
 
 def build_graph(
-    found: Sequence[Found],
+    extractions: Sequence[Found],
     chunks: Mapping[str, Chunk],
     decided: Mapping[Pair, Decided] | None = None,
     edits: Sequence[Edit] = (),
@@ -76,18 +76,18 @@ def build_graph(
     `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
     rule.
     """
-    return _graph(found, _prepared(found, chunks), decided or {}, edits, before)
+    return _graph(extractions, _prepared(extractions, chunks), decided or {}, edits, before)
 
 
-def _prepared(found: Sequence[Found], chunks: Mapping[str, Chunk]) -> Prepared:
+def _prepared(extractions: Sequence[Found], chunks: Mapping[str, Chunk]) -> Prepared:
     documents = {chunk.id: chunk.document for chunk in chunks.values()}
     written = {chunk.document for chunk in chunks.values() if chunk.kind != "triples"}
     titles = {chunk.document: chunk.title for chunk in chunks.values()}
-    return prepare(found, documents, titles, exact=titles.keys() - written)
+    return prepare(extractions, documents, titles, exact=titles.keys() - written)
 
 
 def _graph(
-    found: Sequence[Found],
+    extractions: Sequence[Found],
     prepared: Prepared,
     decided: Mapping[Pair, Decided],
     edits: Sequence[Edit],
@@ -96,11 +96,11 @@ def _graph(
     resolved, given = edited(resolve(prepared, decided), edits)
     places = _places(resolved, given)
     touched = None if before is None or before.places is None else _touched(before, before.places, places)
-    made = assemble(found, prepared.documents, resolved, given, touched.groups if touched else None)
+    records = assemble(extractions, prepared.documents, resolved, given, touched.groups if touched else None)
     return ResolvedGraph(
-        entities=made.entities, aliases=made.aliases, entity_occurrences=made.entity_occurrences,
-        relations=made.relations, relation_occurrences=made.relation_occurrences, evidence=made.evidence,
-        statements=made.statements, claims=made.claims, strengths=made.strengths,
+        entities=records.entities, aliases=records.aliases, entity_occurrences=records.entity_occurrences,
+        relations=records.relations, relation_occurrences=records.relation_occurrences, evidence=records.evidence,
+        statements=records.statements, claims=records.claims, strengths=records.strengths,
         size=len({group for group, _ in places.values()}), places=places,
         touched=tuple(sorted(map(entity_id, touched.groups))) if touched else None,
         lost=tuple(sorted(map(entity_id, touched.lost))) if touched else (),
@@ -138,7 +138,7 @@ def _touched(before: Before, earlier: Mapping[Place, Went], places: Mapping[Plac
 
 @step("dedupe", PATIENT)
 async def dedupe(
-    found: Sequence[Found],
+    extractions: Sequence[Found],
     chunks: Sequence[Chunk],
     resolver: Resolve,
     edits: Sequence[Edit] = (),
@@ -148,18 +148,22 @@ async def dedupe(
 
     What a model decided `before` is not asked again.
     """
-    prepared = _prepared(found, {chunk.id: chunk for chunk in chunks})
+    prepared = _prepared(extractions, {chunk.id: chunk for chunk in chunks})
     known = before.decisions if before else {}
-    pairs = {one.pair: _hash(one.pair, resolver) for one in prepared.open}
+    pairs = {open_pair.pair: _hash(open_pair.pair, resolver) for open_pair in prepared.open}
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
     open_ones = [pair for pair in pairs if pair not in decided]
-    asked = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
-    answers = await gather_or_cancel([_decide(batch, resolver) for batch in asked])
-    decided |= {pair: said for batch, _ in answers for pair, said in batch.items()}
-    graph = _graph(found, prepared, decided, edits, before)
-    kept = {} if resolver.is_offline else {pairs[pair]: (said.same, said.reason) for pair, said in decided.items()}
+    batches = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
+    answers = await gather_or_cancel([_decide(batch, resolver) for batch in batches])
+    decided |= {pair: decision for batch, _ in answers for pair, decision in batch.items()}
+    graph = _graph(extractions, prepared, decided, edits, before)
+    decisions = (
+        {}
+        if resolver.is_offline
+        else {pairs[pair]: (decision.same, decision.reason) for pair, decision in decided.items()}
+    )
     letters = tuple(letter for _, letter in answers if letter)
-    return graph.model_copy(update={"dead_letters": letters, "decisions": kept})
+    return graph.model_copy(update={"dead_letters": letters, "decisions": decisions})
 
 
 def _hash(pair: Pair, resolver: Resolve) -> str:
@@ -171,5 +175,5 @@ async def _decide(pairs: Sequence[Pair], resolver: Resolve) -> tuple[dict[Pair, 
     try:
         return dict(zip(pairs, await resolver.run(pairs), strict=True)), None
     except ModelRefused as error:
-        item = content_id("prs", *(one.model_dump_json() for one in pairs))
+        item = content_id("prs", *(pair.model_dump_json() for pair in pairs))
         return {}, DeadLetter(item=item, step="resolve", error=error.message, remedy=error.remedy)

@@ -12,7 +12,7 @@ from tasks.step import PATIENT, step
 def windows_of(chunks: Sequence[Chunk], embedder: Embedder) -> list[tuple[Window, str]]:
     """The windows of the chunks that the embedder can read, each with its text under the title, so that a passage keeps
     its subject. Other scripts are found lexically, never embedded."""
-    found = []
+    windows = []
     for chunk in chunks:
         if not embedder.reads(chunk.text):
             continue
@@ -22,8 +22,8 @@ def windows_of(chunks: Sequence[Chunk], embedder: Embedder) -> list[tuple[Window
             window = Window(
                 id=f"{chunk.id}#{number}", chunk=chunk.id, document=chunk.document, text_hash=text_hash(text)
             )
-            found.append((window, text))
-    return found
+            windows.append((window, text))
+    return windows
 
 
 @step("embed", PATIENT)

@@ -52,9 +52,9 @@ def find_name(text: str, name: str) -> tuple[int, int] | None:
     words = name.split()
     if not words:
         return None
-    if len(words) > 1 and (found := _match(text, r"\s+".join(map(re.escape, words)))):
+    if len(words) > 1 and (span := _match(text, r"\s+".join(map(re.escape, words)))):
         # Wrapped lines: the name may stand over a line's end.
-        return found
+        return span
     return _match(text, r"\s+".join(_APOSTROPHE.sub("['’]", re.escape(word)) for word in words), re.IGNORECASE)
 
 
@@ -69,7 +69,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not any(len(pair) == 2 and all(sign.isalnum() and ord(sign) < 0x2E80 for sign in pair) for pair in pairs)
 
 
-def to_extraction(chunk: Chunk, found: Extracted, *, literal: bool = False) -> Extraction:
+def to_extraction(chunk: Chunk, extracted: Extracted, *, literal: bool = False) -> Extraction:
     """Bind what was found to the text: a mention for each record, nothing is lost.
 
     A name that the chunk does not hold has an empty span at the chunk's start: the document's title, a name that a
@@ -78,19 +78,19 @@ def to_extraction(chunk: Chunk, found: Extracted, *, literal: bool = False) -> E
     other than the title that the chunk does not hold are dropped, with relations that need them.
     """
     if literal:
-        found = _literal(chunk, found)
+        extracted = _literal(chunk, extracted)
     names = _Names(chunk)
-    for entity in found.entities:
+    for entity in extracted.entities:
         names.add(entity)
     names.add_topic()
     places = _Sentences(chunk)
     relations = []
-    for relation in found.relations:
+    for relation in extracted.relations:
         ends = (relation.source, relation.target)
         if all(end.strip() for end in ends) and _folded(ends[0]) != _folded(ends[1]):
             relations.append(places.bind(relation, names.listed(ends[0]), names.listed(ends[1])))
     claims = []
-    for claim in found.claims:
+    for claim in extracted.claims:
         other = names.listed(claim.object) if claim.object.strip() else None
         claims.append(places.bind_claim(claim, names.listed(claim.subject), other))
     return Extraction(
@@ -125,11 +125,13 @@ class _Names:
         return self._forms[_folded(name)]
 
 
-def _literal(chunk: Chunk, found: Extracted) -> Extracted:
-    entities = [entity for entity in found.entities if find_name(chunk.text, entity.name)]
+def _literal(chunk: Chunk, extracted: Extracted) -> Extracted:
+    entities = [entity for entity in extracted.entities if find_name(chunk.text, entity.name)]
     known = {entity.name for entity in entities} | {topic_of(chunk.title)}
-    relations = [one for one in found.relations if one.source in known and one.target in known]
-    claims = [one for one in found.claims if one.subject in known and (one.object in known or not one.object)]
+    relations = [relation for relation in extracted.relations if relation.source in known and relation.target in known]
+    claims = [
+        claim for claim in extracted.claims if claim.subject in known and (claim.object in known or not claim.object)
+    ]
     return Extracted(entities=entities, relations=relations, claims=claims)
 
 
@@ -203,8 +205,8 @@ class _Sentences:
 def _triple_lines(text: str) -> Iterator[re.Match[str]]:
     """The lines that are rendered triples, taken apart."""
     for line in _LINE.finditer(text):
-        found = (pattern.fullmatch(text, *line.span()) for pattern in _TRIPLE_LINES)
-        if match := next(filter(None, found), None):
+        matches = (pattern.fullmatch(text, *line.span()) for pattern in _TRIPLE_LINES)
+        if match := next(filter(None, matches), None):
             yield match
 
 
@@ -242,8 +244,8 @@ async def extract(chunks: Sequence[Chunk], extractor: Extract, weights: Mapping[
         if chunk.kind == "triples":
             return extract_triples(chunk, weights)
         try:
-            found = await extractor.run(chunk.title, chunk.text)
-            return to_extraction(chunk, found, literal=extractor.is_offline)
+            extracted = await extractor.run(chunk.title, chunk.text)
+            return to_extraction(chunk, extracted, literal=extractor.is_offline)
         except (ModelMisconfigured, BudgetSpent):
             raise  # no other chunk would fare better
         except EngineError as error:

@@ -33,9 +33,9 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
     """
     judged = judge.judges(request)
     verdicts = await _by_model(request, judge) if judged else judge.offline_verdicts(request)
-    chunks = [one.chunk for one in passages]
+    chunks = [passage.chunk for passage in passages]
     labelled = {
-        label: tuple(name for name, one in zip(chunks, verdicts, strict=True) if one.label == label)
+        label: tuple(name for name, verdict in zip(chunks, verdicts, strict=True) if verdict.label == label)
         for label in ("entailment", "neutral", "contradiction")
     }
     tier = tier_of(labelled["entailment"], labelled["neutral"]) if judged else "all"
@@ -49,13 +49,13 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
 
 
 async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict]:
-    sizes = [rough_tokens(one.text) + rough_tokens(one.title) + NUMBER_TOKENS for one in request.passages]
+    sizes = [rough_tokens(passage.text) + rough_tokens(passage.title) + NUMBER_TOKENS for passage in request.passages]
     batches = portions(sizes, judge.policy.limits.filter)
     answers = await gather_or_cancel(
         judge.run(request, [request.passages[place] for place in batch]) for batch in batches
     )
-    found = {number: verdict for answer in answers for number, verdict in answer.items()}
-    return [found.get(passage.number, NOT_JUDGED) for passage in request.passages]
+    verdicts = {number: verdict for answer in answers for number, verdict in answer.items()}
+    return [verdicts.get(passage.number, NOT_JUDGED) for passage in request.passages]
 
 
 def tier_of(entailed: Sequence[str], neutral: Sequence[str]) -> FilterTier:

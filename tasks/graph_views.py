@@ -28,10 +28,10 @@ def directed(
     """
     graph = nx.MultiDiGraph()
     _add_nodes(graph, entities, communities)
-    for one in sorted(relations, key=lambda relation: relation.id):
+    for relation in sorted(relations, key=lambda relation: relation.id):
         graph.add_edge(
-            one.source, one.target, key=one.id, predicate=one.predicate, description=one.description,
-            weight=one.weight, count=one.count, keys=one.keys,
+            relation.source, relation.target, key=relation.id, predicate=relation.predicate,
+            description=relation.description, weight=relation.weight, count=relation.count, keys=relation.keys,
         )  # fmt: skip
     return graph
 
@@ -45,17 +45,17 @@ def undirected(
     what the relations say. Nodes are as in `directed`.
     """
     between: dict[tuple[str, str], list[Relation]] = defaultdict(list)
-    for one in sorted(relations, key=lambda relation: relation.id):
-        between[min(one.source, one.target), max(one.source, one.target)].append(one)
+    for relation in sorted(relations, key=lambda relation: relation.id):
+        between[min(relation.source, relation.target), max(relation.source, relation.target)].append(relation)
     # fsum is exact, so that the order of the relations cannot change the last digit.
-    weights = {pair: fsum(one.weight for one in group) for pair, group in between.items()}
+    weights = {pair: fsum(relation.weight for relation in group) for pair, group in between.items()}
     heaviest = max(weights.values(), default=1.0) or 1.0
     graph = nx.Graph()
     _add_nodes(graph, entities, communities)
     for (first, second), group in sorted(between.items()):
         graph.add_edge(
-            first, second, weight=weights[first, second] / heaviest, count=sum(one.count for one in group),
-            predicates=tuple(sorted({one.predicate for one in group})),
+            first, second, weight=weights[first, second] / heaviest, count=sum(relation.count for relation in group),
+            predicates=tuple(sorted({relation.predicate for relation in group})),
         )  # fmt: skip
     return graph
 
@@ -65,8 +65,8 @@ def _add_nodes(graph: nx.Graph, entities: Sequence[Entity], communities: Sequenc
     for community in communities:
         for member in community.members:
             levels[member][f"community_{community.level}"] = community.id
-    for one in sorted(entities, key=lambda entity: entity.id):
-        graph.add_node(one.id, **one.model_dump(exclude={"id"}), **levels[one.id])
+    for entity in sorted(entities, key=lambda entity: entity.id):
+        graph.add_node(entity.id, **entity.model_dump(exclude={"id"}), **levels[entity.id])
 
 
 def write_graphml(graph: nx.Graph, path: Path) -> None:

@@ -64,11 +64,11 @@ def sentences_of(text: str) -> list[Sentence]:
     plain = _CODE.sub(lambda code: _FILLER * len(code.group()), text)
     masked = _AFTER_STOP.sub(lambda match: _FILLER * len(match[2]) + match[1], plain)
     masked = _MARKER.sub(lambda marker: _FILLER * len(marker.group()), masked)
-    found: list[Sentence] = []
+    result: list[Sentence] = []
     split = units(masked)
     for unit, following in zip(split, [*split[1:], None], strict=False):
-        if unit.kind == "code" and found and found[-1].kind == "code":
-            found[-1] = found[-1]._replace(end=unit.end)
+        if unit.kind == "code" and result and result[-1].kind == "code":
+            result[-1] = result[-1]._replace(end=unit.end)
             continue
         kind: UnitKind | Literal["lead", "header"] = unit.kind
         written = masked[unit.start : unit.end]
@@ -79,8 +79,8 @@ def sentences_of(text: str) -> list[Sentence]:
         checkable = kind in ("plain", "item", "row") and WORD.search(written)
         claim = " ".join(_LINK.sub("]", written).replace(_FILLER, " ").split()) if checkable else ""
         markers = () if kind == "code" else _markers_in(plain[unit.start : unit.end])
-        found.append(Sentence(unit.start, unit.end, kind, markers, claim))
-    return found
+        result.append(Sentence(unit.start, unit.end, kind, markers, claim))
+    return result
 
 
 def _markers_in(text: str) -> tuple[str, ...]:
@@ -140,42 +140,42 @@ def _read_all(texts: tuple[str, ...]) -> _Reading:
 @lru_cache(maxsize=256)
 def _computable(text: str) -> list[tuple[frozenset[str], list[float]]]:
     """The sentences of a text that hold figures: their terms, and what can be computed with (of a date the year)."""
-    found = []
+    computable = []
     for start, end in sentences(text):
         numbers = numbers_in(text[start:end])
         if numbers:
-            found.append((_read(text[start:end]).terms - STOPWORDS, numbers))
-    return found
+            computable.append((_read(text[start:end]).terms - STOPWORDS, numbers))
+    return computable
 
 
 @lru_cache(maxsize=1024)
 def _words(claim: str) -> tuple[tuple[tuple[str, ...], float], ...]:
     """The content words of a claim and their bits: each as its terms, a Chinese run as its bigrams."""
-    found: dict[tuple[str, ...], float] = {}
+    words: dict[tuple[str, ...], float] = {}
     for word in WORD.findall(fold(without_figures(claim))):
         if word in _VERDICTS:
             continue
         if HAN_RUN.match(word):
-            found.update(((t,), 2.0) for t in word_terms(word) if sum(c in HAN_STOP for c in t) * 2 < len(t))
+            words.update(((t,), 2.0) for t in word_terms(word) if sum(c in HAN_STOP for c in t) * 2 < len(t))
         elif word not in STOPWORDS and len(word) > 1:
             number = (str(NUMBER_WORDS[word]),) if word in NUMBER_WORDS else ()
-            found[(*word_terms(word), *number)] = rarity(word)
-    return tuple(found.items())
+            words[(*word_terms(word), *number)] = rarity(word)
+    return tuple(words.items())
 
 
 def _coverage(claim: str, evidence: _Reading, known: frozenset[str] = frozenset()) -> _Coverage:
-    total = found = missing = 0.0  # `known` words count neither way
+    total = covered = missing = 0.0  # `known` words count neither way
     standing = weighed = 0
     for terms, bits in _words(claim):
         if known.isdisjoint(terms):
             stands = not evidence.terms.isdisjoint(terms)
             weighed, standing, total = weighed + 1, standing + stands, total + 1 + bits
-            found, missing = (found + 1 + bits, missing) if stands else (found, missing + bits)
+            covered, missing = (covered + 1 + bits, missing) if stands else (covered, missing + bits)
     for figure in figures_in(claim):
         stands = figure.stands_in(evidence.values)
         weighed, standing, total = weighed + 1, standing + stands, total + _FIGURE_BITS
-        found += _FIGURE_BITS * stands
-    return _Coverage(found / total if total else 0.0, weighed, standing, missing)
+        covered += _FIGURE_BITS * stands
+    return _Coverage(covered / total if total else 0.0, weighed, standing, missing)
 
 
 def word_coverage(claim: str, evidence: Sequence[str]) -> float:
@@ -233,19 +233,19 @@ class _Answer(NamedTuple):
     def judge(self, claim: str, cited: tuple[str, ...]) -> tuple[bool | None, float]:
         """The flag and its score."""
         evidence, asked = _read_all(cited or self.offered), _read(self.question).terms
-        cover, told = _coverage(claim, evidence), _coverage(claim, evidence, asked)
+        cover, beyond = _coverage(claim, evidence), _coverage(claim, evidence, asked)
         score = weighed(cover.share, len(cited))
         if self.strange_figure(claim, cited or self.offered) or (not self.foreign and self.strange_name(claim)):
             return False, score * _AGAINST
-        if not told.weighed:  # "Yes [1]." states what was asked
+        if not beyond.weighed:  # "Yes [1]." states what was asked
             restated = _coverage(f"{claim} {self.question}", evidence).share
             return (True if cited and restated >= _SUPPORTED else None), score
-        little = (told.standing or cover.share >= _UNSUPPORTED) and told.missing_bits < _TELLING
-        if cited and (score >= _SUPPORTED or little or (self.foreign and told.standing > 1)):
+        little = (beyond.standing or cover.share >= _UNSUPPORTED) and beyond.missing_bits < _TELLING
+        if cited and (score >= _SUPPORTED or little or (self.foreign and beyond.standing > 1)):
             return True, score
         if not cited and any(_coverage(claim, _read(text)).share >= _NEARLY_ALL for text in self.offered):
             return True, score
-        unsure = self.foreign or told.missing_bits < _TELLING or max(cover.share, told.share) >= _UNSUPPORTED
+        unsure = self.foreign or beyond.missing_bits < _TELLING or max(cover.share, beyond.share) >= _UNSUPPORTED
         return (None if unsure else False), score
 
 
@@ -277,9 +277,9 @@ def ground_scored(
         if row.claim and answer.offered and scorer is word_coverage:
             supported, score = answer.judge(row.claim, own)
         elif row.claim and answer.offered:
-            given = scorer(row.claim, own or answer.offered)
-            enough = given >= (_SUPPORTED if own else _NEARLY_ALL)
-            supported, score = (True if enough else False if given < _UNSUPPORTED else None), weighed(given, len(own))
+            share = scorer(row.claim, own or answer.offered)
+            enough = share >= (_SUPPORTED if own else _NEARLY_ALL)
+            supported, score = (True if enough else False if share < _UNSUPPORTED else None), weighed(share, len(own))
         judged.append((Grounding(start=row.start, end=row.end, supported=supported, markers=row.markers), score))
     return judged
 

@@ -60,38 +60,38 @@ def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
     han = is_han(text)
     relations, words = _read_han(text) if han else (_relations(text, mentions), _words(text))
     return ComparedQuestion(
-        text=text, mentions=tuple(mentions), names=frozenset(name for one in mentions for name in one.entities),
+        text=text, mentions=tuple(mentions), names=frozenset(name for mention in mentions for name in mention.entities),
         figures=_figures(text), relations=relations, words=words, han=han, expects=parse_question(text).expects,
     )  # fmt: skip
 
 
-def differs(one: ComparedQuestion, two: ComparedQuestion) -> bool:
+def differs(left: ComparedQuestion, right: ComparedQuestion) -> bool:
     """Whether two questions ask something else: in another language, of other names or figures, for another kind of
     thing, or for another relation.
 
     A part that only one of them tells of, such as the kind of thing asked for, is no difference.
     """
     return (
-        one.han != two.han
+        left.han != right.han
         # Chinese names are found here and not there: they are compared as text, with the rest.
-        or (not one.han and one.names != two.names)
-        or one.figures != two.figures
-        or len({one.expects, two.expects} - _VAGUE) == 2
-        or _other_relation(one, two)
+        or (not left.han and left.names != right.names)
+        or left.figures != right.figures
+        or len({left.expects, right.expects} - _VAGUE) == 2
+        or _other_relation(left, right)
     )
 
 
-def alike(one: ComparedQuestion, two: ComparedQuestion) -> float:
+def alike(left: ComparedQuestion, right: ComparedQuestion) -> float:
     """Likeness of two questions by their words (0-1): for texts that the embedder cannot read."""
-    if one.han and two.han:
+    if left.han and right.han:
         # What one of them says alone counts a quarter: it may be a word that asks.
-        mine, yours = {*one.words, *map(str, one.relations)}, {*two.words, *map(str, two.relations)}
+        mine, yours = {*left.words, *map(str, left.relations)}, {*right.words, *map(str, right.relations)}
         return len(mine & yours) / (len(mine & yours) + len(mine ^ yours) / 4) if mine & yours else 0.0
-    if not one.words or not two.words:
+    if not left.words or not right.words:
         return 0.0
-    first = sum(max(likeness(word, other) for other in two.words) for word in one.words)
-    second = sum(max(likeness(word, other) for other in one.words) for word in two.words)
-    return (first + second) / (len(one.words) + len(two.words))
+    first = sum(max(likeness(word, other) for other in right.words) for word in left.words)
+    second = sum(max(likeness(word, other) for other in left.words) for word in right.words)
+    return (first + second) / (len(left.words) + len(right.words))
 
 
 def keys(question: ComparedQuestion) -> tuple[str, ...]:
@@ -102,8 +102,8 @@ def keys(question: ComparedQuestion) -> tuple[str, ...]:
     """
     if question.names and not question.han:
         return (content_id("n", *sorted(question.names)),)
-    found = content_terms(question.text) or list(question.words)
-    return tuple(f"w_{term}" for term in dict.fromkeys(found))
+    terms = content_terms(question.text) or list(question.words)
+    return tuple(f"w_{term}" for term in dict.fromkeys(terms))
 
 
 def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ...]:
@@ -111,55 +111,59 @@ def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ..
 
     Neighbouring words of one meaning are one ("educational institution"); relatives lead on one by one.
     """
-    blank = "".join(" " if any(one.start <= at < one.end for one in mentions[1:]) else c for at, c in enumerate(text))
+    blank = "".join(
+        " " if any(mention.start <= at < mention.end for mention in mentions[1:]) else c for at, c in enumerate(text)
+    )
     cues = cues_around(blank, mentions[0].start, mentions[0].end).orders()[0] if mentions else cues_in(text)
-    found: list[_Meaning] = []
+    relations: list[_Meaning] = []
     for cue in cues:
         meant = meanings(cue.key)
         if not meant or cue.asking or cue.key in _NO_RELATION:
             continue
-        if not found or not found[-1][0] & meant or meant & _KIN:
-            found.append((meant, sex_of(cue.key)))
-    return tuple(found)
+        if not relations or not relations[-1][0] & meant or meant & _KIN:
+            relations.append((meant, sex_of(cue.key)))
+    return tuple(relations)
 
 
-def _other_relation(one: ComparedQuestion, two: ComparedQuestion) -> bool:
-    if one.han:
-        return one.relations != two.relations or bool({*one.words} - {*two.words} and {*two.words} - {*one.words})
-    if len(one.relations) != len(two.relations):
+def _other_relation(left: ComparedQuestion, right: ComparedQuestion) -> bool:
+    if left.han:
+        return left.relations != right.relations or bool(
+            {*left.words} - {*right.words} and {*right.words} - {*left.words}
+        )
+    if len(left.relations) != len(right.relations):
         return True
-    for (first, sex), (second, other) in zip(one.relations, two.relations, strict=True):
+    for (first, sex), (second, other) in zip(left.relations, right.relations, strict=True):
         if not first & second or len({sex, other} - {""}) == 2:
             return True
-    return not one.names and not (_within(one, two) or _within(two, one))
+    return not left.names and not (_within(left, right) or _within(right, left))
 
 
-def _within(one: ComparedQuestion, two: ComparedQuestion) -> bool:
+def _within(left: ComparedQuestion, right: ComparedQuestion) -> bool:
     """Whether each word of a question is like one of the other's."""
-    return all(any(likeness(word, other) > 0 for other in two.words) for word in one.words)
+    return all(any(likeness(word, other) > 0 for other in right.words) for word in left.words)
 
 
 @lru_cache(maxsize=20_000)
 def _figures(text: str) -> frozenset[str]:
     """Numbers, ordinals and months, in one writing; "May" only with a figure beside it."""
-    found: set[str] = set()
+    figures: set[str] = set()
     folded = fold(text)
     for match in _NUMBER.finditer(folded):
         word = match.group()
         if word[0].isdigit():
-            found.add(word.replace(",", ""))
+            figures.add(word.replace(",", ""))
         elif word[0] == "第":
-            found.add("".join(_HAN_DIGITS.get(digit, digit) for digit in word[1:]))
+            figures.add("".join(_HAN_DIGITS.get(digit, digit) for digit in word[1:]))
         elif word in _ORDINALS:
-            found.add(_ORDINALS[word])
+            figures.add(_ORDINALS[word])
         elif word in MONTH_OF and (word not in {"may", "march"} or text[match.start()].isupper()):
-            found.add(f"m{MONTH_OF[word]}")
-    return frozenset(found)
+            figures.add(f"m{MONTH_OF[word]}")
+    return frozenset(figures)
 
 
 def _words(text: str) -> tuple[str, ...]:
-    found = (term for word in WORD.findall(fold(text)) if word not in STOPWORDS for term in word_terms(word))
-    return tuple(dict.fromkeys(found))
+    terms = (term for word in WORD.findall(fold(text)) if word not in STOPWORDS for term in word_terms(word))
+    return tuple(dict.fromkeys(terms))
 
 
 # --- Chinese ----------------------------------------------------------------------------------------------------------
@@ -168,16 +172,16 @@ def _words(text: str) -> tuple[str, ...]:
 @cache
 def _meaning_of() -> dict[str, str]:
     """One meaning a line: a word of the one question may stand for a word of the other."""
-    found: dict[str, str] = {}
+    by_word: dict[str, str] = {}
     for line in lines_of("question_meanings_zh"):
         for word in line.split():
-            found.setdefault(word, line.split()[0])
-    return found
+            by_word.setdefault(word, line.split()[0])
+    return by_word
 
 
 @cache
 def _meaning_words() -> re.Pattern[str]:
-    return re.compile("|".join(sorted(map(re.escape, _meaning_of()), key=lambda one: (-len(one), one))))
+    return re.compile("|".join(sorted(map(re.escape, _meaning_of()), key=lambda word: (-len(word), word))))
 
 
 def _read_han(text: str) -> tuple[tuple[_Meaning, ...], tuple[str, ...]]:
@@ -188,4 +192,4 @@ def _read_han(text: str) -> tuple[tuple[_Meaning, ...], tuple[str, ...]]:
     bare = _NOT_HAN.sub("", fold(text))
     meant = sorted({_meaning_of()[word] for word in _meaning_words().findall(bare)})
     rest = _ZH_ASKING.sub("", _meaning_words().sub("", bare))
-    return tuple((frozenset({one}), "") for one in meant), tuple(dict.fromkeys(rest))
+    return tuple((frozenset({meaning}), "") for meaning in meant), tuple(dict.fromkeys(rest))

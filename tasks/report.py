@@ -146,7 +146,7 @@ class ReportContextBuilder:
         What an edge says already is not said again.
         """
         known = set(edges)
-        left = {member: [self._claim(one, members) for one in self._claims.get(member, ())] for member in members}
+        left = {member: [self._claim(claim, members) for claim in self._claims.get(member, ())] for member in members}
         ordered: list[_Edge] = []
         groups: list[tuple[Sequence[str], int, list[_Edge]]] = [(e.ends, e.degree, [e]) for e in edges.values()]
         for ends, degree, own in [*groups, (members, 0, [])]:
@@ -173,7 +173,7 @@ class ReportContextBuilder:
         places = self._places[relation.id]
         # Of several statements that one is cited whose words are given; a description in a model's words rests on all.
         if len(places) > 1 and relation.description:
-            places = [one for one in places if relation.description in self._quoted(one)][:1] or places
+            places = [place for place in places if relation.description in self._quoted(place)][:1] or places
         elif not relation.description:
             places = places[:1]
         text = relation.description or self._quoted(places[0])
@@ -243,14 +243,14 @@ class ReportContextBuilder:
 
     def _texts(self, elements: _Elements) -> list[str]:
         texts = [edge.text for edge in elements.edges]
-        texts += [f"{self._entities[one].name}: {self._entities[one].description}" for one in elements.members]
+        texts += [f"{self._entities[member].name}: {self._entities[member].description}" for member in elements.members]
         for report in elements.reports:
             texts += [report.title, report.summary, *(finding.explanation for finding in report.findings)]
         return texts
 
     def _context(self, elements: _Elements, model: str) -> ReportContext:
         members = [(report.title, report.summary) for report in elements.reports]
-        members += [(self._entities[one].name, self._entities[one].description) for one in elements.members]
+        members += [(self._entities[member].name, self._entities[member].description) for member in elements.members]
         statements: list[tuple[str, tuple[str, ...], int, tuple[TextSpan, ...]]] = [
             (finding.explanation, (report.title,), 0, finding.places)
             for report in elements.reports
@@ -298,13 +298,13 @@ async def report(
     """
     writing = _Writing(ReportContextBuilder(evidence, communities, limit), writer, known)
     reports = writing.builder.reports
-    reports.update({one.community: one for one in evidence.reports})
-    todo = [one for one in of_their_own(communities) if one.id not in reports]
-    for level in sorted({one.level for one in todo}, reverse=True):
-        await writing.write([one for one in todo if one.level == level])
-        told(sum(one.level >= level for one in todo), len(todo))
+    reports.update({report.community: report for report in evidence.reports})
+    todo = [community for community in of_their_own(communities) if community.id not in reports]
+    for level in sorted({community.level for community in todo}, reverse=True):
+        await writing.write([community for community in todo if community.level == level])
+        told(sum(community.level >= level for community in todo), len(todo))
     return Reported(
-        reports=tuple(reports[one.id] for one in communities if one.id in reports),
+        reports=tuple(reports[community.id] for community in communities if community.id in reports),
         dead_letters=tuple(sorted(writing.dead_letters, key=lambda letter: letter.item)),
     )
 
@@ -312,7 +312,11 @@ async def report(
 def of_their_own(communities: Sequence[Community]) -> list[Community]:
     """Those of several entities that differ from the community above."""
     members = {community.id: community.members for community in communities}
-    return [one for one in communities if len(one.members) > 1 and members.get(one.parent or "") != one.members]
+    return [
+        community
+        for community in communities
+        if len(community.members) > 1 and members.get(community.parent or "") != community.members
+    ]
 
 
 @dataclass
@@ -340,8 +344,8 @@ class _Writing:
             else:
                 asked.append((community, context))
         # A task for each call, not for each community: a graph has ten times as many.
-        for made in await gather_or_cancel(self._ask(community, context) for community, context in asked):
-            reports[made.community] = made
+        for report in await gather_or_cancel(self._ask(community, context) for community, context in asked):
+            reports[report.community] = report
 
     async def _ask(self, community: Community, context: ReportContext) -> Report:
         try:
@@ -391,11 +395,17 @@ def still_valid_reports(
     members = {community.id: community.members for community in earlier}
     written = {report.community: report for report in reports if report.inputs}
     valid = []
-    for one in of_their_own(hierarchy.communities):
-        was = hierarchy.was.get(one.id, one.id)
-        if was not in written or not set(members[was]).isdisjoint(lost) or not set(members[was]) <= set(one.members):
+    for community in of_their_own(hierarchy.communities):
+        was = hierarchy.was.get(community.id, community.id)
+        if (
+            was not in written
+            or not set(members[was]).isdisjoint(lost)
+            or not set(members[was]) <= set(community.members)
+        ):
             continue
-        stale = written[was].stale + sum(member in touched for member in one.members) / len(one.members)
+        stale = written[was].stale + sum(member in touched for member in community.members) / len(community.members)
         if stale <= limit:
-            valid.append(written[was].model_copy(update={"community": one.id, "level": one.level, "stale": stale}))
+            valid.append(
+                written[was].model_copy(update={"community": community.id, "level": community.level, "stale": stale})
+            )
     return valid

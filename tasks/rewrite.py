@@ -78,11 +78,11 @@ def shared_names(links: Sequence[Link], entities: Sequence[Entity]) -> list[Shar
     for link in links:
         by_place.setdefault((link.start, link.end), []).append(link)
     shared = []
-    for here in by_place.values():
-        same = [link.entity for link in here if link.score == 1.0]
+    for stretch in by_place.values():
+        same = [link.entity for link in stretch if link.score == 1.0]
         if len(same) > 1:
             same.sort(key=lambda place: (-entities[place].mentions, entities[place].name, entities[place].id))
-            shared.append(SharedName(here[0].text, tuple(same[:MAX_READINGS])))
+            shared.append(SharedName(stretch[0].text, tuple(same[:MAX_READINGS])))
     return shared
 
 
@@ -113,7 +113,7 @@ def ambiguities(
         readings = tuple(dict.fromkeys(_reading(entity, bearing, places) for entity in bearing))
         if len(readings) > 1:
             by_text[name.text] = readings
-    by_rewriting = {one.text: tuple(one.readings) for one in rewritten}
+    by_rewriting = {ambiguous.text: tuple(ambiguous.readings) for ambiguous in rewritten}
     return tuple(
         Ambiguity(text=text, readings=readings, taken=next(iter(readings), ""))
         for text, readings in (by_rewriting | by_text | by_rewriting).items()

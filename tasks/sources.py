@@ -74,18 +74,18 @@ def span_of(chunk: Chunk, start: int, end: int) -> Source:
 
 def merged(sources: Iterable[Source]) -> list[Source]:
     """Sources that overlap or touch as one, in the place of the better one."""
-    found: list[Source] = []
+    result: list[Source] = []
     for new in sources:
-        touching = [one for one in found if _touch(one, new)]
+        touching = [source for source in result if _touch(source, new)]
         if not touching:
-            found.append(new)
+            result.append(new)
             continue
         whole = new
-        for one in touching:
-            whole = _joined(one, whole)
-        found[found.index(touching[0])] = whole
-        found = [one for one in found if one not in touching[1:]]
-    return found
+        for source in touching:
+            whole = _joined(source, whole)
+        result[result.index(touching[0])] = whole
+        result = [source for source in result if source not in touching[1:]]
+    return result
 
 
 def piece_source(piece: Evidence, place: EvidencePlace) -> Source:
@@ -98,12 +98,12 @@ def number_of(sources: Sequence[Source], document: str, start: int, end: int) ->
     return next((n for n, source in enumerate(sources, 1) if source.holds(document, start, end)), None)
 
 
-def _touch(one: Source, two: Source) -> bool:
-    return one.document == two.document and one.start <= two.end and two.start <= one.end
+def _touch(source: Source, other: Source) -> bool:
+    return source.document == other.document and source.start <= other.end and other.start <= source.end
 
 
-def _joined(one: Source, two: Source) -> Source:
-    first, second = sorted((one, two), key=lambda source: source.start)
+def _joined(source: Source, other: Source) -> Source:
+    first, second = sorted((source, other), key=lambda source: source.start)
     text = first.text + second.text[max(first.end - second.start, 0) :]
     chunks = tuple(sorted({*first.chunks, *second.chunks}, key=lambda chunk: chunk[1]))
     return replace(first, text=text, chunks=chunks)
@@ -111,15 +111,15 @@ def _joined(one: Source, two: Source) -> Source:
 
 def packed(sources: Iterable[Source], most: int) -> list[Source]:
     """The first sources that fit into so many tokens; at least one. One that does not fit is passed over."""
-    kept: list[Source] = []
+    chosen: list[Source] = []
     for source in sources:
-        if kept and source.tokens > most:
+        if chosen and source.tokens > most:
             continue
-        kept.append(source)
+        chosen.append(source)
         most -= source.tokens
         if most <= 0:
             break
-    return kept
+    return chosen
 
 
 def best_quote(statement: str, text: str) -> tuple[int, int]:
@@ -150,8 +150,8 @@ def _sentence_terms(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    found = text[start:end]
-    return start + len(found) - len(found.lstrip()), end - (len(found) - len(found.rstrip()))
+    stretch = text[start:end]
+    return start + len(stretch) - len(stretch.lstrip()), end - (len(stretch) - len(stretch.rstrip()))
 
 
 def citation_of(marker: str, source: Source, start: int, end: int, document: Document) -> Citation:
@@ -220,7 +220,7 @@ def _units(chunk: Chunk) -> Iterator[tuple[int, int, Evidence]]:
         lead = _MARKUP.match(chunk.text[opening:end])
         start = opening + (lead.end() if lead else 0)
         text = chunk.text[start:end]
-        found = _HEADING.match(text)
+        heading_match = _HEADING.match(text)
         row = row_of(text)
         header = () if not row else header
         if row and not header:
@@ -228,8 +228,8 @@ def _units(chunk: Chunk) -> Iterator[tuple[int, int, Evidence]]:
         elif not _RULE.match(text):
             cells = tuple(zip(header, row, strict=False)) if row else cells_of(text)
             yield start, end, Evidence(0, chunk.document, chunk.title, text, heading, before, cells=cells)
-        if found:
-            heading, before = found.group(1), ""
+        if heading_match:
+            heading, before = heading_match.group(1), ""
             headings.append((start, heading))
         elif not row:
             before = text

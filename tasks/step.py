@@ -103,11 +103,11 @@ def _as_task(name: str, waits: Sequence[float], function: Callable[P, Awaitable[
                 mask_error(error)  # Prefect tells the server its words
                 raise
 
-        made = task(
+        prefect_task = task(
             name=name, task_run_name=name, cache_policy=NO_CACHE, persist_result=False, retries=len(waits),
             retry_delay_seconds=list(waits), retry_jitter_factor=0.5 if waits else None, retry_condition_fn=may_pass,
         )(body)  # fmt: skip
-        return (await made()).content
+        return (await prefect_task()).content
 
     return call
 

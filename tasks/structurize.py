@@ -56,8 +56,8 @@ async def structurize(pool: EvidencePool, relevance: Relevance, builder: Structu
             left.append([piece for piece in pieces if piece.attribute != "step"])
     built |= await _by_model(left, relevance.question.text, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
-    elements = tuple(element for one in ordered for element in one.elements)
-    descriptions = tuple(one.description for one in ordered)
+    elements = tuple(element for document in ordered for element in document.elements)
+    descriptions = tuple(document.description for document in ordered)
     if not elements and structure != "chunk":
         return Structured("chunk", tuple(p for p in pool.evidence if not p.label), descriptions, pool, ordered)
     return Structured(structure, elements, descriptions, pool, ordered, by_model=not by_rules)
@@ -79,36 +79,38 @@ async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, buil
     ]
     batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
     packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
-    found: dict[str, Built] = {}
+    structures: dict[str, Built] = {}
     for answer in await gather_or_cancel(builder.run(batch, question) for batch in packed):
-        for one in answer:
-            found[one.document] = _joined(found[one.document], one) if one.document in found else one
-    for first in (pieces[0] for pieces in documents if pieces[0].document not in found):
+        for built in answer:
+            structures[built.document] = (
+                _joined(structures[built.document], built) if built.document in structures else built
+            )
+    for first in (pieces[0] for pieces in documents if pieces[0].document not in structures):
         # A document that the token limit left out: said, not passed over.
-        told = f"{first.title}: {NOT_FOUND} (not read: the limit is reached)"
-        found[first.document] = Built(first.document, first.title, told, ())
-    return found
+        description = f"{first.title}: {NOT_FOUND} (not read: the limit is reached)"
+        structures[first.document] = Built(first.document, first.title, description, ())
+    return structures
 
 
 def _size(piece: Evidence) -> int:
     return rough_tokens(piece.text) + rough_tokens(piece.title) + NUMBER_TOKENS
 
 
-def _joined(one: Built, two: Built) -> Built:
+def _joined(first: Built, second: Built) -> Built:
     """Two parts of one document."""
-    both = (*one.elements, *two.elements)
-    description = f"{one.title}: {len(both)} elements" if both else one.description
-    return Built(one.document, one.title, description, both, one.unverified + two.unverified)
+    both = (*first.elements, *second.elements)
+    description = f"{first.title}: {len(both)} elements" if both else first.description
+    return Built(first.document, first.title, description, both, first.unverified + second.unverified)
 
 
 def shown_of(structured: Structured) -> tuple[DocumentStructure, ...]:
     """What the trace tells of each document's structure: its form as text, bounded, and what the checks refused."""
     return tuple(
         DocumentStructure(
-            document=one.document, title=one.title, description=one.description, elements=len(one.elements),
-            unverified=one.unverified, text=_bounded(rendered(structured.type, one.elements)),
+            document=built.document, title=built.title, description=built.description, elements=len(built.elements),
+            unverified=built.unverified, text=_bounded(rendered(structured.type, built.elements)),
         )
-        for one in structured.built
+        for built in structured.built
         if structured.type != "chunk"
     )  # fmt: skip
 
@@ -134,12 +136,12 @@ def structure_note(structured: Structured, sources: Sequence[Source]) -> list[No
     if structured.type not in LABELS or not structured.by_model:
         return []
     notes = []
-    for one in structured.built:
-        if not one.elements:
+    for built in structured.built:
+        if not built.elements:
             continue
-        places = [structured.pool.places[element.number] for element in one.elements]
+        places = [structured.pool.places[element.number] for element in built.elements]
         numbers = {number_of(sources, place.document, place.start, place.end) for place in places} - {None}
         shown = "".join(f"[{number}]" for number in sorted(filter(None, numbers)))
-        label = f"{LABELS[structured.type]}: {one.title} {shown}".strip()
-        notes.append(Note(label, rendered(structured.type, one.elements)))
+        label = f"{LABELS[structured.type]}: {built.title} {shown}".strip()
+        notes.append(Note(label, rendered(structured.type, built.elements)))
     return notes

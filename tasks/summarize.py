@@ -66,17 +66,19 @@ async def summarize(
     )
     return Described(
         entities=tuple(
-            one.model_copy(update={"description": entities[one.id].text}) if entities[one.id].text else one
-            for one in graph.entities
+            entity.model_copy(update={"description": entities[entity.id].text}) if entities[entity.id].text else entity
+            for entity in graph.entities
         ),
         relations=tuple(
-            one.model_copy(update={"description": made.text, "keys": made.keys})
-            if (made := relations.get(one.id))
-            else one
-            for one in graph.relations
+            relation.model_copy(update={"description": description.text, "keys": description.keys})
+            if (description := relations.get(relation.id))
+            else relation
+            for relation in graph.relations
         ),
-        inputs={item: made.inputs for item, made in (entities | relations).items() if made.inputs},
-        dead_letters=tuple({one.item: one for one in sorted(letters, key=lambda letter: letter.item)}.values()),
+        inputs={item: description.inputs for item, description in (entities | relations).items() if description.inputs},
+        dead_letters=tuple(
+            {letter.item: letter for letter in sorted(letters, key=lambda letter: letter.item)}.values()
+        ),
     )
 
 
@@ -86,24 +88,26 @@ async def _entities(
     """Descriptions by entity; those without inputs are no model's."""
 
     async def described(entity: Entity) -> Known:
-        said = graph.evidence[entity.id]
+        statements = graph.evidence[entity.id]
         try:
-            text = await _in_groups(said, limit, lambda group: summarizer.run(entity.name, group), str)
-            return Known(inputs=_inputs(summarizer.author, entity.name, said), text=text)
+            text = await _in_groups(statements, limit, lambda group: summarizer.run(entity.name, group), str)
+            return Known(inputs=_inputs(summarizer.author, entity.name, statements), text=text)
         except ModelRefused as error:
             letters.append(_letter(entity.id, error))
-            return Known(inputs="", text=summarize_offline(entity.name, said))
+            return Known(inputs="", text=summarize_offline(entity.name, statements))
 
     texts: dict[str, Known] = {}
     asked: list[Entity] = []
     for entity in graph.entities:
-        said = graph.evidence.get(entity.id, ())
+        statements = graph.evidence.get(entity.id, ())
         # What somebody wrote stands.
-        text = entity.description or (summarizer.sure(entity.name, said) if len(said) > 1 else "".join(said))
+        text = entity.description or (
+            summarizer.sure(entity.name, statements) if len(statements) > 1 else "".join(statements)
+        )
         earlier = known.get(entity.id)
         if text is not None:
             texts[entity.id] = Known(inputs="", text=text)
-        elif earlier and earlier.inputs == _inputs(summarizer.author, entity.name, said):
+        elif earlier and earlier.inputs == _inputs(summarizer.author, entity.name, statements):
             texts[entity.id] = earlier
         else:
             asked.append(entity)
@@ -125,22 +129,24 @@ async def _relations(
     names = {entity.id: entity.name for entity in graph.entities}
     texts: dict[str, Known] = {}
     asked: list[tuple[Relation, StatedRelation]] = []
-    for one in graph.relations:
-        said = graph.statements.get(one.id, ())
-        stated = StatedRelation(names.get(one.source, ""), one.predicate, names.get(one.target, ""), said)
-        earlier = known.get(one.id)
-        if len(said) < 2:
+    for relation in graph.relations:
+        statements = graph.statements.get(relation.id, ())
+        stated = StatedRelation(
+            names.get(relation.source, ""), relation.predicate, names.get(relation.target, ""), statements
+        )
+        earlier = known.get(relation.id)
+        if len(statements) < 2:
             continue
-        if relater.sparing and is_short(said):
-            texts[one.id] = Known(inputs="", text=" ".join(said), keys=one.keys)
+        if relater.sparing and is_short(statements):
+            texts[relation.id] = Known(inputs="", text=" ".join(statements), keys=relation.keys)
         elif earlier and earlier.inputs == _inputs(relater.author, str(stated)):
-            texts[one.id] = earlier
+            texts[relation.id] = earlier
         else:
-            asked.append((one, stated))
+            asked.append((relation, stated))
     sizes = count_tokens([str(stated) for _, stated in asked])
     batches = [[asked[place] for place in call] for call in portions(sizes, limit, RELATIONS_IN_ONE_CALL)]
-    for made in await gather_or_cancel(_described(batch, relater, limit, letters) for batch in batches):
-        texts |= made
+    for descriptions in await gather_or_cancel(_described(batch, relater, limit, letters) for batch in batches):
+        texts |= descriptions
     return texts
 
 
@@ -154,8 +160,8 @@ async def _described(
     async def of_group(group: tuple[str, ...]) -> RelationDescribed | None:
         return (await relater.run([replace(first, statements=group)]))[0]
 
-    def written(made: RelationDescribed | None) -> str:
-        return made.description if made else ""
+    def written(answer: RelationDescribed | None) -> str:
+        return answer.description if answer else ""
 
     try:
         if len(batch) == 1:
@@ -164,17 +170,17 @@ async def _described(
             answers = await relater.run([stated for _, stated in batch])
     except ModelRefused as error:
         # The letter is the source's: with it, its relations are tried again.
-        letters += [_letter(one.source, error) for one, _ in batch]
+        letters += [_letter(relation.source, error) for relation, _ in batch]
         return {}
     return {
-        one.id: Known(
+        relation.id: Known(
             inputs=_inputs(relater.author, str(stated)),
-            text=made.description,
-            keys=tuple(dict.fromkeys(made.keys)) or one.keys,
+            text=answer.description,
+            keys=tuple(dict.fromkeys(answer.keys)) or relation.keys,
         )
-        if made
-        else Known(inputs="", text=" ".join(stated.statements), keys=one.keys)
-        for (one, stated), made in zip(batch, answers, strict=True)
+        if answer
+        else Known(inputs="", text=" ".join(stated.statements), keys=relation.keys)
+        for (relation, stated), answer in zip(batch, answers, strict=True)
     }
 
 
@@ -195,7 +201,9 @@ async def _in_groups(
     """One description of all statements: of groups that fit into `limit` tokens, then of what is `written` of these."""
     groups = packs(statements, limit)
     while len(groups) > 1:
-        parts = [text for made in await gather_or_cancel(map(describe, groups)) if (text := written(made))]
+        parts = [
+            text for description in await gather_or_cancel(map(describe, groups)) if (text := written(description))
+        ]
         fewer = packs(parts, limit)
         # Summaries that are no shorter than what they sum up will not get shorter: the model has to take them at once.
         groups = fewer if len(fewer) < len(groups) else [tuple(parts)]

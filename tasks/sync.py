@@ -57,7 +57,9 @@ def holds(source: str, path: str) -> bool:
 def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary], gone: Callable[[str], bool] = _gone) -> Loaded:
     """What was read, with the sources that are gone and lay in a named one: whoever looked there saw them missing."""
     others = {part.source for part in known} - set(loaded.sources)
-    inside = sorted(one for one in others if any(holds(named, one) for named in loaded.sources) and gone(one))
+    inside = sorted(
+        source for source in others if any(holds(named, source) for named in loaded.sources) and gone(source)
+    )
     return loaded.model_copy(update={"sources": (*loaded.sources, *inside)})
 
 
@@ -91,15 +93,15 @@ def exclude_forgotten(
     by_source: dict[str, set[str]] = defaultdict(set)
     for part in loaded.parts:
         by_source[part.source].add(part.document)
-    kept, skipped = [], []
+    parts, skipped = [], []
     for part in loaded.parts:
         named = part.source == re.sub(r":\d+$", "", part.path) and len(by_source[part.source]) == 1
         moved = texts.get(part.text_hash) if part.by_line or part.document not in known else None
         if named or not (moved or (part.document in forgotten and not part.by_line)):
-            kept.append(part)
+            parts.append(part)
         else:
             skipped.append(Skipped(path=part.path, reason=f"{FORGOTTEN}: {moved or part.document}"))
-    return loaded.model_copy(update={"parts": tuple(kept), "skipped": (*loaded.skipped, *skipped)})
+    return loaded.model_copy(update={"parts": tuple(parts), "skipped": (*loaded.skipped, *skipped)})
 
 
 def plan_sync(
@@ -160,7 +162,7 @@ def _kept(
 ) -> list[Part]:
     """The stored parts that stay: those of other sources, and those of files that could not be read this time."""
     text = next((part for part in new if part.kind == "text"), None)
-    kept = []
+    parts = []
     for part in document.parts:
         if part.source in sources and not _is_among(part.path, unread):
             continue
@@ -168,8 +170,8 @@ def _kept(
             if part.hash != text.hash and not gone(part.source):
                 raise DuplicateDocument(document.id, part.path, text.path)
             continue
-        kept.append(part)
-    return kept
+        parts.append(part)
+    return parts
 
 
 def _is_among(path: str, unread: Collection[str]) -> bool:

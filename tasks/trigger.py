@@ -52,7 +52,7 @@ class Recall(Record):
 
     def passed_over(self) -> "Recall":
         """Nothing used after all: what memory had did not do."""
-        decisions = tuple(one.model_copy(update={"use_memory": False}) for one in self.decisions)
+        decisions = tuple(decision.model_copy(update={"use_memory": False}) for decision in self.decisions)
         return Recall(decisions=decisions, chunks=())
 
 
@@ -68,15 +68,15 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
     decisions, close = [], dict[tuple[str, str], MemoryEntry]()
     for query in queries:
         near = _near(query, list(titles.values()), likeness) if titles else {}
-        found = [entry for entry in entries if near.get(entry.title, -1.0) >= likeness.tau]
-        pop = len({entry.source for entry in found})
+        matches = [entry for entry in entries if near.get(entry.title, -1.0) >= likeness.tau]
+        pop = len({entry.source for entry in matches})
         use = pop >= likeness.theta
         decisions.append(
             TriggerDecision(query=query, pop=pop, threshold=likeness.theta, tau=likeness.tau, use_memory=use)
         )
         if use:
-            found.sort(key=lambda entry: (-near[entry.title], entry.source, entry.title))
-            close |= {(entry.source, entry.title): entry for entry in found}
+            matches.sort(key=lambda entry: (-near[entry.title], entry.source, entry.title))
+            close |= {(entry.source, entry.title): entry for entry in matches}
     return Recall(
         decisions=tuple(decisions),
         chunks=tuple(dict.fromkeys(chunk for entry in close.values() for chunk in entry.ranked or entry.evidence)),

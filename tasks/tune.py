@@ -30,7 +30,7 @@ class Fitted(Record):
 
 def some_documents(documents: Sequence[Document], most: int, seed: int) -> list[Document]:
     """At most so many documents by lot; the same seed draws the same."""
-    return sorted(documents, key=lambda one: _lot(seed, one.id))[:most]
+    return sorted(documents, key=lambda document: _lot(seed, document.id))[:most]
 
 
 def some_passages(chunks: Sequence[Chunk], tokens: int, seed: int) -> list[Chunk]:
@@ -38,37 +38,41 @@ def some_passages(chunks: Sequence[Chunk], tokens: int, seed: int) -> list[Chunk
 
     Triples are no passages. The same seed draws the same, whatever the order.
     """
-    drawn = sorted((one for one in chunks if one.kind == "text"), key=lambda one: (_lot(seed, one.id), one.id))
-    given: Counter[str] = Counter()
+    drawn = sorted(
+        (chunk for chunk in chunks if chunk.kind == "text"), key=lambda chunk: (_lot(seed, chunk.id), chunk.id)
+    )
+    counts: Counter[str] = Counter()
     turns = []
     for chunk in drawn:
-        turns.append((given[chunk.document], chunk))
-        given[chunk.document] += 1
+        turns.append((counts[chunk.document], chunk))
+        counts[chunk.document] += 1
     chosen: list[Chunk] = []
     left = tokens
     for _, chunk in sorted(turns, key=lambda turn: turn[0]):  # stable: by lot within a turn
         if chunk.tokens <= left or not chosen:
             chosen.append(chunk)
             left -= chunk.tokens
-    return sorted(chosen, key=lambda one: (one.document, one.ordinal))
+    return sorted(chosen, key=lambda chunk: (chunk.document, chunk.ordinal))
 
 
 def _lot(seed: int, name: str) -> str:
     return content_id("lot", str(seed), name)
 
 
-def to_tailoring(found: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, tuple[str, ...]]:
+def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, tuple[str, ...]]:
     """What may be used of the findings, and what may not, in words."""
     left_out: list[str] = []
     types: dict[str, EntityType] = {}
-    for one in found.entity_types:
+    for entity_type in tuned.entity_types:
         try:
-            types.setdefault(one.name.strip().casefold(), EntityType(name=one.name, meaning=one.meaning))
+            types.setdefault(
+                entity_type.name.strip().casefold(), EntityType(name=entity_type.name, meaning=entity_type.meaning)
+            )
         except ValueError:  # pydantic's, with our Unfit inside
-            left_out.append(f"the kind {one.name!r}: a name has no ':' and no ';'")
+            left_out.append(f"the kind {entity_type.name!r}: a name has no ':' and no ';'")
     examples: list[Example] = []
     room = MOST_EXAMPLE_TOKENS
-    for number, shown in enumerate(found.examples, 1):
+    for number, shown in enumerate(tuned.examples, 1):
         try:
             example = _example(shown, types, passages)
         except Unfit as problem:
@@ -80,36 +84,36 @@ def to_tailoring(found: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, 
         examples.append(example)
         room -= example.tokens()
     fitted = Tailoring(
-        persona=found.persona, language=found.language, entity_types=tuple(types.values()), examples=tuple(examples)
+        persona=tuned.persona, language=tuned.language, entity_types=tuple(types.values()), examples=tuple(examples)
     )
     return fitted, tuple(left_out)
 
 
 def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequence[Sampled]) -> Example:
-    said = " ".join(shown.passage.split())
-    source = next((one for one in passages if said and said in " ".join(one.text.split())), None)
+    passage = " ".join(shown.passage.split())
+    source = next((sample for sample in passages if passage and passage in " ".join(sample.text.split())), None)
     if source is None:
-        raise Unfit(said, "its passage does not stand in the sample")
+        raise Unfit(passage, "its passage does not stand in the sample")
     entities = tuple(
-        ExampleEntity(name=one.name, kind=types[one.kind.strip().casefold()].name, description=one.description)
-        for one in shown.entities
-        if " ".join(one.name.split()) in said and one.name.strip() and one.kind.strip().casefold() in types
+        ExampleEntity(name=entity.name, kind=types[entity.kind.strip().casefold()].name, description=entity.description)
+        for entity in shown.entities
+        if " ".join(entity.name.split()) in passage and entity.name.strip() and entity.kind.strip().casefold() in types
     )
     if not entities:
-        raise Unfit(said, "none of its entities stands in its passage and has a listed kind")
-    names = {one.name for one in entities}
+        raise Unfit(passage, "none of its entities stands in its passage and has a listed kind")
+    names = {entity.name for entity in entities}
     relations = tuple(
-        ExampleRelation(**one.model_dump())
-        for one in shown.relations
-        if {" ".join(one.source.split()), " ".join(one.target.split())} <= names
+        ExampleRelation(**relation.model_dump())
+        for relation in shown.relations
+        if {" ".join(relation.source.split()), " ".join(relation.target.split())} <= names
     )
-    return Example(title=source.title, passage=said, entities=entities, relations=relations)
+    return Example(title=source.title, passage=passage, entities=entities, relations=relations)
 
 
 @step("tune")
 async def tune(passages: Sequence[Sampled], tuner: Tune) -> Fitted:
     """What fits the prompts to the passages' domain. EngineError where the model gives no usable answer."""
-    found = await tuner.run(passages)
-    tailoring, left_out = to_tailoring(found, passages)
+    findings = await tuner.run(passages)
+    tailoring, left_out = to_tailoring(findings, passages)
     names = {kind: len(names) for kind, names in names_by_kind(passages).items()} if tuner.is_offline else {}
     return Fitted(tailoring=tailoring, left_out=left_out, names=names)

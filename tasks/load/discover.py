@@ -44,15 +44,15 @@ def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
     """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
     if source.kind == "file":
         return [SourceFile(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
-    found = []
+    files = []
     for path in set(_below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)):
         problem = _problem(path, source.base)
         if problem:
             _skip(skipped, path, problem)
         else:
             relative = Path(os.path.relpath(path, source.base)).as_posix()
-            found.append(SourceFile(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
-    return sorted(found, key=lambda file: (file.id, file.path))
+            files.append(SourceFile(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
+    return sorted(files, key=lambda file: (file.id, file.path))
 
 
 def printable(name: str) -> str:

@@ -71,7 +71,7 @@ def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:
     page = document[number]
     textpage = page.get_textpage()
     try:
-        found, index = [], 0
+        lines, index = [], 0
         characters = textpage.get_text_range()
         # PDFium numbers characters its own way (UTF-16, some left out): where that differs, boxes would be another's.
         boxed = len(characters) == textpage.count_chars() and max(characters, default=" ") <= "\uffff"
@@ -80,9 +80,9 @@ def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:
             text = line.strip()
             if text:
                 first = index + len(line) - len(line.lstrip())
-                found.append(_boxed(textpage, text, first) if boxed else _Line(text, 0, 0, 0))
+                lines.append(_boxed(textpage, text, first) if boxed else _Line(text, 0, 0, 0))
             index += len(raw) + 1
-        return found
+        return lines
     finally:
         textpage.close()
         page.close()
@@ -101,7 +101,7 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     )
     enough = {"same": max(3, len(pages) / 2), "first": 3, "last": 3}
     repeated = {key for key, count in edges.items() if count >= enough[key[0]]}
-    kept = []
+    bodies = []
     for number, page in enumerate(pages):
         body = list(page)
         for place in (0, -1):
@@ -111,8 +111,8 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
                 and (_PAGE_NUMBER.fullmatch(body[place].text) or repeated & _keys(body[place], number))
             ):
                 body.pop(place)
-        kept.append(body)
-    return kept
+        bodies.append(body)
+    return bodies
 
 
 def _keys(line: _Line, page: int) -> set[tuple[str, str]]:

@@ -102,8 +102,8 @@ def _text(row: Mapping[str, object]) -> str | None:
 
 def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile) -> Part:
     own = _identifier(row.get("id"))
-    given = row.get("title")
-    title = one_line(clean(given)) if isinstance(given, str) else ""
+    own_title = row.get("title")
+    title = one_line(clean(own_title)) if isinstance(own_title, str) else ""
     return Part(
         document=own or f"{file.id}#{line}",
         source=file.source,

@@ -161,8 +161,8 @@ def _json(data: bytes, file: SourceFile) -> Rows:
         written = json.loads(text, strict=False, parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"broken JSON ({error})") from error
-    given = value.get("title") if isinstance(value, dict) else None
-    title = given if isinstance(given, str) and given.strip() else pretty_stem(file.id)
+    own_title = value.get("title") if isinstance(value, dict) else None
+    title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
     return _document_part(file, PageText(text=readable_json(written), title=title))
 
 
@@ -224,12 +224,12 @@ def _document(name: str, parts: list[Part]) -> Document:
     for other in texts[1:]:
         if other.text != texts[0].text:
             raise DuplicateDocument(name, texts[0].path, other.path)
-    kept = tuple(texts[:1] + _each_once([part for part in parts if part.kind == "triples"]))
-    text = JOINT.join(part.text for part in kept)
-    first = kept[0]
+    chosen = tuple(texts[:1] + _each_once([part for part in parts if part.kind == "triples"]))
+    text = JOINT.join(part.text for part in chosen)
+    first = chosen[0]
     # The first part begins the text, so that its page offsets hold in the whole.
     return Document(
-        id=name, title=first.title, text=text, language=language_of(text), parts=kept, metadata=first.metadata,
+        id=name, title=first.title, text=text, language=language_of(text), parts=chosen, metadata=first.metadata,
         pages=first.pages,
     )  # fmt: skip
 

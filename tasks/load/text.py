@@ -113,9 +113,9 @@ def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings:
 
     A line that is a sentence is no title.
     """
-    given = metadata.get("title")
-    if isinstance(given, str) and given.strip():
-        return one_line(given)
+    title = metadata.get("title")
+    if isinstance(title, str) and title.strip():
+        return one_line(title)
     heading = _HEADING.search(_FENCED.sub("", text) if "```" in text or "~~~" in text else text) if headings else None
     if heading:
         return one_line(_MARKS.sub(r"\1", heading.group(1)))
@@ -179,11 +179,11 @@ def read_html(data: bytes) -> PageText:
         tag = soup.find("meta", attrs={"name": name})
         if tag and tag.get("content"):
             metadata[name] = clean(one_line(str(tag["content"])))
-    given = soup.title.get_text() if soup.title else ""
+    page_title = soup.title.get_text() if soup.title else ""
     for tag in [*soup(_DROPPED), *soup.select(_HIDDEN)]:
         tag.decompose()
     top = soup.find("h1")
-    title = one_line(given) or (one_line(top.get_text()) if top else "")
+    title = one_line(page_title) or (one_line(top.get_text()) if top else "")
     return PageText(text=to_markdown(str(soup.body or soup)), title=clean(title), metadata=metadata)
 
 

@@ -92,8 +92,8 @@ class CommunityChunkIndex:
             return None
         start, end = self._shares.indptr[column], self._shares.indptr[column + 1]
         shares = zip(self._shares.indices[start:end].tolist(), self._shares.data[start:end].tolist(), strict=True)
-        found = [(-share, self.communities[row]) for row, share in shares if self.communities[row] in communities]
-        return min(found)[1] if found else None
+        ranked = [(-share, self.communities[row]) for row, share in shares if self.communities[row] in communities]
+        return min(ranked)[1] if ranked else None
 
 
 def near_of(
@@ -157,16 +157,16 @@ def _key_terms(gist: CollectionTopic, index: SearchIndex) -> dict[str, float]:
     least = max(2, min(LEAST_SOURCES * len(names), common))
     worth = np.where(spread >= least, held * (EVENLY + bursts) * lexicon.idf, 0.0)
     terms = list(lexicon.column)
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for column in np.argsort(-worth, kind="stable"):
         term = terms[column]
-        if len(found) == NEAR_TERMS or worth[column] <= 0:
+        if len(weights) == NEAR_TERMS or worth[column] <= 0:
             break
         telling = rarity(term) >= LEAST_BITS and (len(term) > 3 or is_han(term))
         if term.isalpha() and telling and not gist.of_collection(term):
-            found[term] = float(worth[column])
-    total = sum(found.values())
-    return {term: weight / total for term, weight in found.items()}
+            weights[term] = float(worth[column])
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()}
 
 
 def _source(chunk: Chunk) -> str:
@@ -202,18 +202,18 @@ def sentences_near(near: Near, index: SearchIndex, most: int) -> list[NearSenten
     """The sentences of the near passages that say most about the question, best first, few of each document; what
     several passages repeat is taken once."""
     pool = pool_of([index.chunk(name) for name in near.chunks])
-    found = []
+    rated = []
     for piece in pool.evidence:
         place = pool.places[piece.number]
         known = replace(piece, prior=near.chunks[place.chunk])
         if not piece.label and (worth := near.gist.worth(known)):
-            found.append((worth, NearSentence(known, place)))
-    found.sort(key=lambda one: (-one[0], one[1].place.document, one[1].place.start))
-    said: Counter[str] = Counter()
-    kept: dict[frozenset[str], NearSentence] = {}
-    for _, one in found:
-        key = term_set(one.piece.text)
-        if len(kept) < most and key not in kept and said[one.place.title] < MOST_OF_A_DOCUMENT:
-            said[one.place.title] += 1
-            kept[key] = one
-    return list(kept.values())
+            rated.append((worth, NearSentence(known, place)))
+    rated.sort(key=lambda pair: (-pair[0], pair[1].place.document, pair[1].place.start))
+    counts: Counter[str] = Counter()
+    chosen: dict[frozenset[str], NearSentence] = {}
+    for _, sentence in rated:
+        key = term_set(sentence.piece.text)
+        if len(chosen) < most and key not in chosen and counts[sentence.place.title] < MOST_OF_A_DOCUMENT:
+            counts[sentence.place.title] += 1
+            chosen[key] = sentence
+    return list(chosen.values())

@@ -96,8 +96,8 @@ def read_tokens(report: Report) -> int:
     """About how many tokens a report is when it is read (`shown_of`)."""
     if quotes(report):
         return rough_tokens(" ".join([report.title, *(finding.explanation for finding in report.findings)]))
-    said = " ".join(map(_said, report.findings))
-    return rough_tokens(f"{report.title} {report.summary} {said}")
+    findings = " ".join(map(_said, report.findings))
+    return rough_tokens(f"{report.title} {report.summary} {findings}")
 
 
 def joined(shown: ShownReports, near: Sequence[NearSentence], index: CommunityChunkIndex) -> ShownReports:
@@ -162,16 +162,16 @@ async def partial_answers(shown: ShownReports, seed: str, gist: CollectionTopic,
     sizes = [rough_tokens(shown.offered[name].written()) for name in names]
     calls = [[shown.offered[names[place]] for place in call] for call in portions(sizes, answerer.policy.limits.map)]
     written = await gather_or_cancel(answerer.run(call, gist) for call in calls)
-    found = _points((one for call in written for one in call), sorted(shown.offered.items()))
-    return helpful_points(sorted(found, key=lambda point: (-point.score, point.findings)), answerer)
+    points = _points((point for call in written for point in call), sorted(shown.offered.items()))
+    return helpful_points(sorted(points, key=lambda point: (-point.score, point.findings)), answerer)
 
 
 def _points(written: Iterable[PointWritten], texts: Iterable[tuple[str, Offered]]) -> list[Point]:
     """What a step wrote, each point with the name of the text, and the source, of the first finding that shows it."""
     of = {piece.number: (name, piece.title or piece.document) for name, text in texts for _, piece in text.findings}
     return [
-        Point(one.text, one.score, tuple(one.findings), *(of[one.findings[0]] if one.findings else NOWHERE))
-        for one in written
+        Point(point.text, point.score, tuple(point.findings), *(of[point.findings[0]] if point.findings else NOWHERE))
+        for point in written
     ]
 
 
@@ -207,8 +207,8 @@ def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> 
     return chosen
 
 
-def _repeats(one: frozenset[str], two: frozenset[str]) -> bool:
-    return len(one & two) > ALIKE * min(len(one), len(two)) if one and two else one == two
+def _repeats(terms: frozenset[str], other: frozenset[str]) -> bool:
+    return len(terms & other) > ALIKE * min(len(terms), len(other)) if terms and other else terms == other
 
 
 class QuotedPoint(NamedTuple):
@@ -257,10 +257,12 @@ class Agenda:
 
     def add(self, follow_ups: Sequence[FollowUp], depth: int) -> None:
         """Follow-ups that came up at a depth (0: the reports); what is too deep or known is dropped."""
-        for one in follow_ups if depth < self.bounds.depth else ():
-            if (key := fold(one.question.strip())) and key not in self._known:
+        for follow_up in follow_ups if depth < self.bounds.depth else ():
+            if (key := fold(follow_up.question.strip())) and key not in self._known:
                 self._known.add(key)
-                heappush(self._waiting, (-one.score * DECAY**depth, len(self._known), depth + 1, one.question))
+                heappush(
+                    self._waiting, (-follow_up.score * DECAY**depth, len(self._known), depth + 1, follow_up.question)
+                )
 
     def next(self) -> tuple[str, int] | None:
         """(question, depth) of the best one; None where nothing is left or enough was looked up."""

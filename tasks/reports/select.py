@@ -93,16 +93,16 @@ def tree_of(communities: Sequence[Community], reports: Sequence[Report]) -> Repo
 
 def at_level(tree: ReportTree, level: int) -> SelectedReports:
     """The reports of a level (0 is the root), with those of branches that end above it."""
-    taken: list[Report] = []
+    reports: list[Report] = []
     waiting = list(tree.roots)
     while waiting:
         name = waiting.pop(0)
         report = tree.reports[name]
         if report.level >= level or name not in tree.below:
-            taken.append(report)
+            reports.append(report)
         else:
             waiting += tree.below[name]
-    return SelectedReports(tuple(taken), {}, 0)
+    return SelectedReports(tuple(reports), {}, 0)
 
 
 async def descend(
@@ -134,9 +134,9 @@ async def descend(
         following: list[str] = []
         for above in front:
             least = max(floor, ratings[above])
-            kept = [name for name in tree.below.get(above, ()) if name in asked and ratings[name] >= least]
-            following += kept
-            if not kept:
+            relevant = [name for name in tree.below.get(above, ()) if name in asked and ratings[name] >= least]
+            following += relevant
+            if not relevant:
                 read.append(above)
         front = following
     read.sort(key=lambda name: (-ratings[name], -free[name], name))
@@ -153,10 +153,10 @@ def weightiest(tree: ReportTree, free: Mapping[str, float], size: Size, reach: R
 
 def _downwards(tree: ReportTree) -> list[str]:
     """All reports, each before those under it."""
-    found = list(tree.roots)
-    for name in found:
-        found += tree.below.get(name, ())
-    return found
+    names = list(tree.roots)
+    for name in names:
+        names += tree.below.get(name, ())
+    return names
 
 
 async def _rated(
@@ -206,8 +206,8 @@ def rating_tokens(report: Report, limits: TokenLimits) -> int:
 def opening_of(report: Report, limits: TokenLimits) -> str:
     """The first sentences of a report's summary that fit; the first one, cut, where it goes on for long."""
     most = limits.rate // REPORTS_A_CALL
-    told = [" ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)]
-    opening = " ".join(fitting(told, most))
+    texts = [" ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)]
+    opening = " ".join(fitting(texts, most))
     words = opening
     while rough_tokens(words) > most:
         words = words[: int(len(words) * most / rough_tokens(words))].rstrip()

@@ -151,7 +151,7 @@ def entity_id(group: str) -> str:
 
 
 def assemble(
-    found: Sequence[Found],
+    extractions: Sequence[Found],
     documents: Mapping[str, str],
     resolved: Resolved,
     given: Mapping[str, Given],
@@ -162,29 +162,35 @@ def assemble(
     `documents`: by chunk. Relation weights are strengths divided by the largest of those there are (GraphRAG, section
     2.3), so 0 < weight ≤ 1.
     """
-    mentions, statements = _sorted(found, documents, resolved, wanted)
+    mentions, statements = _sorted(extractions, documents, resolved, wanted)
     ids = {group: entity_id(group) for group in {*mentions, *(end for triple in statements for end in triple[:2])}}
     # fsum is exact, so that the order of the documents cannot change the last digit of a weight.
-    strengths = {triple: fsum(said.weight for said in group) for triple, group in statements.items()}
+    strengths = {triple: fsum(statement.weight for statement in group) for triple, group in statements.items()}
     heaviest = max(strengths.values(), default=1.0) or 1.0
     degree = Counter(end for triple in statements for end in triple[:2])
     relations = {
-        triple: _relation(triple, said, strengths[triple] / heaviest, ids) for triple, said in statements.items()
+        triple: _relation(triple, group, strengths[triple] / heaviest, ids) for triple, group in statements.items()
     }
     entities = [_entity(ids[key], of, degree[key], given.get(key)) for key, of in mentions.items()]
-    asked = {ids[group] for group in mentions}
-    claims = claims_of(found, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)]))
+    entity_ids = {ids[group] for group in mentions}
+    claims = claims_of(
+        extractions, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)])
+    )
     return Assembled(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
         aliases=_aliases(mentions, ids, entities, resolved),
         entity_occurrences=_occurrences(
-            {(ids[key], one.chunk, one.start, one.end) for key, of in mentions.items() for one, _ in of}
+            {(ids[key], mention.chunk, mention.start, mention.end) for key, of in mentions.items() for mention, _ in of}
         ),
         relations=tuple(sorted(relations.values(), key=lambda relation: relation.id)),
         relation_occurrences=_occurrences(
-            {(relations[triple].id, one.chunk, one.start, one.end) for triple, of in statements.items() for one in of}
+            {
+                (relations[triple].id, statement.chunk, statement.start, statement.end)
+                for triple, of in statements.items()
+                for statement in of
+            }
         ),
-        claims=tuple(one for one in claims if one.subject in asked or one.object in asked),
+        claims=tuple(claim for claim in claims if claim.subject in entity_ids or claim.object in entity_ids),
         evidence={ids[key]: _evidence(of) for key, of in mentions.items()},
         statements={
             relations[triple].id: stated
@@ -196,23 +202,23 @@ def assemble(
 
 
 def _sorted(
-    found: Sequence[Found], documents: Mapping[str, str], resolved: Resolved, wanted: Collection[str] | None
+    extractions: Sequence[Found], documents: Mapping[str, str], resolved: Resolved, wanted: Collection[str] | None
 ) -> tuple[dict[str, list[_Placed]], dict[_Triple, list[_Said]]]:
     """The mentions of the wanted groups, and the statements that touch one."""
     mentions: dict[str, list[_Placed]] = defaultdict(list)
     statements: dict[_Triple, list[_Said]] = defaultdict(list)
     keys = resolved.keys
-    for extraction in found:
+    for extraction in extractions:
         document = documents[extraction.chunk]
         for mention in extraction.mentions:
             group = keys[document, name_key(mention.name)]
             if wanted is None or group in wanted:
                 mentions[group].append((mention, document))
-        for said in extraction.relations:
-            source = keys[document, name_key(said.source)]
-            target = keys[document, name_key(said.target)]
+        for statement in extraction.relations:
+            source = keys[document, name_key(statement.source)]
+            target = keys[document, name_key(statement.target)]
             if source != target and (wanted is None or source in wanted or target in wanted):
-                statements[source, target, predicate_key(said.predicate)].append(said)
+                statements[source, target, predicate_key(statement.predicate)].append(statement)
     return mentions, statements
 
 
@@ -223,8 +229,12 @@ def _evidence(mentions: Sequence[_Placed]) -> tuple[str, ...]:
 
 def _stated(group: Sequence[_Said], documents: Mapping[str, str]) -> tuple[str, ...]:
     """What is stated of a relation, each wording once, in the order of the documents."""
-    ordered = sorted((documents[said.chunk], said.start, said.description) for said in group if said.description)
-    return tuple(dict.fromkeys(said for _, _, said in ordered))
+    ordered = sorted(
+        (documents[statement.chunk], statement.start, statement.description)
+        for statement in group
+        if statement.description
+    )
+    return tuple(dict.fromkeys(text for _, _, text in ordered))
 
 
 def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrence, ...]:
@@ -241,12 +251,12 @@ def _entity(entity: str, mentions: Sequence[_Placed], degree: int, given: Given 
         names, key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name)
     )
     kind = main_kind(Counter(mention.kind for mention, _ in mentions))
-    said = given or Given()
+    override = given or Given()
     return Entity(
         id=entity,
-        name=said.name or name,
-        kind=said.kind or kind,
-        description=said.description or "",
+        name=override.name or name,
+        kind=override.kind or kind,
+        description=override.description or "",
         mentions=len(mentions),
         degree=degree,
     )
@@ -256,20 +266,20 @@ def _aliases(
     groups: Mapping[str, Sequence[_Placed]], ids: Mapping[str, str], entities: Sequence[Entity], resolved: Resolved
 ) -> tuple[Alias, ...]:
     shown = {entity.id: entity.name for entity in entities}
-    found: list[Alias] = []
+    aliases: list[Alias] = []
     for key, mentions in groups.items():
         entity, name = ids[key], shown[ids[key]]
-        told: dict[str, set[str]] = {}
+        by_name: dict[str, set[str]] = {}
         for mention, document in mentions:
-            reasons = told.setdefault(mention.name, set())
+            reasons = by_name.setdefault(mention.name, set())
             if reason := resolved.reasons.get((document, name_key(mention.name))):
                 reasons.add(reason)
         # Of two names that were joined the reason may stand with the one that is shown.
-        of_shown = told.pop(name, set())
-        for other, reasons in told.items():
+        of_shown = by_name.pop(name, set())
+        for other, reasons in by_name.items():
             reason = "" if name_key(other) == name_key(name) else min(reasons or of_shown, default="")
-            found.append(Alias(entity=entity, name=other, reason=reason or "the same name, written differently"))
-    return tuple(sorted(found, key=lambda alias: (alias.entity, alias.name)))
+            aliases.append(Alias(entity=entity, name=other, reason=reason or "the same name, written differently"))
+    return tuple(sorted(aliases, key=lambda alias: (alias.entity, alias.name)))
 
 
 @lru_cache(maxsize=100_000)
@@ -280,8 +290,11 @@ def predicate_key(predicate: str) -> str:
 
 def _relation(triple: _Triple, group: Sequence[_Said], weight: float, ids: Mapping[str, str]) -> Relation:
     source, target, key = ids[triple[0]], ids[triple[1]], triple[2]
-    wordings = Counter(said.predicate for said in group)
-    described = min(((len(said.description), said.description) for said in group if said.description), default=(0, ""))
+    wordings = Counter(statement.predicate for statement in group)
+    described = min(
+        ((len(statement.description), statement.description) for statement in group if statement.description),
+        default=(0, ""),
+    )
     return Relation(
         id=content_id("rel", source, target, key),
         source=source,
@@ -290,5 +303,5 @@ def _relation(triple: _Triple, group: Sequence[_Said], weight: float, ids: Mappi
         description=described[1],
         weight=weight,
         count=len(group),
-        keys=tuple(sorted({key for said in group for key in said.keys})),
+        keys=tuple(sorted({key for statement in group for key in statement.keys})),
     )

@@ -46,19 +46,19 @@ def open_pairs(
     ]
     wanted = {key for pair in pairs for key in pair}
     beside = _beside(extractions, wanted)
-    said: dict[str, list[str]] = defaultdict(list)
+    quoted: dict[str, list[str]] = defaultdict(list)
     for (_, key), texts in sorted(quotes(extractions, documents, wanted).items()):
-        said[key] += texts
+        quoted[key] += texts
     named = {
-        key: NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(said[key][:MOST_SAID]))
+        key: NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(quoted[key][:MOST_SAID]))
         for key in wanted
     }
-    found = []
+    undecided = []
     for first, second in pairs:
         shared = _shared(beside[first] & beside[second], (first, second), read)
         if shared:
-            found.append(OpenPair((first, second), Pair(first=named[first], second=named[second], shared=shared)))
-    return found
+            undecided.append(OpenPair((first, second), Pair(first=named[first], second=named[second], shared=shared)))
+    return undecided
 
 
 def _candidates(read: NamesRead) -> Iterator[tuple[str, str]]:
@@ -80,21 +80,21 @@ def _may_be_one(first: str, second: str, read: NamesRead) -> bool:
     """Whether two names of several words may be one name: a given name left out or cut to its initial, or a slip."""
     if kinds_differ(read.kinds[first], read.kinds[second]) or first[0] != second[0]:
         return False
-    one, other = first.split(), second.split()
-    if len(one) == len(other):
-        differ = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+    words, other = first.split(), second.split()
+    if len(words) == len(other):
+        differ = [(a, b) for a, b in zip(words, other, strict=True) if a != b]
         if (
             len(differ) == 1
             and min(map(len, differ[0])) >= _LEAST_WORD
             and (OSA.normalized_similarity(*differ[0]) >= SAME_WORD)
         ):
             # Who writes both means two.
-            return not set(read.documents[first]) & set(read.documents[second]) and not opposed(one, other)
-    if "person" not in {read.kinds[first], read.kinds[second]} or has_number(one) != has_number(other):
+            return not set(read.documents[first]) & set(read.documents[second]) and not opposed(words, other)
+    if "person" not in {read.kinds[first], read.kinds[second]} or has_number(words) != has_number(other):
         return False
-    if one[-1] != other[-1] or kind_of_words(one) or kind_of_words(other) or opposed(one, other):
+    if words[-1] != other[-1] or kind_of_words(words) or kind_of_words(other) or opposed(words, other):
         return False
-    return fits_given(one[:-1], other[:-1]) or fits_given(other[:-1], one[:-1])
+    return fits_given(words[:-1], other[:-1]) or fits_given(other[:-1], words[:-1])
 
 
 def fits_given(short: Sequence[str], long: Sequence[str]) -> bool:

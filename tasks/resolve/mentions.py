@@ -114,19 +114,26 @@ def _definitions(
     extractions: Iterable[Found], documents: Mapping[str, str], where: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Defined]]:
     """Key → document → what that document defines it to be, for the keys that several documents name."""
-    found: dict[str, dict[str, set[Defined]]] = defaultdict(lambda: defaultdict(set))
+    definitions: dict[str, dict[str, set[Defined]]] = defaultdict(lambda: defaultdict(set))
     for extraction in extractions:
         document = documents[extraction.chunk]
         for mention in extraction.mentions:
-            said = mention.description
-            if said and opening(mention.name, said) >= 0 and len(where[key := name_key(mention.name)]) > 1:
-                defined = defined_as(mention.name, said)
+            description = mention.description
+            if (
+                description
+                and opening(mention.name, description) >= 0
+                and len(where[key := name_key(mention.name)]) > 1
+            ):
+                defined = defined_as(mention.name, description)
                 if defined is not None:
-                    found[key][document].add(defined)
+                    definitions[key][document].add(defined)
     # What says most comes first; a document that defines a name twice is taken at its fuller word.
     return {
-        key: {document: max(said, key=lambda one: (one.fullness, repr(one))) for document, said in sorted(by.items())}
-        for key, by in sorted(found.items())
+        key: {
+            document: max(meanings, key=lambda definition: (definition.fullness, repr(definition)))
+            for document, meanings in sorted(by.items())
+        }
+        for key, by in sorted(definitions.items())
         if len(by) > 1
     }
 
@@ -137,17 +144,17 @@ def _ties(extractions: Iterable[Found], documents: Mapping[str, str], wanted: se
     for extraction in extractions if wanted else ():
         for relation in extraction.relations:
             source, target = name_key(relation.source), name_key(relation.target)
-            for one, other in ((source, target), (target, source)):
-                if one in wanted:
-                    ties[one].add((documents[extraction.chunk], other))
+            for end, other in ((source, target), (target, source)):
+                if end in wanted:
+                    ties[end].add((documents[extraction.chunk], other))
     return {key: frozenset(pairs) for key, pairs in ties.items()}
 
 
 def quotes(extractions: Iterable[Found], documents: Mapping[str, str], wanted: set[str]) -> dict[Place, list[str]]:
     """(Document, wanted key) → the sentences there that name it."""
-    found: dict[Place, set[str]] = defaultdict(set)
+    sentences: dict[Place, set[str]] = defaultdict(set)
     for extraction in extractions if wanted else ():
         for mention in extraction.mentions:
             if mention.description and (key := name_key(mention.name)) in wanted:
-                found[documents[extraction.chunk], key].add(mention.description)
-    return {place: sorted(texts) for place, texts in found.items()}
+                sentences[documents[extraction.chunk], key].add(mention.description)
+    return {place: sorted(texts) for place, texts in sentences.items()}

@@ -72,10 +72,10 @@ def prepare(
 def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
     """The group of every (document, key); a pair without a decision is decided by the offline rule."""
     known, joined = prepared.read, prepared.joined.copy()
-    for one in prepared.open:
-        verdict = decided.get(one.pair) or decide(one.pair)
+    for open_pair in prepared.open:
+        verdict = decided.get(open_pair.pair) or decide(open_pair.pair)
         if verdict.same:
-            joined.join(*one.keys, verdict.reason)
+            joined.join(*open_pair.keys, verdict.reason)
     chooser = Homonyms(known, joined)
     keys: dict[Place, str] = {}
     reasons: dict[Place, str] = {}
@@ -104,8 +104,8 @@ def _join(known: NamesRead) -> tuple[Joined, dict[Place, str]]:
         partners[source].add(target)
         partners[target].add(source)
     for document, source, target in known.stated:
-        one, two = known.kinds.get(source, "thing"), known.kinds.get(target, "thing")
-        if kinds_differ(one, two) or is_generic(source) or is_generic(target):
+        first, second = known.kinds.get(source, "thing"), known.kinds.get(target, "thing")
+        if kinds_differ(first, second) or is_generic(source) or is_generic(target):
             continue
         for name, other in ((source, target), (target, source)):
             if name in many or _stands_for_several(other, partners[other]):
@@ -172,9 +172,9 @@ class Homonyms:
 
     def _fit(self, document: str, bare: str, candidate: str) -> float:
         """How much of what belongs to this candidate alone the document names; the rarer, the more it tells."""
-        here = {self.joined.find(key) for key in self.read.counts[document] if key != bare}
+        keys = {self.joined.find(key) for key in self.read.counts[document] if key != bare}
         others = (self._belonging(other) for other in self.read.qualified[bare] if other != candidate)
-        telling = (self._belonging(candidate) & here).difference(*others)
+        telling = (self._belonging(candidate) & keys).difference(*others)
         return sum(1 / self.spread[key] for key in sorted(telling))
 
     def _belonging(self, key: str) -> set[str]:

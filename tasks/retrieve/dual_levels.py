@@ -125,11 +125,11 @@ class Levels:
     def alike(self, vectors: NDArray[np.float32]) -> Scores:
         """For each relation how near its keys and description lie to the nearest of these vectors of unit length (the
         question's high keys): 1 for the nearest of all, 0 from LEAST_ALIKE on and for relations without vectors."""
-        found = np.zeros(len(self._relations))
+        scores = np.zeros(len(self._relations))
         if len(vectors) and len(self._keyed[0]):
             places, matrix = self._keyed
-            found[places] = np.maximum((matrix @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0)
-        return scaled(found)
+            scores[places] = np.maximum((matrix @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0)
+        return scaled(scores)
 
     @property
     def has_vectors(self) -> bool:
@@ -157,9 +157,9 @@ class Levels:
                 self._add_entity(tally, self._where[end], ONE_HOP * float(scores[place]), near)
         return tally
 
-    def best(self, found: LevelScores, k: int) -> list[Passage]:
+    def best(self, scores: LevelScores, k: int) -> list[Passage]:
         """The k best passages of what was found; only such as the graph leads to."""
-        return self._index.rank(found.chunks, k)
+        return self._index.rank(scores.chunks, k)
 
     # --- one level --------------------------------------------------------------------------------------------------
 
@@ -178,13 +178,13 @@ class Levels:
         """The relations of an entity that fit the question best, with how well, at most MOST_RELATIONS."""
         fitting = []
         for relation in self._facts.of(self._index.entities[entity].id):
-            said = sum(wanted.get(term, 0.0) for term in _themes_of(relation))
+            weight = sum(wanted.get(term, 0.0) for term in _themes_of(relation))
             stated = max(
                 (float(near[self._index.position[place.chunk]]) for place in self._facts.places[relation.id]),
                 default=-1.0,
             )
             if stated >= 0:
-                fitting.append((relation, FLOOR + said + stated))
+                fitting.append((relation, FLOOR + weight + stated))
         fitting.sort(key=lambda pair: -pair[1])
         return fitting[:MOST_RELATIONS]
 
@@ -222,7 +222,7 @@ class Levels:
     @cached_property
     def _keyed(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The places of the relations with vectors, and these."""
-        places = [place for place, one in enumerate(self._relations) if one.id in self._vectors]
+        places = [place for place, relation in enumerate(self._relations) if relation.id in self._vectors]
         rows = [self._vectors[self._relations[place].id] for place in places]
         return np.array(places, np.int64), np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
@@ -235,11 +235,11 @@ class Levels:
     @cached_property
     def _themes(self) -> dict[str, list[int]]:
         """The relations by the terms of their keys and predicate."""
-        found: dict[str, list[int]] = defaultdict(list)
+        themes: dict[str, list[int]] = defaultdict(list)
         for place, relation in enumerate(self._relations):
             for term in _themes_of(relation):
-                found[term].append(place)
-        return dict(found)
+                themes[term].append(place)
+        return dict(themes)
 
 
 def keyed_text(relation: Relation) -> str:
@@ -289,16 +289,18 @@ def _alike(levels: Levels, keys: Sequence[str], embedder: Embedder | None) -> Sc
 
 
 def best_rows(
-    found: LevelScores, entities: Sequence[Entity], facts: GraphFacts, tokens: int
+    scores: LevelScores, entities: Sequence[Entity], facts: GraphFacts, tokens: int
 ) -> tuple[list[Entity], list[Relation]]:
     """The entities and relations that scored best, as many as fit into their shares of an answer's tokens, at least one
     of each."""
-    by_score = sorted(found.entities, key=lambda place: (-found.entities[place], place))
-    relations = sorted(found.relations, key=lambda name: (-found.relations[name], name))
+    by_score = sorted(scores.entities, key=lambda place: (-scores.entities[place], place))
+    relations = sorted(scores.relations, key=lambda name: (-scores.relations[name], name))
     named, stated = (entities[place] for place in by_score), (facts.relations[name] for name in relations)
     return (
-        first_fitting(named, lambda one: _tokens(entity_cells(one)), round(ENTITY_SHARE * tokens)),
-        first_fitting(stated, lambda one: _tokens(relation_cells(one, facts)), round(RELATION_SHARE * tokens)),
+        first_fitting(named, lambda entity: _tokens(entity_cells(entity)), round(ENTITY_SHARE * tokens)),
+        first_fitting(
+            stated, lambda relation: _tokens(relation_cells(relation, facts)), round(RELATION_SHARE * tokens)
+        ),
     )
 
 
@@ -324,19 +326,19 @@ def stating_sources(
 
     A relation that the question may not look up has no number.
     """
-    found, numbers = list(sources), dict[str, int]()
+    all_sources, numbers = list(sources), dict[str, int]()
     for relation in relations:
         chunks = {chunk.id: chunk for chunk in stating(relation.id)}
         place = next((place for place in facts.places[relation.id] if place.chunk in chunks), None)
         if place is None:
             continue
         chunk = chunks[place.chunk]
-        number = number_of(found, chunk.document, place.start, place.end)
+        number = number_of(all_sources, chunk.document, place.start, place.end)
         if number is None:
-            found.append(span_of(chunk, place.start, place.end))
-            number = len(found)
+            all_sources.append(span_of(chunk, place.start, place.end))
+            number = len(all_sources)
         numbers[relation.id] = number
-    return found, numbers
+    return all_sources, numbers
 
 
 def graph_notes(
@@ -347,7 +349,11 @@ def graph_notes(
     if entities:
         table = markdown_table(("entity", "kind", "description"), map(entity_cells, entities))
         notes.append(Note("Entities", table))
-    stated = [(*relation_cells(one, facts), f"[{numbers[one.id]}]") for one in relations if one.id in numbers]
+    stated = [
+        (*relation_cells(relation, facts), f"[{numbers[relation.id]}]")
+        for relation in relations
+        if relation.id in numbers
+    ]
     if stated:
         head = ("source", "relation", "target", "description", "stated in")
         notes.append(Note("Relations", markdown_table(head, stated)))

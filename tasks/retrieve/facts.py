@@ -22,14 +22,14 @@ class Ways:
     """
 
     def __init__(self, entities: Mapping[str, Entity], relations: Iterable[Relation]) -> None:
-        ends = ((one.source, one.target) for one in relations if one.source != one.target)
+        ends = ((relation.source, relation.target) for relation in relations if relation.source != relation.target)
         pairs = sorted({(min(pair), max(pair)) for pair in ends})
         self.nodes = sorted({end for pair in pairs for end in pair})
         self.place = {node: index for index, node in enumerate(self.nodes)}
         penalty = {node: log1p(entities[node].degree) / 2 for node in self.nodes}
-        rows = [self.place[one] for one, _ in pairs]
-        columns = [self.place[two] for _, two in pairs]
-        costs = [1.0 + penalty[one] + penalty[two] for one, two in pairs]
+        rows = [self.place[node] for node, _ in pairs]
+        columns = [self.place[node] for _, node in pairs]
+        costs = [1.0 + penalty[first] + penalty[second] for first, second in pairs]
         upper = csr_matrix((costs, (rows, columns)), shape=(len(self.nodes), len(self.nodes)))
         self._steps = (upper + upper.T).tocsr()
 
@@ -39,21 +39,21 @@ class Ways:
             return []
         steps, start, goal = self._steps, self.place[source], self.place[target]
         left = dijkstra(steps, indices=goal)
-        found: list[tuple[float, list[str]]] = []
+        chains: list[tuple[float, list[str]]] = []
         heap: list[tuple[float, float, tuple[int, ...]]] = [(float(left[start]), 0.0, (start,))]
         for _ in range(MAX_TRIED):
-            if not heap or len(found) == k or not isfinite(heap[0][0]):
+            if not heap or len(chains) == k or not isfinite(heap[0][0]):
                 break
             _, cost, chain = heapq.heappop(heap)
-            here = chain[-1]
-            if here == goal:
-                found.append((cost, [self.nodes[place] for place in chain]))
+            end = chain[-1]
+            if end == goal:
+                chains.append((cost, [self.nodes[place] for place in chain]))
             elif len(chain) <= MAX_HOPS:
-                inside = slice(steps.indptr[here], steps.indptr[here + 1])
+                inside = slice(steps.indptr[end], steps.indptr[end + 1])
                 for far, step in zip(steps.indices[inside].tolist(), steps.data[inside].tolist(), strict=True):
                     if far not in chain:
                         heapq.heappush(heap, (cost + step + float(left[far]), cost + step, (*chain, far)))
-        return found
+        return chains
 
 
 class GraphFacts:
@@ -81,8 +81,8 @@ class GraphFacts:
 
     def stated_in(self, chunks: Iterable[str]) -> "GraphFacts":
         """Only the relations that some chunks state, with those places alone; no entity tells what others say of it."""
-        kept = set(chunks)
-        places = [place for stated in self.places.values() for place in stated if place.chunk in kept]
+        chunk_ids = set(chunks)
+        places = [place for stated in self.places.values() for place in stated if place.chunk in chunk_ids]
         relations = [self.relations[item] for item in dict.fromkeys(place.item for place in places)]
         bare = {
             end: self.entities[end].model_copy(update={"description": ""})
@@ -97,8 +97,8 @@ class GraphFacts:
 
     def is_a(self, entity: str, kind: str) -> bool:
         """Whether an entity is of a kind: its own, or one that a relation ties it to (`type`, `gender`)."""
-        said = (one.target for one in self.touching.get(entity, ()) if one.source == entity)
-        return self.entities[entity].kind == kind or any(self.entities[end].name == kind for end in said)
+        targets = (relation.target for relation in self.touching.get(entity, ()) if relation.source == entity)
+        return self.entities[entity].kind == kind or any(self.entities[end].name == kind for end in targets)
 
     def leaving(self, entities: Iterable[str]) -> list[tuple[str, bool]]:
         """The ways that lead on from some entities: (predicate, whether against its direction), in order."""

@@ -45,8 +45,8 @@ class Lexicon:
         self.size = size
         self.languages = frozenset(languages)
         self.column = {term: index for index, term in enumerate(vocabulary)}
-        found = np.bincount(term_index, minlength=len(vocabulary)).astype(np.float64)
-        self.idf = np.log1p((size - found + 0.5) / (found + 0.5))
+        chunk_counts = np.bincount(term_index, minlength=len(vocabulary)).astype(np.float64)
+        self.idf = np.log1p((size - chunk_counts + 0.5) / (chunk_counts + 0.5))
         lengths = np.bincount(chunk_index, weights=counts, minlength=size)
         average = lengths.mean() if size else 1.0
         norm = K1 * (1 - B + B * lengths[chunk_index] / max(average, 1e-9))

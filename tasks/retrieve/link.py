@@ -49,13 +49,13 @@ class QuestionWord:
 def words_of(question: str) -> list[QuestionWord]:
     """The words in order, possessive endings and full stops dropped (as `fold_name` does for a whole name)."""
     brackets = [match.span() for match in _BRACKETED.finditer(question)]
-    found = []
+    words = []
     for match in _WORD.finditer(question):
         text = match.group()
         inside = next((n for n, (start, end) in enumerate(brackets, 1) if start <= match.start() < end), 0)
         folded = _POSSESSIVE.sub("", fold(text)).replace(".", "").replace("’", "'")
-        found.append(QuestionWord(folded, match.start(), match.end(), text != text.lower(), inside))
-    return found
+        words.append(QuestionWord(folded, match.start(), match.end(), text != text.lower(), inside))
+    return words
 
 
 def key_of(words: list[QuestionWord]) -> str:
@@ -90,16 +90,16 @@ class HanNames:
     def find(self, question: str) -> list[Match]:
         """(start, end, key) of the longest names, none overlapping another, in the order of the question."""
         bare, places = _unspaced(question)
-        found: list[Match] = []
+        matches: list[Match] = []
         for start in range(len(bare)):
             for end in range(start + 2, min(start + self._longest, len(bare)) + 1):
                 key = self._key_of.get(bare[start:end])
                 # No Latin word or figure is cut in two.
                 if key is not None and not (_joined(bare, start) or _joined(bare, end)):
-                    found.append((start, end, key))
-        found.sort(key=lambda match: (match[0] - match[1], match[0]))
+                    matches.append((start, end, key))
+        matches.sort(key=lambda match: (match[0] - match[1], match[0]))
         longest: list[Match] = []
-        for start, end, key in found:
+        for start, end, key in matches:
             if all(end <= other[0] or start >= other[1] for other in longest):
                 longest.append((start, end, key))
         return [(places[start], places[end - 1] + 1, key) for start, end, key in sorted(longest)]
@@ -152,8 +152,8 @@ class NearNames:
         if len(key) < SHORTEST:
             return []
         pool = sorted(set(self._by_ends(key, 1)))
-        found = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
-        return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in found]
+        matches = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
+        return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in matches]
 
     def alike(self, key: str) -> list[Near]:
         """The keys most alike, at least FUZZY_CUTOFF in a hundred, with likeness (rapidfuzz ratio, 0 to 1)."""
@@ -164,8 +164,10 @@ class NearNames:
             sharing = self._by_word.get(word, ())
             pool += sharing if len(sharing) <= COMMON else ()
         # By name among equals, whatever the order in which they were found.
-        found = process.extract(key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES)
-        return [(near, score / 100) for near, score, _ in found]
+        matches = process.extract(
+            key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES
+        )
+        return [(near, score / 100) for near, score, _ in matches]
 
     def _by_ends(self, key: str, span: int) -> list[str]:
         """Names of about this length that begin or end like this one."""
@@ -251,10 +253,10 @@ class Names:
         """The entities that a name by itself may mean, best first: equal, one slip away, or much alike."""
         key = fold_name(name)
         exact = self.by_key.get(name_key(name)) or self.by_key.get(key)
-        found = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key)
+        matches = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key)
         links = [
             Link(text=name, entity=entity, score=round(score, 4), end=len(name))
-            for near, score in found
+            for near, score in matches
             if _same_figures(key, near)
             for entity in (exact or self.by_key[near])
         ]
@@ -338,8 +340,8 @@ class Names:
                 touching = [link for link in links if link.start < end and start < link.end]
                 outside = any(link.start < start or link.end > end for link in touching)
                 if not outside and self._may_be_misspelt(stretch):
-                    found = self._one_slip(question, stretch)
-                    links = [link for link in links if not found or link not in touching] + found
+                    corrected = self._one_slip(question, stretch)
+                    links = [link for link in links if not corrected or link not in touching] + corrected
         return links
 
     def _may_be_misspelt(self, stretch: list[QuestionWord]) -> bool:
@@ -396,9 +398,9 @@ def _covered(start: int, end: int, links: Sequence[Link]) -> bool:
     return any(link.start < end and start < link.end for link in links)
 
 
-def _same_figures(one: str, two: str) -> bool:
+def _same_figures(name: str, other: str) -> bool:
     """Whether two names have the same figures, arabic and roman: "Louis XIV" is no slip for "Louis XV"."""
-    return _FIGURE.findall(one) == _FIGURE.findall(two)
+    return _FIGURE.findall(name) == _FIGURE.findall(other)
 
 
 Floats = NDArray[np.float32]

@@ -64,7 +64,7 @@ class Outside:
 async def read_pages(retriever: Retriever, queries: Sequence[str]) -> tuple[list[Document], list[Chunk]]:
     """The best pages for each query, once each, as documents and their parts; a page without text is none."""
     brought = await asyncio.gather(*(retriever.pages(query, PAGES) for query in queries))
-    pages = {page.path: page for found in brought for page in found[:PAGES] if page.text.strip()}
+    pages = {page.path: page for best in brought for page in best[:PAGES] if page.text.strip()}
     return await asyncio.to_thread(_cut, list(pages.values()))
 
 
@@ -121,14 +121,14 @@ class FolderRetriever:
         if not self.folder.exists():
             raise SourceNotFound(self.folder, "Name a folder of pages that is there.")
         (source,) = resolve([self.folder])
-        found: list[Page] = []
+        pages: list[Page] = []
         for file in walk(source, []):
             stat = Path(file.path).stat()
             stamp = (stat.st_mtime_ns, stat.st_size)
             if self._read.get(file.path, (None,))[0] != stamp:
                 self._read[file.path] = (stamp, tuple(_pages_of(file)))
-            found += self._read[file.path][1]
-        return found
+            pages += self._read[file.path][1]
+        return pages
 
 
 def _pages_of(file: SourceFile) -> list[Page]:

@@ -49,18 +49,18 @@ _SHORTEST = 3
 @lru_cache(maxsize=4_096)
 def _sentences(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
     """Each sentence folded as names are, with its concepts."""
-    return tuple((fold_name(one), frozenset(concept_terms(one))) for one in _END.split(text))
+    return tuple((fold_name(sentence), frozenset(concept_terms(sentence))) for sentence in _END.split(text))
 
 
 def cue(text: str, names: Collection[str], wanted: Mapping[str, float]) -> float:
     """The weight of the `wanted` concepts in the sentence that has most of it, among those with one of the names."""
     keys = [key for key in map(fold_name, names) if len(key) >= _SHORTEST]
-    told = [
+    weights = [
         sum(weight for concept, weight in wanted.items() if concept in concepts)
         for sentence, concepts in _sentences(text)
         if any(key in sentence for key in keys)
     ]
-    return max(told, default=0.0)
+    return max(weights, default=0.0)
 
 
 def cues(
@@ -69,11 +69,11 @@ def cues(
     """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence in which one names
     what the other is about; `names[j]` are the names of what passage j is about."""
     total = sum(wanted.values())
-    found = np.zeros(mentions.shape)
+    shares = np.zeros(mentions.shape)
     if total > 0:
-        for one, other in np.argwhere(mentions):
-            found[one, other] = cue(texts[one], names[other], wanted) / total
-    return np.maximum(found, found.T)
+        for place, other in np.argwhere(mentions):
+            shares[place, other] = cue(texts[place], names[other], wanted) / total
+    return np.maximum(shares, shares.T)
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ class Bridges:
         self._mentions = _matrix(mentions, entities)
         self._about = _matrix(about, entities)
         columns, sizes = self._mentions.indices, np.diff(self._mentions.indptr)
-        found = np.bincount(columns, minlength=entities).astype(np.float64)
+        counts = np.bincount(columns, minlength=entities).astype(np.float64)
         most = np.log1p((len(mentions) + 0.5) / 0.5)
-        self._rarity = np.log1p((len(mentions) - found + 0.5) / (found + 0.5)) / most
+        self._rarity = np.log1p((len(mentions) - counts + 0.5) / (counts + 0.5)) / most
         self._width = np.sqrt(np.maximum(sizes, 1))
 
     def further(self, first: Sequence[int], linked: Collection[int]) -> Scores:
@@ -115,8 +115,8 @@ class Bridges:
         start[list(first)] = 1 / np.arange(1, len(first) + 1)
         reached = (self._mentions.T @ start) * self._rarity**2
         reached[list(linked)] = 0.0
-        found: Scores = np.asarray(self._mentions @ reached) / self._width
-        return found
+        scores: Scores = np.asarray(self._mentions @ reached) / self._width
+        return scores
 
     def ties(self, pool: Sequence[int], linked: Collection[int]) -> Ties:
         """How the chunks of a pool are tied; `linked` are the entities that the question names."""
@@ -224,9 +224,9 @@ def choose(pairs: Scores, subject: Scores, size: int = CHOSEN) -> list[int]:
     return chosen
 
 
-def _match(place: int, found: int, subject: Scores, waiting: Scores) -> None:
-    """Note that `found` is a second half for `place`, unless it is a beginning itself."""
-    if subject[found] == 0:
+def _match(place: int, other: int, subject: Scores, waiting: Scores) -> None:
+    """Note that `other` is a second half for `place`, unless it is a beginning itself."""
+    if subject[other] == 0:
         waiting[place] *= MATCHED
 
 
@@ -268,10 +268,10 @@ class SearchedQuestion:
     @property
     def linked(self) -> dict[int, float]:
         """The entities that the question names, each with its best score."""
-        found: dict[int, float] = {}
+        scores: dict[int, float] = {}
         for link in self.links:
-            found[link.entity] = max(found.get(link.entity, 0.0), link.score)
-        return found
+            scores[link.entity] = max(scores.get(link.entity, 0.0), link.score)
+        return scores
 
 
 class PassageSetSelector:
@@ -347,14 +347,16 @@ class PassageSetSelector:
         signs = Signs(
             walked=asked.walked[pool],
             meaning=np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0),
-            subject=np.array([max((linked.get(entity, 0.0) for entity in here), default=0.0) for here in ties.about]),
+            subject=np.array(
+                [max((linked.get(entity, 0.0) for entity in entities), default=0.0) for entities in ties.about]
+            ),
             holds=self._holds(pool, list(weights)),
             rarity=np.array(list(weights.values())) / total,
             ties=ties,
             cues=cues(
                 [self._chunks[chunk].text for chunk in pool],
                 ties.mentions,
-                [[name for entity in here for name in self._spellings[entity]] for here in ties.about],
+                [[name for entity in entities for name in self._spellings[entity]] for entities in ties.about],
                 {concept: weight for concept, weight in weights.items() if concept not in named},
             ),
         )
@@ -369,14 +371,14 @@ class PassageSetSelector:
 
     def _holds(self, pool: Sequence[int], concepts: Sequence[str]) -> Flags:
         """pool × concepts: whether a passage holds any word of a concept."""
-        found = np.zeros((len(pool), len(concepts)), bool)
+        flags = np.zeros((len(pool), len(concepts)), bool)
         for column, concept in enumerate(concepts):
             for term in members(concept) or (concept,):
-                found[:, column] |= np.isin(pool, self._lexicon.holding(term))
-        return found
+                flags[:, column] |= np.isin(pool, self._lexicon.holding(term))
+        return flags
 
 
 def _best(scores: Scores, count: int, allowed: Flags) -> list[int]:
     """The places of the best allowed scores above 0, best first; ties go to the earlier place."""
-    found = np.flatnonzero((scores > 0) & allowed)
-    return [int(place) for place in found[np.argsort(-scores[found], kind="stable")[:count]]]
+    places = np.flatnonzero((scores > 0) & allowed)
+    return [int(place) for place in places[np.argsort(-scores[places], kind="stable")[:count]]]

@@ -54,20 +54,20 @@ def subjects(
 
     `spellings` are the names of each entity, `by_key` the entities of each folded name.
     """
-    found = []
-    for chunk, here in zip(chunks, mentioned, strict=True):
+    result = []
+    for chunk, named in zip(chunks, mentioned, strict=True):
         titled = by_key.get(fold_name(chunk.title), ())
-        about = {entity for entity in titled if entity in here} or set(titled)
+        about = {entity for entity in titled if entity in named} or set(titled)
         if chunk.ordinal == 0:
-            about.update(_opening(chunk.text[:OPENING], here, spellings))
-        found.append(tuple(sorted(about)))
-    return found
+            about.update(_opening(chunk.text[:OPENING], named, spellings))
+        result.append(tuple(sorted(about)))
+    return result
 
 
-def _opening(text: str, here: Collection[int], spellings: Sequence[Sequence[str]]) -> list[int]:
+def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str]]) -> list[int]:
     """The entities with the longest name that the text begins with."""
     opening = f"{fold_name(text)} "
-    names = [(len(key), entity) for entity in here for key in {fold_name(name) for name in spellings[entity]}
+    names = [(len(key), entity) for entity in named for key in {fold_name(name) for name in spellings[entity]}
              if key and opening.startswith(f"{key} ")]  # fmt: skip
     longest = max((size for size, _ in names), default=0)
     return [entity for size, entity in names if size == longest]
@@ -107,10 +107,10 @@ class Walker:
         for chunk, weight in chunks.items():
             restart[chunk] = weight
         restart /= restart.sum()
-        here = restart
+        scores = restart
         for _ in range(STEPS):
-            here = DAMPING * (self.transition @ here) + (1 - DAMPING) * restart
-        return np.asarray(here[: self.chunks])
+            scores = DAMPING * (self.transition @ scores) + (1 - DAMPING) * restart
+        return np.asarray(scores[: self.chunks])
 
 
 START_PASSAGES = 10
@@ -177,8 +177,8 @@ class SearchIndex:
                 named[text][entity] = named[text].get(entity, 0.0) + count
             named[place] = {}
         about = subjects(self.chunks, named, self.spellings, self.names.by_key)
-        ends = np.array([(chunk, entity) for chunk, here in enumerate(named) for entity in here], np.int32)
-        counts = np.array([count for here in named for count in here.values()])
+        ends = np.array([(chunk, entity) for chunk, counted in enumerate(named) for entity in counted], np.int32)
+        counts = np.array([count for counted in named for count in counted.values()])
         chunk_index, entity_index = ends.reshape(-1, 2).T
         self.walker = Walker(len(self.chunks), len(self.entities), chunk_index, entity_index, counts)
         bridges = Bridges(named, about, len(self.entities))

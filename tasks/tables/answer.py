@@ -274,19 +274,19 @@ def _cells(outcome: PlanOutcome) -> tuple[TableCell, ...]:
     """The cells that were computed on or asked for; where only rows were counted those that the conditions are on."""
     columns = [*outcome.columns] if outcome.columns != (outcome.table.label,) else []
     columns = columns or [condition.column for condition in outcome.conditions] or [outcome.table.label]
-    found = dict.fromkeys((row, column) for row in _rows(outcome) for column in dict.fromkeys(columns))
-    made = []
-    for row, column in found:
+    places = dict.fromkeys((row, column) for row in _rows(outcome) for column in dict.fromkeys(columns))
+    cells = []
+    for row, column in places:
         cell, label = outcome.cell(row, column), outcome.cell(row, outcome.table.label)
         if cell is not None and cell.document:
             named = " ".join(label.raw.split()) if label else ""
-            made.append(
+            cells.append(
                 TableCell(
                     document=cell.document, start=cell.start, end=cell.end, raw=cell.raw, row=named,
                     column=outcome.table.columns[column],
                 )
             )  # fmt: skip
-    return tuple(made[:MOST_CELLS])
+    return tuple(cells[:MOST_CELLS])
 
 
 def _described(outcome: PlanOutcome) -> str:

@@ -89,9 +89,9 @@ class _Reader:
 
     def _goes_on(self, kind: str, lines: Sequence[Span], place: int) -> bool:
         line = self.text[slice(*lines[place])]
-        found = self._kind(lines, place)
-        if kind != "aligned" or found:
-            return found == kind
+        line_kind = self._kind(lines, place)
+        if kind != "aligned" or line_kind:
+            return line_kind == kind
         # Short lines of words are sections and the rest of labels; running text ends the table.
         return len(line.strip()) <= _LONGEST_LABEL and not line.strip().endswith(".")
 
@@ -117,9 +117,9 @@ class _Reader:
     def _made(self, columns: Sequence[str], rows: Sequence[Sequence[Span | None]]) -> Grid:
         scale = next((s for line in reversed(self.above) if (s := scale_stated(line)) != 1.0), 1.0)
         wide = tuple((*row, *[None] * (len(columns) - len(row))) for row in rows)
-        kept = tuple(row for row in wide if any(span is not None for span in row[1:]))
+        filled = tuple(row for row in wide if any(span is not None for span in row[1:]))
         self.above = []
-        return Grid(self.heading, tuple(columns), kept, scale)
+        return Grid(self.heading, tuple(columns), filled, scale)
 
     # --- rows that name their columns: `Bridge: Orla | Length (m): 412` ----------------------------------------------
 
@@ -212,7 +212,7 @@ class _Reader:
             if figures and parts[0][0][0] >= _LABEL_WIDTH and all(_YEAR.fullmatch(text) for _, text in years):
                 words, figures = sorted(words + years), []
             if not figures:
-                heading = [one for one in words if one[0][0] >= _LABEL_WIDTH]
+                heading = [word for word in words if word[0][0] >= _LABEL_WIDTH]
                 if len(words) == 1 and not _TIME.search(words[0][1]):
                     self._note(self.text[start:end])
                     heading = []
@@ -245,7 +245,7 @@ def _headed(head: Sequence[Sequence[tuple[Span, str]]], figures: Sequence[Span])
             if len(line) == len(figures):
                 parts[place].append(line[place][1])
             else:
-                nearest = min(line, key=lambda one: max(one[0][0] - b, a - one[0][1]))
+                nearest = min(line, key=lambda word: max(word[0][0] - b, a - word[0][1]))
                 if max(nearest[0][0] - b, a - nearest[0][1]) <= _NEAR or len(line) == 1:
                     parts[place].append(nearest[1])
     return [_label(" ".join(part)) for part in parts]
@@ -253,38 +253,38 @@ def _headed(head: Sequence[Sequence[tuple[Span, str]]], figures: Sequence[Span])
 
 def _segments(line: str) -> list[tuple[Span, bool]]:
     """The parts of a line that two blanks or more keep apart, and which are figures; signs go with their figure."""
-    found: list[tuple[Span, bool]] = []
+    segments: list[tuple[Span, bool]] = []
     for match in _SEGMENT.finditer(line):
         text, start, end = match.group(), match.start(), match.end()
         if _MONEY_ALONE.fullmatch(text):
             continue
-        if found and found[-1][1] and _CLOSING.fullmatch(text):
-            whole = line[found[-1][0][0] : end]
+        if segments and segments[-1][1] and _CLOSING.fullmatch(text):
+            whole = line[segments[-1][0][0] : end]
             if amount_of(whole):
-                found[-1] = ((found[-1][0][0], end), True)
+                segments[-1] = ((segments[-1][0][0], end), True)
             continue
         if sign := re.search(r"\s[$€£¥]$", text):
             end = start + sign.start()
             text = line[start:end]
         figure = amount_of(text)
-        found.append(((start, start + figure.end if figure else end), figure is not None))
-    return found
+        segments.append(((start, start + figure.end if figure else end), figure is not None))
+    return segments
 
 
 def _pieces(line: str) -> list[tuple[str, int, int]]:
     """(column, start, end) of each cell of a row that names its columns; nothing where most parts name none."""
     if " | " not in line or ": " not in line:
         return []
-    found: list[tuple[str, int, int]] = []
+    cells: list[tuple[str, int, int]] = []
     at, unnamed = 0, 0
     for piece in line.split(" | "):
         column, colon, _ = piece.partition(": ")
         if colon and 0 < len(column.strip()) <= _LONGEST_HEADING:
-            found.append((_label(column), at + len(column) + 2, at + len(piece)))
+            cells.append((_label(column), at + len(column) + 2, at + len(piece)))
         else:
             unnamed += 1
         at += len(piece) + 3
-    return found if len(found) > 1 and unnamed <= len(found) else []
+    return cells if len(cells) > 1 and unnamed <= len(cells) else []
 
 
 def _label(text: str) -> str:
@@ -363,8 +363,10 @@ def names_of(documents: Sequence[Document]) -> dict[str, str]:
     """What each document is called: its title, with its id where several have that title."""
     titles = [document.title for document in documents]
     return {
-        one.id: one.title if titles.count(one.title) == 1 and one.title else f"{one.title} ({one.id})".strip()
-        for one in documents
+        document.id: document.title
+        if titles.count(document.title) == 1 and document.title
+        else f"{document.title} ({document.id})".strip()
+        for document in documents
     }
 
 
@@ -435,8 +437,8 @@ def _reports(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> D
                 if span:
                     cells = rows.setdefault((document.id, head), {})
                     cells.setdefault(key, _cell(document, grid, head, span))
-    made = tuple(
+    lines = tuple(
         (GridCell(names[document]), GridCell(head), *(cells.get(key) for key in columns))
         for (document, head), cells in rows.items()
     )
-    return DocumentTable(_REPORTS, (DOCUMENT, PERIOD, *columns.values()), made, of_reports=True)
+    return DocumentTable(_REPORTS, (DOCUMENT, PERIOD, *columns.values()), lines, of_reports=True)

@@ -66,7 +66,11 @@ def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
     if plan.operation == "list" and plan.columns and by == "row":
         by = columns[0]
     places = _newest(table, columns[0], conditions) if table.of_reports else range(len(table.rows))
-    used = list(dict.fromkeys([*columns, *(one.column for one in conditions), *([by] if isinstance(by, int) else [])]))
+    used = list(
+        dict.fromkeys(
+            [*columns, *(condition.column for condition in conditions), *([by] if isinstance(by, int) else [])]
+        )
+    )
     rows = [[cell.value if (cell := table.rows[place][column]) else None for column in used] for place in places]
     selector = _RowSelector(QuestionTable(rows), used, places, conditions, columns[0])
     if plan.operation in {"difference", "ratio", "compare"} and by == "row":
@@ -93,14 +97,17 @@ class _RowSelector:
     ) -> tuple[Group, ...]:
         """The groups, with the figure of the first column (`of` None: how many rows)."""
         selection = Selection(
-            conditions=tuple(one.model_copy(update={"column": self.used.index(one.column)}) for one in self.conditions),
+            conditions=tuple(
+                condition.model_copy(update={"column": self.used.index(condition.column)})
+                for condition in self.conditions
+            ),
             by=self.used.index(by) if isinstance(by, int) else by,
             of=self.used.index(self.first) if of is not None else None,
             aggregate=aggregate,
             sorting=sorting,
         )
-        found = self.cells.select(selection)
-        return tuple(Group(number=one.number, rows=tuple(self.places[row] for row in one.rows)) for one in found)
+        groups = self.cells.select(selection)
+        return tuple(Group(number=group.number, rows=tuple(self.places[row] for row in group.rows)) for group in groups)
 
 
 def _computed(
@@ -124,14 +131,14 @@ def _computed(
     groups = selector.select(by, own, sorting)
     if plan.operation in {"max", "min"}:
         many = plan.limit or 1
-        chosen = tuple(one for one in groups if one in groups[:many] or one.number == groups[many - 1].number)
+        chosen = tuple(group for group in groups if group in groups[:many] or group.number == groups[many - 1].number)
         return chosen, groups, None
     return groups[: plan.limit or None], groups, None
 
 
 def _of_two(conditions: Sequence[Condition], rows: int) -> Grouping:
     """Things that are set side by side and have several rows each are put together by the column that names them."""
-    named = next((one.column for one in conditions if len(one.values) >= TWO), None)
+    named = next((condition.column for condition in conditions if len(condition.values) >= TWO), None)
     return named if named is not None and rows > TWO else "row"
 
 
@@ -178,35 +185,35 @@ def column_of(table: DocumentTable, name: str) -> int:
 def _alike(name: str, own: str) -> float:
     if not name or not own:
         return 0.0
-    asked, said = set(terms(name)), set(terms(own))
-    shared = len(asked & said) / max(min(len(asked), len(said)), 1)
-    return max(shared - 0.1 * (len(asked ^ said) > 1), difflib.SequenceMatcher(None, name, own).ratio())
+    name_terms, own_terms = set(terms(name)), set(terms(own))
+    shared = len(name_terms & own_terms) / max(min(len(name_terms), len(own_terms)), 1)
+    return max(shared - 0.1 * (len(name_terms ^ own_terms) > 1), difflib.SequenceMatcher(None, name, own).ratio())
 
 
 def _conditions(filters: Sequence[TableFilter], table: DocumentTable) -> tuple[Condition, ...]:
     """Filters with the cells that they mean; those with "equal" or "contains" on one column are alternatives."""
-    made: list[Condition] = []
-    for one in filters:
-        column, comparison = column_of(table, one.column), one.comparison
-        values: tuple[Value, ...] = (_value(one, column, table),)
+    conditions: list[Condition] = []
+    for table_filter in filters:
+        column, comparison = column_of(table, table_filter.column), table_filter.comparison
+        values: tuple[Value, ...] = (_value(table_filter, column, table),)
         if comparison in {"equal", "contains"} and values[0].number is None:
             values = _meant(values[0], comparison, column, table)
-        known = next((c for c in made if c.column == column and c.comparison == comparison), None)
+        known = next((c for c in conditions if c.column == column and c.comparison == comparison), None)
         if known and comparison in {"equal", "contains", "not_equal"}:
-            made[made.index(known)] = known.model_copy(update={"values": (*known.values, *values)})
+            conditions[conditions.index(known)] = known.model_copy(update={"values": (*known.values, *values)})
         else:
-            made.append(Condition(column=column, comparison=comparison, values=values))
-    return tuple(made)
+            conditions.append(Condition(column=column, comparison=comparison, values=values))
+    return tuple(conditions)
 
 
-def _value(one: TableFilter, column: int, table: DocumentTable) -> Value:
+def _value(table_filter: TableFilter, column: int, table: DocumentTable) -> Value:
     """A filter's value; a bare figure that is small beside the column's scale is meant as the column writes it."""
-    amount = amount_of(one.value) if one.comparison != "contains" else None
+    amount = amount_of(table_filter.value) if table_filter.comparison != "contains" else None
     number = amount.number if amount else None
     scale = max((cell.scale for row in table.rows if (cell := row[column]) and cell.number is not None), default=1.0)
     if amount and number is not None and amount.scale == 1.0 < scale and abs(number) < scale:
         number *= scale
-    return Value(text=fold(one.value.strip()), number=number)
+    return Value(text=fold(table_filter.value.strip()), number=number)
 
 
 def _meant(value: Value, comparison: Comparison, column: int, table: DocumentTable) -> tuple[Value, ...]:

@@ -77,13 +77,13 @@ class QuestionTable:
             if all(one.met_by(row[one.column]) for one in selection.conditions) and not _lacks(row, of):
                 cell = row[by] if isinstance(by, int) else None
                 groups.setdefault(cell.text if cell else place if by == "row" else None, []).append(place)
-        found = [
+        result = [
             Group(number=self._number(places, of, selection.aggregate), rows=tuple(places))
             for places in groups.values()
         ]
         if selection.sorting:
-            found.sort(key=lambda group: group.number, reverse=selection.sorting == "descending")
-        return found
+            result.sort(key=lambda group: group.number, reverse=selection.sorting == "descending")
+        return result
 
     def _number(self, places: Sequence[int], of: int | None, aggregate: Aggregate) -> float:
         if of is None:

@@ -78,7 +78,9 @@ class Statements:
     def pool(self) -> EvidencePool:
         """All statements asked for so far."""
         statements = list(self.known.values())
-        return EvidencePool(tuple(one.evidence for one in statements), tuple(one.place for one in statements))
+        return EvidencePool(
+            tuple(statement.evidence for statement in statements), tuple(statement.place for statement in statements)
+        )
 
 
 def entity_table(facts: GraphFacts, entities: Sequence[str]) -> str:
@@ -106,16 +108,16 @@ def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True
 
 def _path(stated: Statements, chain: Chain, numbered: bool) -> str:
     # The beginning is the end of the first relation that the second one does not go on from.
-    here, far = chain[0].source, chain[0].target
-    if len(chain) > 1 and here in {chain[1].source, chain[1].target} and far not in {chain[1].source, chain[1].target}:
-        here = far
+    end, far = chain[0].source, chain[0].target
+    if len(chain) > 1 and end in {chain[1].source, chain[1].target} and far not in {chain[1].source, chain[1].target}:
+        end = far
     first = stated.of(chain[0])
-    line = first.source if chain[0].source == here else first.target
+    line = first.source if chain[0].source == end else first.target
     for relation in chain:
         step = stated.of(relation)
-        along = relation.source == here
+        along = relation.source == end
         line += f" -[{relation.predicate}]-> {step.target}" if along else f" <-[{relation.predicate}]- {step.source}"
-        here = relation.target if along else relation.source
+        end = relation.target if along else relation.source
     numbers = "".join(f"[{stated.of(relation).evidence.number + 1}]" for relation in chain) if numbered else ""
     return f"{line} {numbers}".strip()
 
@@ -187,17 +189,17 @@ def _denied(question: str, last: CheckedStep, outcomes: Sequence[Outcome], state
     return _answer(_listed([word]), _statements(chains, stated), (word,))
 
 
-def _names(found: StepResult, stated: Statements) -> tuple[str, ...]:
+def _names(result: StepResult, stated: Statements) -> tuple[str, ...]:
     """The values, or the entities as the documents that state them write them."""
-    if found.values:
-        return found.values
+    if result.values:
+        return result.values
     ending: dict[str, Chain] = {}
-    for chain in found.chains:
+    for chain in result.chains:
         for end in (chain[-1].source, chain[-1].target):
             ending.setdefault(end, chain)
     named = [
         stated.name_at(entity, ending[entity]) if entity in ending else stated.facts.entities[entity].name
-        for entity in found.entities
+        for entity in result.entities
     ]
     return tuple(dict.fromkeys(named))
 
@@ -242,7 +244,8 @@ def _asked(step: CheckedStep, facts: GraphFacts) -> str:
 
 def _operands(operands: Sequence[Operand], facts: GraphFacts) -> str:
     return ", ".join(
-        "/".join(dict.fromkeys(facts.entities[entity].name for entity in one.entities)) or one.text for one in operands
+        "/".join(dict.fromkeys(facts.entities[entity].name for entity in operand.entities)) or operand.text
+        for operand in operands
     )
 
 

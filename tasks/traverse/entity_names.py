@@ -50,14 +50,14 @@ class Spellings:
         linked: dict[tuple[int, int], list[Link]] = defaultdict(list)
         for link in self._linker.link(question):
             linked[link.start, link.end].append(link)
-        found = [one for one in written if not one.doubtful]
+        names = [name for name in written if not name.doubtful]
         for (start, reach), links in linked.items():
             text = _POSSESSIVE.sub("", question[start:reach])
             entities = tuple(dict.fromkeys(self._ids[link.entity] for link in links))
-            found += _free(NamedEntity(text, start, start + len(text), entities), found)
-        for one in written:
-            found += _free(one, found) if one.doubtful else []
-        return sorted(found, key=lambda one: one.start)
+            names += _free(NamedEntity(text, start, start + len(text), entities), names)
+        for name in written:
+            names += _free(name, names) if name.doubtful else []
+        return sorted(names, key=lambda name: name.start)
 
     def resolve(self, name: str) -> tuple[str, ...]:
         """The entities that a name by itself means: as written, else folded; nothing where there is none."""
@@ -69,7 +69,7 @@ class Spellings:
 
     def unlinked(self, question: str, named: Sequence[NamedEntity]) -> list[str]:
         """What looks like a name and is none of the graph's."""
-        links = [Link(text=one.text, entity=0, score=1.0, start=one.start, end=one.end) for one in named]
+        links = [Link(text=name.text, entity=0, score=1.0, start=name.start, end=name.end) for name in named]
         return self._linker.unlinked(question, links)
 
     def nearest(self, name: str) -> list[str]:
@@ -78,7 +78,7 @@ class Spellings:
 
     def _written(self, question: str) -> list[NamedEntity]:
         words = [(match.start(), match.end()) for match in WORD.finditer(question)]
-        found: list[NamedEntity] = []
+        names: list[NamedEntity] = []
         at = 0
         while at < len(words):
             sizes = range(min(MOST_WORDS, len(words) - at), 0, -1)
@@ -87,9 +87,9 @@ class Spellings:
                 start, end = words[at][0], words[at + size - 1][1]
                 text = question[start:end]
                 doubtful = size == 1 and text.isalpha() and text.islower()
-                found.append(NamedEntity(text, start, end, tuple(self._exact[text]), doubtful))
+                names.append(NamedEntity(text, start, end, tuple(self._exact[text]), doubtful))
             at += max(size, 1)
-        return found
+        return names
 
     def _is(self, question: str, words: Sequence[tuple[int, int]], at: int, size: int) -> bool:
         start, end = words[at][0], words[at + size - 1][1]
@@ -99,9 +99,9 @@ class Spellings:
         return text in self._exact and len(text) >= SHORTEST and text.lower() not in STOPWORDS
 
 
-def _free(name: NamedEntity, taken: Sequence[NamedEntity]) -> list[NamedEntity]:
+def _free(name: NamedEntity, names: Sequence[NamedEntity]) -> list[NamedEntity]:
     """The name, unless it overlaps with one of those taken."""
-    return [name] if all(name.end <= one.start or name.start >= one.end for one in taken) else []
+    return [name] if all(name.end <= other.start or name.start >= other.end for other in names) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,16 +83,16 @@ class TraversalGraph:
         near = [entity for entity in self.spellings.nearest(name) if entity in self.facts.entities]
         return Problem("not in the graph", f'nothing is called "{name}".', self.names_of(near))
 
-    def unknown_relation(self, word: str, here: Sequence[str] = ()) -> Problem:
+    def unknown_relation(self, word: str, entities: Sequence[str] = ()) -> Problem:
         """That the graph has no relation of this word, with those that come nearest."""
-        nearest = self.vocabulary.nearest(word, self.leaving(here))
+        nearest = self.vocabulary.nearest(word, self.leaving(entities))
         return Problem("bad plan", f'the graph has no relation "{word}".', nearest)
 
-    def no_such_way(self, here: Sequence[str], relation: str) -> Problem:
+    def no_such_way(self, entities: Sequence[str], relation: str) -> Problem:
         """That a relation leads on from none of some entities, with those that do."""
-        shown = self.names_of(here)
+        shown = self.names_of(entities)
         of = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-        return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(self.leaving(here)[:WIDE]))
+        return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(self.leaving(entities)[:WIDE]))
 
 
 # --- checking --------------------------------------------------------------------------------------------------------
@@ -159,8 +159,8 @@ def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
 def _operand(name: str, number: int, hops: Sequence[Hop], graph: TraversalGraph) -> Operand:
     """`everything` is what the step's first hop leads on from."""
     if name == EVERYTHING and hops:
-        stated = (one for one in graph.facts.relations.values() if one.predicate == hops[0].relation)
-        ends = dict.fromkeys(one.target if hops[0].inverse else one.source for one in stated)
+        stated = (relation for relation in graph.facts.relations.values() if relation.predicate == hops[0].relation)
+        ends = dict.fromkeys(relation.target if hops[0].inverse else relation.source for relation in stated)
         return Operand(name, tuple(ends))
     reference = _REFERENCE.fullmatch(name.strip())
     if reference is not None:
@@ -241,15 +241,15 @@ def _of_results(step: CheckedStep, results: Sequence[StepResult]) -> Outcome:
     picked = sorted(first.intersection(*others) if shared else first.difference(*others))
     if not picked:
         return Problem("no path", f"the results {'have nothing in common' if shared else 'leave nothing over'}.")
-    kept = set(picked)
+    entities = set(picked)
     chains = [chain for result in (results if shared else results[:1]) for chain in result.chains]
-    ending = [chain for chain in chains if chain and kept & {chain[-1].source, chain[-1].target}]
+    ending = [chain for chain in chains if chain and entities & {chain[-1].source, chain[-1].target}]
     return StepResult(entities=tuple(picked), chains=tuple(ending))
 
 
 def _described(sources: Sequence[str], facts: GraphFacts) -> Outcome:
     share = max(1, MOST_AROUND // max(1, len(sources)))
-    relations = {one.id: one for source in sources for one in around(facts, source, share)}
+    relations = {relation.id: relation for source in sources for relation in around(facts, source, share)}
     if not relations:
         return Problem("no path", "nothing is stated of it but its name.")
     return StepResult(entities=tuple(sources), chains=tuple((relation,) for relation in relations.values()))
@@ -259,13 +259,13 @@ def _followed(step: CheckedStep, sources: Sequence[str], graph: TraversalGraph) 
     chains = chains_along(graph.facts, sources, step.hops)
     if chains:
         return StepResult(entities=tuple(chains), chains=tuple(chains.values()))
-    here, stuck = sources, step.hops[0]
+    reached, stuck = sources, step.hops[0]
     for hop in step.hops:
-        stuck, further = hop, tuple(chains_along(graph.facts, here, [hop]))
+        stuck, further = hop, tuple(chains_along(graph.facts, reached, [hop]))
         if not further:
             break
-        here = further
-    return graph.no_such_way(here, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
+        reached = further
+    return graph.no_such_way(reached, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
 
 
 def _tied(step: CheckedStep, sources: Sequence[str], done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
@@ -286,9 +286,9 @@ def _tied(step: CheckedStep, sources: Sequence[str], done: Sequence[Outcome], gr
     if chains:
         ends = {end for chain in chains for end in (chain[-1].source, chain[-1].target)}
         return StepResult(entities=tuple(end for end in targets if end in ends), chains=tuple(chains))
-    one, two = (", ".join(graph.names_of(ends)[:3]) for ends in (sources, targets))
+    source_names, target_names = (", ".join(graph.names_of(ends)[:3]) for ends in (sources, targets))
     way = f" by {', '.join(f'`{hop.relation}`' for hop in step.hops)}" if step.hops else ""
-    return Problem("no path", f"no chain of relations leads from {one} to {two}{way}.")
+    return Problem("no path", f"no chain of relations leads from {source_names} to {target_names}{way}.")
 
 
 def ranked(
@@ -341,13 +341,15 @@ def shortest_paths(
     """
     ways = facts.ways
     if relations is not None:
-        ways = Ways(facts.entities, (one for one in facts.relations.values() if one.predicate in relations))
-    found = sorted(chain for one in sources for two in targets for chain in ways.cheapest(one, two, k))
-    unique = dict.fromkeys(tuple(nodes) for _, nodes in found)
+        ways = Ways(
+            facts.entities, (relation for relation in facts.relations.values() if relation.predicate in relations)
+        )
+    chains = sorted(chain for source in sources for target in targets for chain in ways.cheapest(source, target, k))
+    unique = dict.fromkeys(tuple(nodes) for _, nodes in chains)
     return [tuple(_heaviest(facts, *pair, relations) for pair in pairwise(nodes)) for nodes in islice(unique, k)]
 
 
-def _heaviest(facts: GraphFacts, one: str, two: str, relations: frozenset[str] | None) -> Relation:
+def _heaviest(facts: GraphFacts, entity: str, neighbour: str, relations: frozenset[str] | None) -> Relation:
     """The heaviest relation between two neighbours on a path."""
-    between = (relation for relation in facts.of(one) if two in (relation.source, relation.target))
+    between = (relation for relation in facts.of(entity) if neighbour in (relation.source, relation.target))
     return next(relation for relation in between if relations is None or relation.predicate in relations)

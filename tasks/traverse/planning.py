@@ -78,11 +78,11 @@ async def plan(
     sure = typed.confidence >= SURE and not isinstance(steps, Problem)
     if not planner.asks(drafted=sure, named=bool(linked.named), imported=imported):
         return Planned(question, typed.type, typed.confidence, typed.reason, steps)
-    here = [entity for name in linked.named for entity in name.entities]
-    relations = list(dict.fromkeys([*graph.leaving(here), *graph.vocabulary.by_count()]))
-    names = list(dict.fromkeys(graph.names_of(here)))
-    made = await planner.run(question, names, linked.unlinked, ways_around(here, graph), relations)
-    return Planned(question, made.type, 1.0, made.reasoning, check(TraversalPlan(steps=made.steps), graph))
+    entities = [entity for name in linked.named for entity in name.entities]
+    relations = list(dict.fromkeys([*graph.leaving(entities), *graph.vocabulary.by_count()]))
+    names = list(dict.fromkeys(graph.names_of(entities)))
+    reply = await planner.run(question, names, linked.unlinked, ways_around(entities, graph), relations)
+    return Planned(question, reply.type, 1.0, reply.reasoning, check(TraversalPlan(steps=reply.steps), graph))
 
 
 def _names_for_type(question: str, linked: Linked, planner: PlanTraversal) -> list[str]:
@@ -206,14 +206,16 @@ def _worded_ways(orders: Sequence[Sequence[Cue]], name: NamedEntity, graph: Trav
     return sorted(ways, key=lambda way: (-way.score, len(way.hops), way.hops, way.source))
 
 
-def _nothing_worded(cues: Sequence[Cue], here: Sequence[str], graph: TraversalGraph) -> UnfitPlan:
+def _nothing_worded(cues: Sequence[Cue], entities: Sequence[str], graph: TraversalGraph) -> UnfitPlan:
     relations = (graph.vocabulary.worded_by(cue) for cue in cues if not cue.asking)
     relation = next((relation for relation in relations if relation is not None), None)
     if relation is not None:
-        return UnfitPlan(graph.no_such_way(here, relation))
+        return UnfitPlan(graph.no_such_way(entities, relation))
     if not cues:
-        return UnfitPlan(Problem("bad plan", "the question names no relation.", tuple(graph.leaving(here)[:MOST_NEAR])))
-    return UnfitPlan(graph.unknown_relation(max(cues, key=lambda cue: (cue.bound, not cue.asking)).word, here))
+        return UnfitPlan(
+            Problem("bad plan", "the question names no relation.", tuple(graph.leaving(entities)[:MOST_NEAR]))
+        )
+    return UnfitPlan(graph.unknown_relation(max(cues, key=lambda cue: (cue.bound, not cue.asking)).word, entities))
 
 
 def _others(name: NamedEntity, names: Sequence[NamedEntity]) -> list[NamedEntity]:
@@ -235,32 +237,32 @@ def _called(names: Sequence[NamedEntity], graph: TraversalGraph) -> tuple[str, .
 # --- two names -------------------------------------------------------------------------------------------------------
 
 
-def _of_two(question: str, one: NamedEntity, two: NamedEntity, graph: TraversalGraph) -> TraversalPlan:
-    telling = [cue for cue in cues_in(blanked(question, [one, two])) if not cue.asking]
+def _of_two(question: str, first: NamedEntity, second: NamedEntity, graph: TraversalGraph) -> TraversalPlan:
+    telling = [cue for cue in cues_in(blanked(question, [first, second])) if not cue.asking]
     if _ASKS_IF.search(question) and telling and not _SHARED.search(question):
-        return _checked(question, one, two, graph)
+        return _checked(question, first, second, graph)
     if telling and not _LINKED.search(question):
-        ways = [best_way(blanked(question, [other]), name, graph) for name, other in ((one, two), (two, one))]
+        ways = [best_way(blanked(question, [other]), name, graph) for name, other in ((first, second), (second, first))]
         return _plan(*(_along(way, graph) for way in ways), PlanStep(operator="intersect", sources=("{1}", "{2}")))
-    return _connected(one, [two], graph)
+    return _connected(first, [second], graph)
 
 
-def _connected(one: NamedEntity, others: Sequence[NamedEntity], graph: TraversalGraph) -> TraversalPlan:
+def _connected(first: NamedEntity, others: Sequence[NamedEntity], graph: TraversalGraph) -> TraversalPlan:
     """The first with each of the others."""
-    return _plan(PlanStep(operator="connect", sources=_called([one], graph), targets=_called(others, graph)))
+    return _plan(PlanStep(operator="connect", sources=_called([first], graph), targets=_called(others, graph)))
 
 
-def _checked(question: str, one: NamedEntity, two: NamedEntity, graph: TraversalGraph) -> TraversalPlan:
+def _checked(question: str, first: NamedEntity, second: NamedEntity, graph: TraversalGraph) -> TraversalPlan:
     """Whether the worded relation leads from the one that it is said to be of to the other one."""
-    owners = [name for name in (one, two) if _owns(question, name)]
-    pairs = [(name, two if name is one else one) for name in (owners if len(owners) == 1 else (two, one))]
+    owners = [name for name in (first, second) if _owns(question, name)]
+    pairs = [(name, second if name is first else first) for name in (owners if len(owners) == 1 else (second, first))]
     tried = [
         (way, target)
         for source, target in pairs
         for way in _worded_ways(_cue_orders(blanked(question, [target]), source), source, graph)
     ]
     if not tried:
-        cues = [cue for cue in cues_in(blanked(question, [one, two])) if not cue.asking]
+        cues = [cue for cue in cues_in(blanked(question, [first, second])) if not cue.asking]
         raise _nothing_worded(cues, pairs[0][0].entities, graph)
     reaching = [(way, target) for way, target in tried if set(target.entities) & set(way.ends) and not way.left]
     way, target = max(reaching or tried, key=lambda pair: pair[0].score)

@@ -66,8 +66,8 @@ class Cues:
 
 def cues_in(text: str) -> tuple[Cue, ...]:
     """The cues of a stretch without a name, last to first: as they would lead away from a name behind it."""
-    found = _cues(text, False)
-    return (*(cue for cue in reversed(found) if not cue.asking), *(cue for cue in found if cue.asking))
+    cues = _cues(text, False)
+    return (*(cue for cue in reversed(cues) if not cue.asking), *(cue for cue in cues if cue.asking))
 
 
 def cues_around(question: str, start: int, end: int) -> Cues:
@@ -84,23 +84,23 @@ def _cues(text: str, owned: bool) -> list[Cue]:
         text = _TO_DO.sub("occupation", text)
     words = [piece for match in _WORD.finditer(text) for piece in _pieces(match.group())]
     stems = [stem(word) for word in words]
-    found: list[Cue] = []
+    cues: list[Cue] = []
     place = 0
     while place < len(words):
         size, key = _phrase(stems, place)
         if size:
-            found.append(Cue(key, " ".join(words[place : place + size])))
+            cues.append(Cue(key, " ".join(words[place : place + size])))
         elif words[place] == "how" and words[place + 1 : place + 2] in (["many"], ["much"]):
             pass
         elif words[place] in _ASKING:
-            found.append(Cue(stems[place], words[place], asking=True))
+            cues.append(Cue(stems[place], words[place], asking=True))
         elif words[place] not in _SILENT:
             owner = words[place - 1] if place else "s" if owned else ""
             if words[place] != "own" or owner not in _WHOSE:  # "her own" asks for nothing
                 bound = owner == "s" or words[place + 1 : place + 2] == ["of"]
-                found.append(Cue(stems[place], words[place], bound=bound))
+                cues.append(Cue(stems[place], words[place], bound=bound))
         place += max(size, 1)
-    return found
+    return cues
 
 
 def _phrase(stems: list[str], place: int) -> tuple[int, str]:
@@ -135,11 +135,11 @@ def _pieces(word: str) -> list[str]:
 
 def _han_pieces(run: str) -> list[str]:
     """The words of the lexicon in a Chinese run, in order."""
-    found: list[tuple[int, str]] = []
+    pieces: list[tuple[int, str]] = []
     left = run
     for word in han_words():
         while (at := left.find(word)) >= 0:
-            found.append((at, word))
+            pieces.append((at, word))
             left = left[:at] + " " * len(word) + left[at + len(word) :]
     rest = [(match.start(), match.group()) for match in re.finditer(rf"[{CJK}]{{2,}}", left)]
-    return [word for _, word in sorted(found + rest) if not set(word) <= HAN_STOP]
+    return [word for _, word in sorted(pieces + rest) if not set(word) <= HAN_STOP]
