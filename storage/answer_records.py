@@ -210,8 +210,9 @@ class Answer(Record):
 
     `values` are the bare answers (names, figures, dates, yes or no) without order; `citations` point to characters of
     stored documents, `passages` are what was found, best first. `fallback` is "none" where the answer is supported,
-    "partial" where some of it is, "ungrounded" where nothing is, "abstained" where the documents do not say; `grounding`
-    flags each sentence. `trace` tells how the answer came about, `usage` what it took, `generation` which index it is of.
+    "partial" where some of it is, "ungrounded" where nothing is, "abstained" where the documents do not say, and
+    `grounding` flags each sentence. `trace` tells how the answer came about, `usage` what it took, `generation` which
+    index it is from.
     """
 
     question: str
