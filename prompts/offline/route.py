@@ -133,7 +133,8 @@ def ranked(question: ParsedQuestion, tabular: bool) -> list[LabelVerdict]:
 SURELY_PART, SURELY_WHOLE = 0.02, 0.95
 # A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
 LEAST_WHOLE = 0.5
-NAMED = 0.45  # at most, where a name stands in the question: below LEAST_WHOLE, and in doubt for a model
+# Where a name stands in the question, a probability below the first counts as the second: in doubt, and searched first.
+LEAST_NAMED, NAMED = 0.85, 0.45
 
 
 def whole_offline(question: ParsedQuestion) -> float:
@@ -141,4 +142,4 @@ def whole_offline(question: ParsedQuestion) -> float:
     it unless the wording is sure."""
     probability = {verdict.label: verdict.probability for verdict in classifier("choose").classify(question)}["whole"]
     names = [name for name in ENGLISH.names(question.text) if name.start] if not question.chinese else []
-    return round(min(probability, NAMED) if names and probability < SURELY_WHOLE else probability, 3)
+    return round(min(probability, NAMED) if names and probability < LEAST_NAMED else probability, 3)
