@@ -147,10 +147,8 @@ def _find(name: str, staging: Staging) -> Entity:
     by_id = {entity.id: entity for entity in entities}
     named = [by_id[name]] if name in by_id else entities_named(name, entities, staging.graph.aliases())
     if len(named) > 1:
-        candidates = ", ".join(
-            f"{entity.id} ({entity.name}, {entity.kind}, {entity.mentions} mentions)" for entity in named
-        )
-        raise UsageError(f"{len(named)} things are called {name!r}.", f"Name one by its id: {candidates}.")
+        ids = ", ".join(f"{entity.id} ({entity.name}, {entity.kind}, {entity.mentions} mentions)" for entity in named)
+        raise UsageError(f"{len(named)} things are called {name!r}.", f"Name one by its id: {ids}.")
     return named[0]
 
 
@@ -166,9 +164,8 @@ def _subject(thing: Entity, staging: Staging, without: Collection[str] = ()) -> 
 def _names(thing: Entity, staging: Staging) -> list[str]:
     """The names that texts write for a thing; the shown one first where it is one of them."""
     chunks = {place.chunk for place in staging.graph.occurrences("entity", [thing.id])}
-    written = {
-        mention.name for extraction in staging.extractions.extractions(chunks) for mention in extraction.mentions
-    }
+    extractions = staging.extractions.extractions(chunks)
+    written = {mention.name for extraction in extractions for mention in extraction.mentions}
     names = [thing.name, *(alias.name for alias in staging.graph.aliases([thing.id]))]
     return [name for name in names if name in written]
 
