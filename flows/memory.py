@@ -36,16 +36,16 @@ class QuestionFeatures:
         return Spellings(index.spellings, [entity.id for entity in index.entities], index.names)
 
     def _taken_apart(self, text: str) -> ComparedQuestion:
-        found = self._spellings.named(text)
-        return taken_apart(text, [one for one in found if not one.doubtful] or found)
+        mentions = self._spellings.named(text)
+        return taken_apart(text, [mention for mention in mentions if not mention.doubtful] or mentions)
 
     def _digest(self, text: str) -> str:
         """Of all chunks that hold the rarest name in a question, or its rarest words where it names nothing.
 
         Where it changes, there is something new about the question, or something less.
         """
-        asked, lexicon = self.asked(text), self._index.lexicon
-        names = [terms(text[mention.start : mention.end]) for mention in asked.mentions]
+        compared, lexicon = self.asked(text), self._index.lexicon
+        names = [terms(text[mention.start : mention.end]) for mention in compared.mentions]
         if not any(names):
             words = sorted(content_terms(text), key=lambda term: (-lexicon.idf_of(term), term))
             names = [[term for term in words if len(lexicon.holding(term))][:WORDS_OF_NAMELESS]]
@@ -53,8 +53,8 @@ class QuestionFeatures:
         return content_id("near", *sorted(self._index.chunks[place].id for place in holding))
 
     def _holding(self, name: list[str]) -> frozenset[int]:
-        found = [frozenset(self._index.lexicon.holding(term).tolist()) for term in name]
-        return frozenset.intersection(*found)
+        places = [frozenset(self._index.lexicon.holding(term).tolist()) for term in name]
+        return frozenset.intersection(*places)
 
 
 # Forms of questions that a part of the documents answers; what reads widely has no use for what answered it once.
@@ -89,9 +89,9 @@ async def keep(question: "QuestionContext", result: "ModeResult", answered: Answ
         return
     title = question.session.question_features.asked(question.text)
     read = {passage.chunk: passage for passage in result.passages}
-    kept = tuple(read.get(chunk) or question.passage_of(question.chunk(chunk)) for chunk in chosen)
+    passages = tuple(read.get(chunk) or question.passage_of(question.chunk(chunk)) for chunk in chosen)
     around = question.session.question_features.surroundings(title.text)
-    lesson = Lesson(title.text, answered.fallback, kept, around, question.session.number)
+    lesson = Lesson(title.text, answered.fallback, passages, around, question.session.number)
     for entry in await remember(lesson):
         question.session.runtime.workspace.database.memory.put(entry, keys(title))
 
@@ -111,15 +111,15 @@ def close(
 ) -> list[float]:
     """Likeness by words, and where that is not `enough`, by cosines if the embedder reads both."""
     embedder = question.embedder
-    found = overlap(query, titles)
+    scores = overlap(query, titles)
     same = [title.text == query.text for title in titles]
-    known = [equal or like >= enough for equal, like in zip(same, found, strict=True)]
+    known = [equal or like >= enough for equal, like in zip(same, scores, strict=True)]
     near = [at for at, title in enumerate(titles) if not known[at] and embedder.reads(title.text)]
     if near and embedder.reads(query.text):
         vectors = embedder.embed([query.text, *(titles[at].text for at in near)])
         for at, cosine in zip(near, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-            found[at] = max(found[at], cosine)
-    return [1.0 if equal else like for equal, like in zip(same, found, strict=True)]
+            scores[at] = max(scores[at], cosine)
+    return [1.0 if equal else like for equal, like in zip(same, scores, strict=True)]
 
 
 def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion]) -> list[MemoryEntry]:
@@ -130,10 +130,10 @@ def _offered(question: "QuestionContext", queries: Sequence[ComparedQuestion]) -
     if not queries:
         return []
     memory, session = question.session.runtime.workspace.database.memory, question.session
-    found = [one for query in queries for one in memory.found_by(keys(query))]
+    entries = [entry for query in queries for entry in memory.found_by(keys(query))]
     return [
         entry
-        for entry in {(one.source, one.title): one for one in found}.values()
+        for entry in {(entry.source, entry.title): entry for entry in entries}.values()
         if entry.generation <= session.number
         and all(chunk in session.index.position for chunk in entry.evidence)
         and entry.surroundings in {"", session.question_features.surroundings(entry.title)}

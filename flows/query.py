@@ -41,9 +41,9 @@ __all__ = ["aask", "answer_question", "ask", "query", "retrieve_passages"]
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
     """Answer from the session's generation. The answer's fields are described at `storage.answer_records.Answer`."""
     started = time.monotonic()
-    asked, ambiguous = await _rewritten(question, options, session)
-    response = await (answer_in_turn(asked, respond) if options.mode == AUTO else respond(asked, options.mode))
-    return answer_of(question, asked, ambiguous, response, time.monotonic() - started)
+    context, ambiguous = await _rewritten(question, options, session)
+    response = await (answer_in_turn(context, respond) if options.mode == AUTO else respond(context, options.mode))
+    return answer_of(question, context, ambiguous, response, time.monotonic() - started)
 
 
 async def respond(question: QuestionContext, mode: Mode) -> Response:
@@ -78,25 +78,25 @@ async def structured_search(question: QuestionContext, passages: Sequence[Passag
     """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4)."""
     models, forced = question.models, question.options.forced
     filtered = await filter_passages(question.filter_request(passages), passages, Filter(models))  # filter
-    kept = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
-    pool = question.pool(kept)
+    kept_passages = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
+    pool = question.pool(kept_passages)
     core, tabular = core_content(pool), is_tabular(pool)
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
-    table = await computed(question, kept, route)
+    table = await computed(question, kept_passages, route)
     if table is not None and (table.cells or table.values) and models.is_offline("answer"):
         return stated_result(table, passages, route, filtered, question)
     structured = await structurize(pool, question.relevance, Structurize(models, route.type))  # structurize
     parts = await answered_parts(question, structured)  # decompose
-    return structured_result(question, passages, kept, filtered, route, table, structured, parts)
+    return structured_result(question, passages, kept_passages, filtered, route, table, structured, parts)
 
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
     """The k best passages for a question, without answering it."""
     started = time.monotonic()
-    asked, _ = await _rewritten(question, options, session)
+    context, _ = await _rewritten(question, options, session)
     searched = find_mode(options.mode).retrieve if options.mode != AUTO else None
-    passages = await (searched(asked, options.k) if searched else asked.search([asked.text], options.k))
-    usage = usage_of(asked.models.meter, time.monotonic() - started)
+    passages = await (searched(context, options.k) if searched else context.search([context.text], options.k))
+    usage = usage_of(context.models.meter, time.monotonic() - started)
     return Retrieval(question=question, passages=tuple(passages[: options.k]), usage=usage, generation=session.number)
 
 
@@ -107,8 +107,8 @@ async def _rewritten(question: str, options: AskOptions, session: Session) -> tu
     models = session.runtime.query_models.metered(Meter()).with_policy(policy)
     rewriting = await rewrite(question, options.history, Rewrite(models))
     embedder = session.runtime.embedder.metered(models.meter)
-    asked = QuestionContext(session, options, rewriting.question, rewriting.queries, models, embedder)
-    return asked, rewriting.ambiguities
+    context = QuestionContext(session, options, rewriting.question, rewriting.queries, models, embedder)
+    return context, rewriting.ambiguities
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name

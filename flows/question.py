@@ -313,43 +313,43 @@ class Response:
 
 
 def answer_of(
-    question: str, asked: QuestionContext, ambiguous: Sequence[Ambiguous], response: Response, seconds: float
+    question: str, context: QuestionContext, ambiguous: Sequence[Ambiguous], response: Response, seconds: float
 ) -> Answer:
     """The answer with its trace; `question` as it was put, `ambiguous` what its rewriting left open."""
-    result, answered, meter = response.result, response.answered, asked.models.meter
+    result, answered, meter = response.result, response.answered, context.models.meter
     reason = result.reason or f"the mode {response.mode} does not choose a structure"
     unrouted = RouteDecision(type=result.structure, confidence=1.0, margin=1.0, reason=reason)
     trace = Trace(
-        mode=response.mode, decision=response.decision, effort=asked.models.policy.effort,
-        rewritten=asked.text, queries=tuple(asked.queries), trigger=response.recall.decisions,
+        mode=response.mode, decision=response.decision, effort=context.models.policy.effort,
+        rewritten=context.text, queries=tuple(context.queries), trigger=response.recall.decisions,
         filter=result.filtered.counts,
-        question_type=result.question_type or question_type(asked.parsed),
+        question_type=result.question_type or question_type(context.parsed),
         route=result.route or unrouted, structure=result.structure, subquestions=result.subquestions,
-        structures=result.structures, reports=result.reports, unlinked=asked.unlinked,
-        ambiguity=_ambiguities(asked, ambiguous, result.passages, answered.citations),
+        structures=result.structures, reports=result.reports, unlinked=context.unlinked,
+        ambiguity=_ambiguities(context, ambiguous, result.passages, answered.citations),
         answered_by=answered.answered_by, reasoning=answered.reasoning, removed_markers=answered.removed_markers,
         spared=tuple(SparedCall(step=step, reason=reason) for step, reason in meter.spared()),
     )  # fmt: skip
     return Answer(
         question=question, answer=answered.text, values=answered.values, citations=answered.citations,
-        passages=tuple(result.passages[: asked.options.k]), fallback=answered.fallback, grounding=answered.grounding,
-        trace=trace, usage=usage_of(meter, seconds), generation=asked.session.number,
+        passages=tuple(result.passages[: context.options.k]), fallback=answered.fallback, grounding=answered.grounding,
+        trace=trace, usage=usage_of(meter, seconds), generation=context.session.number,
     )  # fmt: skip
 
 
 def _ambiguities(
-    asked: QuestionContext, ambiguous: Sequence[Ambiguous], passages: Sequence[Passage], citations: Sequence[Citation]
+    context: QuestionContext, ambiguous: Sequence[Ambiguous], passages: Sequence[Passage], citations: Sequence[Citation]
 ) -> tuple[Ambiguity, ...]:
     """What the question leaves open, and how it was read; the store is asked only where a name means several things."""
-    index = asked.session.index
-    meant = shared_names(asked.links, index.entities)
+    index = context.session.index
+    meant = shared_names(context.links, index.entities)
     if not meant:
         return ambiguities(ambiguous, [], index.entities, EntityPlaces({}, {}, {}))
     ids = [index.entities[place].id for name in meant for place in name.entities]
     chunks: dict[str, list[str]] = {}
-    for place in asked.session.generation.graph.occurrences("entity", ids):
+    for place in context.session.generation.graph.occurrences("entity", ids):
         chunks.setdefault(place.item, []).append(place.chunk)
-    titles = {chunk: index.chunk(chunk).title for found in chunks.values() for chunk in found}
+    titles = {chunk: index.chunk(chunk).title for group in chunks.values() for chunk in group}
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
     return ambiguities(ambiguous, meant, index.entities, EntityPlaces(chunks, titles, weights))

@@ -242,11 +242,11 @@ def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
     with _LOCK:
         if not _LAST or _LAST[0][:2] != (settings, place):
             settings.keep_secrets()
-            here = place.here()
-            caches = WorkspaceDatabase(here.caches)
+            local_place = place.here()
+            caches = WorkspaceDatabase(local_place.caches)
             models = Models(
                 settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers,
-                rate_limiter_of=shared_budgets(settings, here.limits),
+                rate_limiter_of=shared_budgets(settings, local_place.limits),
             ).instructed(settings.instructions)  # fmt: skip
             _LAST[:] = [(settings, place, (models, open_embedding(settings, caches.embeddings)))]
         return _LAST[0][2]

@@ -76,7 +76,7 @@ class Runtime:
     @cached_property
     def authors(self) -> dict[str, str]:
         """Who makes what an index run makes, by step: see `Step.author`."""
-        return {name: made.author for name, made in self.makers.items()}
+        return {name: maker.author for name, maker in self.makers.items()}
 
     @cached_property
     def makers(self) -> dict[str, Step]:

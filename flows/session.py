@@ -176,8 +176,10 @@ class Session(AbstractContextManager["Session"]):
         missing = sorted(wanted - set(known))
         read = self.generation.documents.documents(missing) if missing else []
         if read:  # the last ones read are kept: a document of many triples takes long to read, and is often cited
-            self._documents = dict([*self._documents.items(), *((one.id, one) for one in read)][-MOST_KEPT:])
-        return known | {one.id: one for one in read}
+            self._documents = dict(
+                [*self._documents.items(), *((document.id, document) for document in read)][-MOST_KEPT:]
+            )
+        return known | {document.id: document for document in read}
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""

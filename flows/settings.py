@@ -218,8 +218,8 @@ class Settings(BaseModel):
 
     def policy(self, effort: Effort | None = None) -> Policy:
         """The effort of a question (None: the one that is set) and the token limits of its prompts."""
-        given = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
-        return Policy.of(effort or self.effort, self.context_window, given)
+        limits = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
+        return Policy.of(effort or self.effort, self.context_window, limits)
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the common models' key only where both are one server."""
@@ -250,8 +250,8 @@ def load_settings(
     Raises SettingsError, with the value and the choices, for an unknown name or a value that is not of the type.
     """
     environ = os.environ if environment is None else environment
-    given = {name: _plain(value) for name, value in (parameters or {}).items() if value is not None}
-    values = _merge(_merge(_from_file(environ), _from_environment(environ)), given)
+    overrides = {name: _plain(value) for name, value in (parameters or {}).items() if value is not None}
+    values = _merge(_merge(_from_file(environ), _from_environment(environ)), overrides)
     values = _merge(_from_workspace(values), values)
     if "chunk_overlap" not in values and str(values.get("chunk_tokens", "")).isdecimal():
         # Whoever asks for small chunks has not asked for an overlap of most of them.
@@ -274,15 +274,15 @@ def read_instructions(folder: Path) -> dict[str, str]:
     """The instructions of a folder, by step; SettingsError where there is no such folder, or a file has no text."""
     if not folder.is_dir():
         raise SettingsError("prompts", str(folder), "a folder with a file STEP.md for each prompt to replace")
-    found: dict[str, str] = {}
+    instructions: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")):
         try:
-            found[path.stem] = path.read_text(encoding="utf-8").strip()
+            instructions[path.stem] = path.read_text(encoding="utf-8").strip()
         except UnicodeDecodeError as error:
             raise SettingsError("prompts", str(path), "a text in UTF-8") from error
-        if not found[path.stem]:
+        if not instructions[path.stem]:
             raise SettingsError("prompts", str(path), "a file with the instruction in it, or remove it")
-    return found
+    return instructions
 
 
 def _check_steps(instructions: Mapping[str, str]) -> None:
@@ -369,10 +369,10 @@ _TABLES: dict[str, type[BaseModel]] = {
 def _explain(error: ValidationError, place: str = "", model: type[BaseModel] = Settings) -> SettingsError:
     first = error.errors(include_url=False, include_input=True)[0]
     name = ".".join(str(part) for part in first["loc"])
-    cause, given = first.get("ctx", {}).get("error"), first.get("input")
+    cause, value = first.get("ctx", {}).get("error"), first.get("input")
     if isinstance(cause, Unfit):
         return SettingsError(place + name, cause.value[:80], cause.expected)
-    shown = _HIDDEN if "key" in name else given if isinstance(given, int | float) else str(given)[:80]
+    shown = _HIDDEN if "key" in name else value if isinstance(value, int | float) else str(value)[:80]
     if first["type"] == "extra_forbidden":
         *outer, last = map(str, first["loc"])
         fields = next((_TABLES[part] for part in reversed(outer) if part in _TABLES), model).model_fields

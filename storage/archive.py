@@ -68,11 +68,11 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
     if file.exists():
         raise UsageError(f"{file} is there already.", "Name another file, or remove this one first.")
     layout = Layout(root)
-    with _held(layout) as (pointer, kept), _temporary_folder() as aside, faults_told(file):
+    with _held(layout) as (pointer, generations), _temporary_folder() as aside, faults_told(file):
         packed = Layout(aside)
         packed.point(Pointer(current=pointer.current, last=pointer.last))
         sources, numbers = {"CURRENT": packed.pointer_file}, []
-        for number in kept:
+        for number in generations:
             problem = _problem_of_generation(layout.folder(number), number)
             if problem and number == pointer.current:
                 raise ArchiveError(file, problem, _NO_CURRENT, "written")
@@ -166,11 +166,11 @@ def _temporary_folder() -> Iterator[Path]:
 def _copy_database(source: Path, copy: Path) -> str:
     """Copies the workspace's database as of one moment; what is wrong with it, or nothing."""
     try:
-        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as there:
+        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as source_database:
             with faults_told(source):
-                there.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            with faults_told(copy), closing(sqlite3.connect(copy)) as here:
-                there.backup(here)
+                source_database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            with faults_told(copy), closing(sqlite3.connect(copy)) as copied_database:
+                source_database.backup(copied_database)
     except Damaged:
         return "the workspace's database is damaged"
     return _problem_of_database(copy)
@@ -223,8 +223,8 @@ def _problem_of_generation(folder: Path, number: int) -> str:
     with _temporary_folder() as aside, closing(Database.create(aside / DATABASE)) as ours:
         known = set(ours.strings(_MADE))
     with closing(Database.open(folder / DATABASE)) as database:
-        made = set(database.strings(_MADE))
-    if {sql for sql in known if _ADDED not in sql} <= made <= known:
+        statements = set(database.strings(_MADE))
+    if {sql for sql in known if _ADDED not in sql} <= statements <= known:
         return ""
     return f"the database of generation {number} holds other things than ours do"
 

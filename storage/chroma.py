@@ -115,16 +115,16 @@ class ChromaIndex:
     def search(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
         where = None if documents is None else {"document": {"$in": sorted(documents)}}
         with reported(self.place, self._errors):
-            found = self._collection.query(
+            result = self._collection.query(
                 query_embeddings=[vector.tolist()],
                 n_results=count,
                 where=where,  # type: ignore[arg-type]  # Chroma's own type does not accept its documented form
                 include=["metadatas", "distances"],
             )
-        metadatas, distances = found["metadatas"], found["distances"]
+        metadatas, distances = result["metadatas"], result["distances"]
         if metadatas is None or distances is None:
             raise StorageError(self.place, "the vector index answered without distances", REBUILD)
-        rows = zip(found["ids"][0], metadatas[0], distances[0], strict=True)
+        rows = zip(result["ids"][0], metadatas[0], distances[0], strict=True)
         return [Hit(window=i, chunk=str(m["chunk"]), cosine=1.0 - d) for i, m, d in rows]
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -180,8 +180,8 @@ def open_folder(folder: Path, create: bool = False) -> ChromaIndex:
 
 def index_folder(generation: Path) -> Path | None:
     """The newest Chroma folder of a generation's folder."""
-    found = [f for f in generation.glob(f"{_PREFIX}*") if f.name.removeprefix(_PREFIX).isdecimal()]
-    return max(found, key=lambda f: int(f.name.removeprefix(_PREFIX)), default=None)
+    folders = [f for f in generation.glob(f"{_PREFIX}*") if f.name.removeprefix(_PREFIX).isdecimal()]
+    return max(folders, key=lambda f: int(f.name.removeprefix(_PREFIX)), default=None)
 
 
 def new_collection(client: "Client", name: str) -> "ChromaCollection":
@@ -206,14 +206,14 @@ def reported(place: str | Path, errors: tuple[type[Exception], ...]) -> Iterator
 
 def _built_from(folder: Path, base: StoredVectors, stored: StoredVectors) -> bool:
     """Whether a changed copy of the base's folder serves the windows."""
-    built_on, there, windows = index_folder(base.folder), {w.id: w for w in base.windows()}, stored.windows()
-    changed = [w for w in windows if there.get(w.id) != w]
+    built_on, base_windows, windows = index_folder(base.folder), {w.id: w for w in base.windows()}, stored.windows()
+    changed = [w for w in windows if base_windows.get(w.id) != w]
     if built_on is None or len(changed) > len(windows) / 2:
         return False
     try:
         shutil.copytree(built_on, folder)
         with open_folder(folder) as index:
-            index.remove(sorted(there.keys() - {w.id for w in windows}))
+            index.remove(sorted(base_windows.keys() - {w.id for w in windows}))
             _fill(index, changed, stored)
         seal(folder)
     except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:
@@ -327,9 +327,9 @@ class ChromaServer:
 
     def keep_only(self, numbers: Collection[int]) -> None:
         """Removes the workspace's collections of all other generations, and what dead runs have left."""
-        kept, prefix = {self._name(number) for number in numbers}, self._prefix()
+        names, prefix = {self._name(number) for number in numbers}, self._prefix()
         with self._connected() as client:
-            _delete(client, {name for name in _names(client) if name.startswith(prefix) and name not in kept})
+            _delete(client, {name for name in _names(client) if name.startswith(prefix) and name not in names})
 
     def _name(self, number: int) -> str:
         return f"{self._prefix()}{number:06d}"

@@ -72,9 +72,9 @@ class Database:
         with faults_told(path, _DAMAGED):
             database = cls(path, duckdb.connect(str(path), read_only=read_only), read_only)
         try:
-            found = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
-            if found != [str(SCHEMA_VERSION)]:
-                raise WorkspaceFormatError(path.parent, int(found[0]) if found else 0, SCHEMA_VERSION)
+            versions = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
+            if versions != [str(SCHEMA_VERSION)]:
+                raise WorkspaceFormatError(path.parent, int(versions[0]) if versions else 0, SCHEMA_VERSION)
         except BaseException:
             database.close()
             raise
@@ -168,8 +168,8 @@ class Database:
 
     def rows(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[Row]:
         with self._reader() as connection:
-            found: list[Row] = connection.execute(sql, _bound(parameters)).fetchall()
-            return found
+            rows: list[Row] = connection.execute(sql, _bound(parameters)).fetchall()
+            return rows
 
     def records(self, kind: type[R], sql: str, parameters: Sequence[Parameter] = ()) -> list[R]:
         """The rows as records: the columns, renamed back, are the fields."""
@@ -191,9 +191,9 @@ class Database:
         Damaged where one differs, StorageError where a table is missing.
         """
         schema = files("storage").joinpath("schema.sql").read_text("utf-8")
-        there = set(self.strings("SELECT table_name FROM duckdb_tables() WHERE NOT internal"))
+        tables = set(self.strings("SELECT table_name FROM duckdb_tables() WHERE NOT internal"))
         for table in re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE):
-            if table in ADDED and table not in there:
+            if table in ADDED and table not in tables:
                 continue
             self.rows(f"SELECT max(hash(COLUMNS(*))) FROM {table}")
 
@@ -207,8 +207,8 @@ class Database:
     def arrays(self, sql: str, parameters: Sequence[Parameter] = ()) -> dict[str, NDArray[np.generic]]:
         """The rows as one array for each column."""
         with self._reader() as connection:
-            found: dict[str, NDArray[np.generic]] = connection.execute(sql, _bound(parameters)).fetchnumpy()
-            return found
+            arrays: dict[str, NDArray[np.generic]] = connection.execute(sql, _bound(parameters)).fetchnumpy()
+            return arrays
 
     @contextmanager
     def _reader(self) -> Iterator[duckdb.DuckDBPyConnection]:

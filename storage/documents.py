@@ -159,8 +159,8 @@ class DocumentStore:
 
     def forgotten_texts(self) -> dict[str, str]:
         """The texts that stay out under any other id too: `Part.text_hash` → the document that was forgotten."""
-        found = self._db.strings("SELECT value FROM meta WHERE key = ?", [_FORGOTTEN_TEXTS])
-        return dict(json.loads(found[0])) if found else {}
+        values = self._db.strings("SELECT value FROM meta WHERE key = ?", [_FORGOTTEN_TEXTS])
+        return dict(json.loads(values[0])) if values else {}
 
     def _parts(self, texts: dict[str, str]) -> dict[str, list[Part]]:
         where, parameters = selection("document", texts)
@@ -279,7 +279,7 @@ class PostingStore:
         self._db = database
 
     def postings(self) -> Postings:
-        found = self._db.arrays(
+        arrays = self._db.arrays(
             """
             WITH places AS (SELECT id, row_number() OVER (ORDER BY document, ordinal) - 1 AS place FROM chunks),
                  words AS (SELECT term, row_number() OVER (ORDER BY term) - 1 AS place
@@ -292,9 +292,9 @@ class PostingStore:
         return Postings(
             chunks=self._db.strings("SELECT id FROM chunks ORDER BY document, ordinal"),
             terms=self._db.strings("SELECT DISTINCT term FROM postings ORDER BY term"),
-            chunk_index=found["chunk_index"].astype(np.int32, copy=False),
-            term_index=found["term_index"].astype(np.int32, copy=False),
-            tf=found["tf"].astype(np.int32, copy=False),
+            chunk_index=arrays["chunk_index"].astype(np.int32, copy=False),
+            term_index=arrays["term_index"].astype(np.int32, copy=False),
+            tf=arrays["tf"].astype(np.int32, copy=False),
         )
 
     def chunks_with_postings(self) -> set[str]:

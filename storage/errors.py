@@ -82,8 +82,8 @@ class NoGeneration(UsageError):
 
 
 class UnknownGeneration(UsageError):
-    def __init__(self, number: int, kept: Sequence[int]) -> None:
-        have = ", ".join(str(n) for n in kept) or "none"
+    def __init__(self, number: int, numbers: Sequence[int]) -> None:
+        have = ", ".join(str(n) for n in numbers) or "none"
         super().__init__(f"Generation {number} is not in this workspace.", f"Kept: {have} (see `trellis generations`).")
 
 
@@ -138,13 +138,13 @@ class DuplicateDocument(UsageError):
 
 
 class WorkspaceFormatError(UsageError):
-    def __init__(self, workspace: str | Path, found: int, supported: int) -> None:
+    def __init__(self, workspace: str | Path, version: int, supported: int) -> None:
         remedy = (
             "Upgrade trellis-rag, or name another --workspace."
-            if found > supported
+            if version > supported
             else "Index the sources again into a new --workspace."
         )
-        super().__init__(f"{workspace} has schema version {found}; this program reads version {supported}.", remedy)
+        super().__init__(f"{workspace} has schema version {version}; this program reads version {supported}.", remedy)
 
 
 class RemovalRefused(TrellisError):
@@ -211,10 +211,10 @@ class NothingToIndex(TrellisError):
     exit_code = 5
 
     def __init__(self, sources: Sequence[str], problems: Sequence[str]) -> None:
-        told = f": {'; '.join(problems[:3])}" if problems else ""
+        reasons = f": {'; '.join(problems[:3])}" if problems else ""
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         super().__init__(
-            f"{', '.join(sources)} holds nothing that can be read{told}{more}. Nothing was published.",
+            f"{', '.join(sources)} holds nothing that can be read{reasons}{more}. Nothing was published.",
             "Name files or folders that hold documents; README lists the formats.",
         )
 

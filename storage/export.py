@@ -21,7 +21,7 @@ def export(generation: "OpenGeneration") -> Export:
     """One list of rows for each kind of record, sorted."""
     graph, communities = generation.graph, generation.communities
     extractions = generation.extractions.extractions()
-    found = {
+    rows_by_kind = {
         "documents": [d.model_dump(mode="json") for d in generation.documents.documents()],
         "chunks": [c.model_dump(mode="json") for c in generation.documents.chunks()],
         "mentions": [m.model_dump(mode="json") for e in extractions for m in e.mentions],
@@ -36,7 +36,7 @@ def export(generation: "OpenGeneration") -> Export:
         "communities": [c.model_dump(mode="json") for c in communities.communities()],
         "reports": [r.model_dump(mode="json") for r in communities.reports()],
     }
-    return {kind: sorted(rows, key=_text) for kind, rows in found.items()}
+    return {kind: sorted(rows, key=_text) for kind, rows in rows_by_kind.items()}
 
 
 def _text(row: JsonRow) -> str:
@@ -150,7 +150,7 @@ class ItemReader:
         """The print of every item by its id."""
         columns = ", ".join(f"{name}::VARCHAR" for name in FIELDS[kind])
         rows = self._db.rows(f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id")
-        return {str(name): str(made) for name, made in rows}
+        return {str(name): str(digest) for name, digest in rows}
 
     def items(self, kind: Kind, ids: Collection[str]) -> dict[str, Item]:
         """Those of the items that are there, by id."""

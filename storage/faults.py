@@ -56,8 +56,8 @@ def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> Stor
 
 def fault_in_words(words: str, place: str | Path, damaged: str = "") -> StorageError | None:
     """The same for an error of which only a text came through, with SQLite's code or the system's words in it."""
-    if found := _CODE.search(words):
-        return _of_sqlite(int(found[1]), words, place, damaged)
+    if match := _CODE.search(words):
+        return _of_sqlite(int(match[1]), words, place, damaged)
     return next((kind(place, text) for n, kind in _OF_THE_SYSTEM.items() if (text := os.strerror(n)) in words), None)
 
 
@@ -94,7 +94,7 @@ def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> Storag
 
 def _by_the_disk(path: Path, words: str) -> StorageError:
     """SQLite does not say why it could not open or write a file: the disk and the process's limits do."""
-    folder = next((one for one in path.absolute().parents if one.exists()), Path("/"))
+    folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
     if not _may(folder, os.W_OK | os.X_OK) or (path.exists() and not _may(path, os.R_OK | os.W_OK)):
         return NotPermitted(path, words)
     if shutil.disk_usage(folder).free < _LITTLE or getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:

@@ -102,7 +102,7 @@ class _Parser:
         parts = [part()]
         while self._took(word):
             parts.append(part())
-        return f"({f' {word} '.join(sql for sql, _ in parts)})", [bound for _, given in parts for bound in given]
+        return f"({f' {word} '.join(sql for sql, _ in parts)})", [bound for _, values in parts for bound in values]
 
     def _condition(self) -> SqlCondition:
         self._depth += 1
@@ -143,7 +143,7 @@ class _Parser:
             negated = sign in ("!=", "<>")
             tests = [self._value(_ORDERS[sign])]
         conditions = [_applied(field, *test) for test in tests]
-        condition = f"({' OR '.join(sql for sql, _ in conditions)})", [p for _, given in conditions for p in given]
+        condition = f"({' OR '.join(sql for sql, _ in conditions)})", [p for _, values in conditions for p in values]
         return _negated(condition) if negated else condition
 
     def _field(self) -> str:
@@ -198,8 +198,8 @@ class _Parser:
         return True
 
     def _odd(self, wanted: str, remedy: str) -> FilterError:
-        found = f"{self._next.text!r} stands" if self._next.text else "it ends"
-        return FilterError(self._expression, self._next.at, f"{found} where {wanted} must stand", remedy)
+        actual = f"{self._next.text!r} stands" if self._next.text else "it ends"
+        return FilterError(self._expression, self._next.at, f"{actual} where {wanted} must stand", remedy)
 
 
 def _negated(condition: SqlCondition) -> SqlCondition:
@@ -244,10 +244,10 @@ class FilterReader:
             return known if known in OWN_FIELDS else "/" + keys[known].replace("~", "~0").replace("/", "~1")
 
         condition, parameters = _Parser(expression, resolve).whole()
-        found = self._db.strings(f"SELECT d.id FROM documents AS d WHERE {condition} ORDER BY d.id", parameters)
-        if not found:
+        documents = self._db.strings(f"SELECT d.id FROM documents AS d WHERE {condition} ORDER BY d.id", parameters)
+        if not documents:
             raise NothingMatches(expression)
-        return found
+        return documents
 
     def _keys(self) -> dict[str, str]:
         """The metadata's keys by the names of their fields: `date` also where rows hold it under `metadata`.

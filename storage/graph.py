@@ -105,7 +105,7 @@ class GraphStore:
         return self._db.records(Occurrence, sql, parameters)
 
     def entity_chunk_pairs(self) -> EntityChunkPairs:
-        found = self._db.arrays(
+        arrays = self._db.arrays(
             """
             WITH nodes AS (SELECT id, row_number() OVER (ORDER BY id) - 1 AS place FROM entities),
                  places AS (SELECT id, row_number() OVER (ORDER BY document, ordinal) - 1 AS place FROM chunks)
@@ -118,9 +118,9 @@ class GraphStore:
         return EntityChunkPairs(
             entities=self._db.strings("SELECT id FROM entities ORDER BY id"),
             chunks=self._db.strings("SELECT id FROM chunks ORDER BY document, ordinal"),
-            entity_index=found["entity_index"].astype(np.int32, copy=False),
-            chunk_index=found["chunk_index"].astype(np.int32, copy=False),
-            counts=found["counts"].astype(np.int32, copy=False),
+            entity_index=arrays["entity_index"].astype(np.int32, copy=False),
+            chunk_index=arrays["chunk_index"].astype(np.int32, copy=False),
+            counts=arrays["counts"].astype(np.int32, copy=False),
         )
 
     def replace_graph(self, rows: GraphRows, outdated: Outdated | None = None) -> None:
@@ -300,14 +300,14 @@ class EditStore:
         self._db = database
 
     def edits(self) -> list[Edit]:
-        return [Edit.model_validate_json(said) for said in self._db.strings("SELECT edit FROM edits ORDER BY id")]
+        return [Edit.model_validate_json(edit) for edit in self._db.strings("SELECT edit FROM edits ORDER BY id")]
 
     def add(self, edit: Edit, at: str) -> Edit:
         """Keeps an edit as the last one; returns it with its number, one above the highest that holds."""
         number = self._db.number("SELECT coalesce(max(id), 0) + 1 FROM edits")
-        kept = edit.model_copy(update={"id": number, "at": at})
-        self._db.insert_rows("edits", ("id", "edit"), [(number, kept.model_dump_json())])
-        return kept
+        stored = edit.model_copy(update={"id": number, "at": at})
+        self._db.insert_rows("edits", ("id", "edit"), [(number, stored.model_dump_json())])
+        return stored
 
     def remove(self, number: int) -> Edit:
         """Forgets an edit. Raises UsageError, which lists those there are."""

@@ -125,10 +125,10 @@ class ExtractionStore:
         self._db.insert_records(table, records, fields, {"ordinal": ordinals})
 
 
-def _by_chunk(found: Sequence[T]) -> dict[str, list[T]]:
+def _by_chunk(items: Sequence[T]) -> dict[str, list[T]]:
     grouped: dict[str, list[T]] = defaultdict(list)
-    for one in found:
-        grouped[one.chunk].append(one)
+    for item in items:
+        grouped[item.chunk].append(item)
     return grouped
 
 
@@ -146,8 +146,8 @@ class MetaStore:
 
     def get_meta(self, key: str) -> JsonValue:
         """What `put_meta` stored under the key, or None."""
-        found = self._db.strings("SELECT value FROM meta WHERE key = ?", [key])
-        value: JsonValue = json.loads(found[0]) if found else None
+        values = self._db.strings("SELECT value FROM meta WHERE key = ?", [key])
+        value: JsonValue = json.loads(values[0]) if values else None
         return value
 
     def usage(self) -> list[UsageRow]:

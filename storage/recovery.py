@@ -24,7 +24,7 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
     try:
         with faults_told(folder):
             manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-            there = (folder / DATABASE).stat().st_size
+            size = (folder / DATABASE).stat().st_size
             (folder / DATABASE).open("rb").close()  # what may not be read is not damaged
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return f"{MANIFEST if not (folder / MANIFEST).is_file() else DATABASE} is missing"
@@ -32,8 +32,8 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
         return f"{MANIFEST} cannot be understood"
     if manifest.number != number:
         return f"{MANIFEST} is that of generation {manifest.number}"
-    if manifest.database_bytes not in (None, there):
-        return f"{DATABASE} has {there} bytes instead of {manifest.database_bytes}"
+    if manifest.database_bytes not in (None, size):
+        return f"{DATABASE} has {size} bytes instead of {manifest.database_bytes}"
     try:
         database = Database.open(folder / DATABASE)
         try:
@@ -87,17 +87,19 @@ def _refuse_what_was_forgotten(
     layout: Layout, problems: dict[int, str], current: int | None, from_nothing: bool
 ) -> None:
     """StorageError where a damaged generation keeps something out that the next one would take in again."""
-    told = "; ".join(f"generation {number}: {problem}" for number, problem in problems.items())
+    reasons = "; ".join(f"generation {number}: {problem}" for number, problem in problems.items())
     manifests = [read_manifest(layout.folder(number)) for number in problems]
     out = {name for manifest in manifests if manifest for name in manifest.forgotten}
     if current is None and (out or None in manifests or not from_nothing):
         remedy = "Restore an archive (`trellis restore`), or index all sources into a new --workspace."
-        raise StorageError(layout.generations, f"no generation can be read ({told})", f"{remedy} Nothing was removed.")
+        raise StorageError(
+            layout.generations, f"no generation can be read ({reasons})", f"{remedy} Nothing was removed."
+        )
     manifest = read_manifest(layout.folder(current)) if current else None
     if brought_back := out - set(manifest.forgotten if manifest else ()):
         raise StorageError(
             layout.generations,
-            f"{told}; generation {current} still holds what was forgotten: {', '.join(sorted(brought_back))}",
+            f"{reasons}; generation {current} still holds what was forgotten: {', '.join(sorted(brought_back))}",
             f"`trellis rollback {current}` goes back to it all the same; then forget them again.",
         )
 

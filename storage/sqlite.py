@@ -163,9 +163,9 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
                         connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {schema.version}")
             connection.commit()
-        found = _version(connection)
-        if found != schema.version:
-            raise WorkspaceFormatError(path or ":memory:", found, schema.version)
+        version = _version(connection)
+        if version != schema.version:
+            raise WorkspaceFormatError(path or ":memory:", version, schema.version)
     except BaseException:
         connection.close()
         raise

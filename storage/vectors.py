@@ -106,8 +106,8 @@ class StoredVectors:
 
     def model(self) -> str | None:
         """The model of the windows' vectors, or None where nothing is embedded."""
-        found = self._db.strings("SELECT DISTINCT model FROM windows ORDER BY model LIMIT 1")
-        return found[0] if found else None
+        models = self._db.strings("SELECT DISTINCT model FROM windows ORDER BY model LIMIT 1")
+        return models[0] if models else None
 
     def have(self, model: str, hashes: Collection[str]) -> set[str]:
         """Those of the text hashes that have a vector of this model."""
@@ -118,10 +118,10 @@ class StoredVectors:
     def get(self, model: str, hashes: Collection[str]) -> dict[str, Vector]:
         """The vectors of these text hashes; those without one are left out."""
         where, parameters = selection("text_hash", hashes)
-        found = self._db.arrays(
+        arrays = self._db.arrays(
             f"SELECT text_hash, vector FROM vectors WHERE model = ? AND {where}", [model, *parameters]
         )
-        return {str(h): np.asarray(v, dtype=np.float32) for h, v in zip(*found.values(), strict=True)}
+        return {str(h): np.asarray(v, dtype=np.float32) for h, v in zip(*arrays.values(), strict=True)}
 
     def windows(self, chunks: Collection[str] | None = None) -> list[Window]:
         """By id."""
@@ -214,14 +214,14 @@ class VectorReader(StoredVectors):
             return []
         try:
             index = None if few else self._opened()
-            found = _best_chunks(index, vector, k, documents, total) if index is not None else None
+            scores = _best_chunks(index, vector, k, documents, total) if index is not None else None
         except StorageError as error:
             # On a disk that is meant to be read-only it is no fault that Chroma cannot write.
             level = logging.INFO if isinstance(error, NotPermitted) else logging.WARNING
             logger.log(level, "Vectors are searched in the database instead, slower: %s", error)
             self.close()
-            self._store = found = None
-        return self.exact_search(vector, k, documents) if found is None else found
+            self._store = scores = None
+        return self.exact_search(vector, k, documents) if scores is None else scores
 
     def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
         """The same as `search`, exactly, from the database alone."""
@@ -260,14 +260,14 @@ def finds_enough(index: VectorIndex, stored: StoredVectors) -> bool:
 
     Whatever is as near as the tenth counts, for the order of equals is free.
     """
-    found = wanted = 0
+    matches = wanted = 0
     for vector in stored.vectors_of(stored.sample(_PROBES)):
         exact = stored.nearest(vector, _NEIGHBOURS)
         least = exact[-1].cosine - 10**-_DECIMALS
         hits = index.search(vector, len(exact), None)
-        found += len({hit.window for hit in hits if round(hit.cosine, _DECIMALS) >= least})
+        matches += len({hit.window for hit in hits if round(hit.cosine, _DECIMALS) >= least})
         wanted += len(exact)
-    return found >= _LEAST_RECALL * wanted
+    return matches >= _LEAST_RECALL * wanted
 
 
 def _best_chunks(

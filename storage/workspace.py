@@ -290,7 +290,7 @@ def measure_sizes(workspace: Workspace) -> WorkspaceSizes:
         generations=generations, database=tuple(workspace.database.parts()),
         database_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.database_file.name}*")),
         holes_bytes=holes, leftover_bytes=leftovers, total_bytes=size_of(layout.root),
-        freed_bytes=leftovers + holes + sum(one.size_bytes for one in generations if one.goes)
+        freed_bytes=leftovers + holes + sum(generation.size_bytes for generation in generations if generation.goes)
     )  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def show_answer(
     flagged = [answer.answer[row.start : row.end] for row in answer.grounding if row.supported is False]
     for sentence in flagged[:MOST_FLAGGED]:
         screen.line(f"no source supports: {' '.join(sentence.split())}", style="yellow")
-    screen.rows([_open_question(one) for one in trace.ambiguity], None, indent=0, style="yellow")
+    screen.rows([_open_question(ambiguity) for ambiguity in trace.ambiguity], None, indent=0, style="yellow")
     screen.line()
     supported = (EXCERPTS if trace.answered_by == "excerpts" else FALLBACKS)[answer.fallback]
     screen.line(

@@ -123,9 +123,9 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
 
     def relation_view(relation: Relation) -> RelationView:
         direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
-        told = tuple(statements[relation.id])
+        quoted = tuple(statements[relation.id])
         return RelationView.model_validate(
-            relation.model_dump() | {"direction": direction, "other": name_of(other), "statements": told}
+            relation.model_dump() | {"direction": direction, "other": name_of(other), "statements": quoted}
         )
 
     def claim_view(claim: Claim) -> ClaimView:
@@ -240,12 +240,12 @@ def report_view(name: str, listed: Mapping[str, ListedReport], generation: Gener
     if report is None:
         near = ", ".join(get_close_matches(name, listed, n=3))
         raise UsageError(f"There is no report {name!r}.", f"Nearest: {near}." if near else "See `trellis reports`.")
-    quotes = _Quotes(generation, documents={place.document for one in report.findings for place in one.places})
+    quotes = _Quotes(generation, documents={place.document for finding in report.findings for place in finding.places})
     findings = []
     for finding in report.findings:
         first, *others = (quotes.at(place.document, place.start, place.end) for place in finding.places)
         findings.append(QuotedFinding.model_validate(dict(finding) | dict(first) | {"others": others}))
-    (community,) = (one for one in generation.communities.communities(report.level) if one.id == name)
+    (community,) = (community for community in generation.communities.communities(report.level) if community.id == name)
     entities = generation.graph.entities(community.members)
     around = {
         "parent": listed[report.parent] if report.parent else None,
@@ -257,7 +257,7 @@ def report_view(name: str, listed: Mapping[str, ListedReport], generation: Gener
 
 def _show_levels(shown: Sequence[ListedReport], in_short: bool, screen: Screen) -> None:
     for level, group in groupby(shown, key=lambda report: report.level):
-        rows = [f"{one.community}  {one.rating:4.1f}  {one.title}  {_below(one)}" for one in group]
+        rows = [f"{report.community}  {report.rating:4.1f}  {report.title}  {_below(report)}" for report in group]
         screen.line(f"Level {level}: {len(rows)} reports", style="bold")
         screen.rows(rows, SHOWN_OF_A_LEVEL if in_short else None, more=f": trellis reports --level {level}")
     screen.line("One in full, with the reports above and below it: trellis reports ID", style="dim")
@@ -286,4 +286,4 @@ def _show_report(view: ReportView, screen: Screen) -> None:
     names = ", ".join(f"{entity.name} ({entity.kind})" for entity in view.members[:SHOWN_MEMBERS])
     more = f", and {len(view.members) - SHOWN_MEMBERS} more" if len(view.members) > SHOWN_MEMBERS else ""
     screen.line(f"{len(view.members)} entities: {names}{more}")
-    screen.rows([f"↓ {one.community}  {one.title}  {_below(one)}" for one in view.children], None, 0, "cyan")
+    screen.rows([f"↓ {child.community}  {child.title}  {_below(child)}" for child in view.children], None, 0, "cyan")

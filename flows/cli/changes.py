@@ -36,13 +36,13 @@ _USAGE = {
 
 def graph(options: Namespace, screen: Screen) -> int:
     """Show what has the name; after one of the words above, change the graph."""
-    given = [field for field in ("names", "documents", *_EDITABLE) if getattr(options, field) is not None]
+    fields = [field for field in ("names", "documents", *_EDITABLE) if getattr(options, field) is not None]
     names, documents = _listed(options.names), _listed(options.documents)
     values = [value and value.strip() for value in (options.kind, options.name, options.description)]
     match options.words:
         case ["edits"]:
             return _edits(options, screen)
-        case ["merge", name, other] if not given:
+        case ["merge", name, other] if not fields:
             editing = changes.merge(name, other)
         case ["split", name] if bool(names) != bool(documents):
             editing = changes.split(name, names, documents)
@@ -50,10 +50,10 @@ def graph(options: Namespace, screen: Screen) -> int:
             editing = changes.change(name, *values)
         case ["undo", number] if number.isdecimal():
             return _change(lambda runtime: changes.undo(int(number), runtime), options, screen)
-        case [name] if not given:
+        case [name] if not fields:
             return show_entities(name, options.as_of, options, screen)
-        case [action, *_] if action in _USAGE or given:
-            usage = _USAGE[action if action in _USAGE else "edit" if given[0] in _EDITABLE else "split"]
+        case [action, *_] if action in _USAGE or fields:
+            usage = _USAGE[action if action in _USAGE else "edit" if fields[0] in _EDITABLE else "split"]
             raise UsageError("That is no edit of the graph: it says too little, or too much.", f"Use: {usage}.")
         case words:
             remedy = f'Put it in quotes: "{" ".join(words)}".'
@@ -64,7 +64,7 @@ def graph(options: Namespace, screen: Screen) -> int:
 def _edits(options: Namespace, screen: Screen) -> int:
     with runtime_of(options).workspace.read(options.as_of) as generation:
         edits = generation.edits.edits()
-    lines = [f"{kept.id:>4}  {kept.at}  {edit_in_words(kept)}" for kept in edits]
+    lines = [f"{edit.id:>4}  {edit.at}  {edit_in_words(edit)}" for edit in edits]
     lines.append(f"{len(edits)} edits; undo one: trellis graph undo ID")
     screen.result(edits, lambda: screen.rows(lines, None, indent=0))
     return 0
@@ -89,14 +89,14 @@ def _listed(text: str | None) -> list[str]:
     return [part.replace("\0", ",").strip() for part in parts if part.strip()]
 
 
-def edit_in_words(kept: Edit) -> str:
+def edit_in_words(edit: Edit) -> str:
     """An edit in words."""
-    name = _subject_in_words(kept.subject)
-    if kept.action == "merge" and kept.other:
-        return f"{_subject_in_words(kept.other)} is {name}"
-    if kept.action == "split":
-        return f"{', '.join(kept.names) or 'what stands in ' + ', '.join(kept.documents)} is not {name}"
-    values = ((field, getattr(kept, field)) for field in _EDITABLE)
+    name = _subject_in_words(edit.subject)
+    if edit.action == "merge" and edit.other:
+        return f"{_subject_in_words(edit.other)} is {name}"
+    if edit.action == "split":
+        return f"{', '.join(edit.names) or 'what stands in ' + ', '.join(edit.documents)} is not {name}"
+    values = ((field, getattr(edit, field)) for field in _EDITABLE)
     return f"{name}: " + ", ".join(f"{field} {value!r}" for field, value in values if value is not None)
 
 

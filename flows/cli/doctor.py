@@ -228,13 +228,13 @@ def _prompt_view(step: Step) -> PromptView:
 def built(name: str, runtime: Runtime) -> list[Step]:
     """The step as the settings make it; one for each form that it writes in."""
     settings, tailoring = runtime.settings, runtime.settings.tailoring
-    made = [
+    instances = [
         build(
             kind, models=runtime.models, tailoring=tailoring, language=tailoring.language, gleanings=settings.gleanings
         )
         for kind in steps()[name]
     ]
-    with_claims = [step for step in made if type(step).__name__.endswith("WithClaims")]
+    with_claims = [step for step in instances if type(step).__name__.endswith("WithClaims")]
     if with_claims and settings.claims:
         return with_claims
-    return [step for step in made if step not in with_claims]
+    return [step for step in instances if step not in with_claims]

@@ -61,8 +61,8 @@ def show_report(report: IndexReport, screen: Screen) -> None:
         screen.line(f"Published generation {report.generation} in {report.seconds:.1f} s", style="bold green")
     else:
         screen.line(f"Nothing has changed: generation {report.generation} stays", style="bold")
-    told = {"generation", "published", "seconds", "skipped", "dead_letters", "kept_prompts"}
-    screen.facts(facts_of(report, told), indent=2)
+    omitted = {"generation", "published", "seconds", "skipped", "dead_letters", "kept_prompts"}
+    screen.facts(facts_of(report, omitted), indent=2)
     if not report.chunks:
         screen.line("The sources hold nothing that can be read.", indent=2, style="yellow")
     _show_skipped(report.skipped, screen)
@@ -82,7 +82,7 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
         *facts_of({"documents": plan.documents, "chunks": plan.chunks, "to extract": plan.chunks_to_extract}),
         ("models", cost_in_words(plan)),
         ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
-        *((one.step, f"{one.model}: {cost_in_words(one)}; output {BASES[one.basis]}") for one in plan.steps),
+        *((step.step, f"{step.model}: {cost_in_words(step)}; output {BASES[step.basis]}") for step in plan.steps),
     ]
     screen.facts(facts, indent=2)
     _show_skipped(plan.skipped, screen)
@@ -127,8 +127,8 @@ def _show_tailoring(report: TuneReport, options: Namespace, screen: Screen) -> N
         f"{kind}" + (f"  ({report.names[kind.name]} names)" if kind.name in report.names else "")
         for kind in tailoring.entity_types
     ]
-    found = {"persona": tailoring.persona, "language": tailoring.language, "kinds": kinds, "usage": report.usage}
-    screen.facts(facts_of(found | {"examples": len(tailoring.examples)}), indent=2)
+    facts = {"persona": tailoring.persona, "language": tailoring.language, "kinds": kinds, "usage": report.usage}
+    screen.facts(facts_of(facts | {"examples": len(tailoring.examples)}), indent=2)
     screen.rows([f"left out {reason}" for reason in report.left_out], None, style="yellow")
     # Of what another place sets too: the file in the workspace comes last.
     in_force = load_settings({"workspace": options.workspace}).tailoring

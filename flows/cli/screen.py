@@ -87,10 +87,10 @@ class Screen:
 
     def error(self, error: Exception) -> None:
         """What happened and what to do."""
-        told = error_of(error)
-        self.note(f"trellis: {told['message']}" + (f"\n{told['remedy']}" if told["remedy"] else ""))
+        details = error_of(error)
+        self.note(f"trellis: {details['message']}" + (f"\n{details['remedy']}" if details["remedy"] else ""))
         if self.as_json:
-            self.json({"error": told})
+            self.json({"error": details})
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

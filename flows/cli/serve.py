@@ -33,10 +33,10 @@ def serve(options: Namespace, screen: Screen) -> int:
     from flows.orchestration.deployments import Plan, deployments
 
     plan = Plan(sources=sources, workspace=str(workspace), cron=options.cron, timezone=options.timezone)
-    made = asyncio.run(deployments(plan))
+    runner_deployments = asyncio.run(deployments(plan))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _serve(plan, made, options.port, screen)
+        _serve(plan, runner_deployments, options.port, screen)
     except (KeyboardInterrupt, SystemExit):  # told to end: by Ctrl-C, or by SIGTERM while Prefect handles that one
         screen.note("stopped")
     return 0
@@ -49,17 +49,17 @@ def _settle() -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
-def _serve(plan: "Plan", made: "list[RunnerDeployment]", port: int | None, screen: Screen) -> None:
+def _serve(plan: "Plan", runner_deployments: "list[RunnerDeployment]", port: int | None, screen: Screen) -> None:
     from flows.orchestration.deployments import serve as serve_deployments
 
     with _server(port) as (address, own):
         served = {
             "ui": address.removesuffix("/api"), "server": address, "own": own, "workspace": plan.workspace,
-            "deployments": [one.full_name for one in made], "sources": plan.sources,
+            "deployments": [deployment.full_name for deployment in runner_deployments], "sources": plan.sources,
             "schedule": f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
         }  # fmt: skip
         title = f"Serving on {served['ui']}; stop with Ctrl-C"
-        asyncio.run(serve_deployments(made, lambda: screen.result(served, title, without=("ui", "own"))))
+        asyncio.run(serve_deployments(runner_deployments, lambda: screen.result(served, title, without=("ui", "own"))))
 
 
 @contextmanager
@@ -91,9 +91,9 @@ def _register(options: Namespace, screen: Screen) -> int:
     plan = Plan(
         sources=tuple(options.sources), workspace=options.workspace, cron=options.cron, timezone=options.timezone
     )
-    made = asyncio.run(deployments(plan))
-    asyncio.run(register(made, options.pool))
-    names = [deployment.full_name for deployment in made]
+    runner_deployments = asyncio.run(deployments(plan))
+    asyncio.run(register(runner_deployments, options.pool))
+    names = [deployment.full_name for deployment in runner_deployments]
     title = f"Registered. Start a worker where Trellis is installed: prefect worker start --pool {options.pool}"
     screen.result({"pool": options.pool, "deployments": names}, title)
     return 0

@@ -81,8 +81,8 @@ def _status(runtime: Runtime) -> Status:
         try:
             with workspace.read(current.number) as generation:
                 pairs = {(part.source, part.document) for part in generation.documents.parts()}
-                given = sorted(Counter(source for source, _ in pairs).items())
-                held["sources"] = [SourceView(source=source, documents=number) for source, number in given]
+                counts = sorted(Counter(source for source, _ in pairs).items())
+                held["sources"] = [SourceView(source=source, documents=number) for source, number in counts]
                 held |= {"documents": generation.documents.ids(), "usage": generation.meta.usage()}
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
@@ -109,7 +109,9 @@ def _show_status(state: Status, screen: Screen) -> None:
     screen.facts(facts_of(state, Status.model_fields.keys() - HELD), indent=2)
     if state.sizes is not None:
         screen.line("On disk", style="bold")
-        parts: dict[str, Record] = {f"generation {one.number}": one for one in state.sizes.generations}
+        parts: dict[str, Record] = {
+            f"generation {generation.number}": generation for generation in state.sizes.generations
+        }
         parts |= {part.name: part for part in (*state.sizes.database, *state.caches)}
         rows = {
             name: part.model_dump(exclude={"number", "name", "most_rows", "most_bytes"}) for name, part in parts.items()
@@ -117,10 +119,10 @@ def _show_status(state: Status, screen: Screen) -> None:
         screen.facts(facts_of(rows) + facts_of(state.sizes, ("generations", "database")), indent=2)
     screen.line("Settings", style="bold")
     shown = state.settings.keys() - {"roles", "workspace"}
-    given = [(name, str(value)) for name, value in state.settings.items() if name in shown and value not in NOT_SET]
+    settings = [(name, str(value)) for name, value in state.settings.items() if name in shown and value not in NOT_SET]
     models = set(state.models.values())
     by_role = [(f"model of {role}", name) for role, name in state.models.items()]
-    screen.facts(given + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
+    screen.facts(settings + (by_role if len(models) > 1 else [("model of every role", models.pop())]), indent=2)
     if state.usage:
         screen.line(f"Models used for generation {state.generation}", style="bold")
         used = [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage]
@@ -231,11 +233,11 @@ def _make_room(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file.", "Name a folder; it is made where there is none.")
     folder.mkdir(parents=True, exist_ok=True)
-    there = {path.name for path in folder.iterdir()}
-    if not there:
+    names = {path.name for path in folder.iterdir()}
+    if not names:
         return
     try:
-        earlier = set(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]) & there
+        earlier = set(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]) & names
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{folder} holds files that are no export.", "Name an empty folder, or one to be made."

@@ -73,8 +73,8 @@ async def extract_all(work: Work, staging: Staging, runtime: Runtime, runner: Ru
     batches = [todo[start : start + BATCH] for start in range(0, len(todo), BATCH)]
     works = (partial(runner.extract, batch, work.weights) for batch in batches)
     # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
-    here = 1 if runtime.models.is_offline("extract") else 2 + runtime.settings.concurrency // BATCH
-    async with aclosing(side_by_side(works, await runner.at_once(here) if todo else 1)) as results:
+    slots = 1 if runtime.models.is_offline("extract") else 2 + runtime.settings.concurrency // BATCH
+    async with aclosing(side_by_side(works, await runner.at_once(slots) if todo else 1)) as results:
         async for extracts in results:
             await in_thread(_store, extracts, work.inputs, staging)
             failed += extracts.dead_letters
@@ -86,7 +86,7 @@ async def extract_all(work: Work, staging: Staging, runtime: Runtime, runner: Ru
 
 def _store(extracts: Extracts, inputs: Mapping[str, str], staging: Staging) -> None:
     staging.extractions.save_extractions(
-        list(extracts.extractions), {one.chunk: inputs[one.chunk] for one in extracts.extractions}
+        list(extracts.extractions), {extraction.chunk: inputs[extraction.chunk] for extraction in extracts.extractions}
     )
 
 

@@ -77,8 +77,8 @@ def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> 
         if fingerprint != runtime.fingerprint or full:
             # Another chunk size, model or embedder: everything is made again from the stored texts.
             everything = {d.id: d for d in generation.documents.documents()} | {d.id: d for d in plan.put}
-            kept = tuple(everything[name] for name in sorted(set(everything) - set(plan.removed)))
-            plan = plan.model_copy(update={"put": kept})
+            documents = tuple(everything[name] for name in sorted(set(everything) - set(plan.removed)))
+            plan = plan.model_copy(update={"put": documents})
         letters = tuple(generation.extractions.dead_letters())
         return SourceChanges(loaded, plan, full, generation.number, fingerprint, letters)
 
@@ -93,7 +93,9 @@ def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime
 
     Before what follows from the passages is `derived`, that is known only where nothing of it failed.
     """
-    tried, left = ({(one.item, one.step) for one in of} for of in (changes.letters, staging.extractions.dead_letters()))
+    tried, left = (
+        {(letter.item, letter.step) for letter in of} for of in (changes.letters, staging.extractions.dead_letters())
+    )
     known = derived or all(step in ("extract", "load") for _, step in tried)
     return nothing_new(changes, runtime) and known and tried == left
 
@@ -145,7 +147,7 @@ def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptP
         return runtime, None
     with generation:
         noted = _noted(generation.meta)
-    kept = {
+    authors = {
         step: author
         for step, (author, settings) in noted.items()
         if step in runtime.makers
@@ -153,16 +155,16 @@ def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptP
         and author != runtime.authors[step]
         and settings == _settings_of(step, runtime)
     }
-    if remake or not kept:
+    if remake or not authors:
         return runtime, None
-    return runtime.counted_as(kept), KeptPrompts(steps=tuple(sorted(kept)))
+    return runtime.counted_as(authors), KeptPrompts(steps=tuple(sorted(authors)))
 
 
-def in_words(kept: KeptPrompts) -> str:
+def in_words(prompts: KeptPrompts) -> str:
     """What was kept, and why, in a sentence."""
     return (
-        f"This version words the prompts of {', '.join(kept.steps)} otherwise. What models made with the earlier ones "
-        "stays as it is until you ask for it with --remake."
+        f"This version words the prompts of {', '.join(prompts.steps)} otherwise. What models made with the earlier "
+        "ones stays as it is until you ask for it with --remake."
     )
 
 
@@ -173,10 +175,10 @@ def author_of(step: str, meta: MetaStore, runtime: Runtime) -> str:
 
 def note_makers(staging: Staging, runtime: Runtime) -> None:
     """Note in a generation who made it, for the next version."""
-    made: dict[str, JsonValue] = {
+    makers: dict[str, JsonValue] = {
         step: [author, _settings_of(step, runtime)] for step, author in runtime.authors.items()
     }
-    staging.meta.put_meta(AUTHORS, made)
+    staging.meta.put_meta(AUTHORS, makers)
 
 
 def _noted(meta: MetaStore) -> dict[str, tuple[str, str]]:

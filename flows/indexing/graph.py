@@ -75,9 +75,11 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
     before = stored.relations_at(touched)
     relations = {relation.id for relation in before}
     stored.replace_graph(rows, Outdated(touched, list(relations), [claim.id for claim in stored.claims(touched)]))
-    ends = {end for one in (*before, *rows.relations) for end in (one.source, one.target)}
+    ends = {end for relation in (*before, *rows.relations) for end in (relation.source, relation.target)}
     stored.count_degrees(ends - {entity.id for entity in rows.entities})
-    staging.descriptions.replace({*touched, *relations, *(one.id for one in rows.relations)}, described.inputs)
+    staging.descriptions.replace(
+        {*touched, *relations, *(relation.id for relation in rows.relations)}, described.inputs
+    )
 
 
 async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> Hierarchy:
@@ -102,9 +104,14 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
     if graph.touched is not None:
         lost, touched = set(graph.lost), set(graph.touched)
         valid = still_valid_reports(hierarchy, stored.communities(), reports, lost, touched, settings.report_drift)
-    there = {one.community for one in valid}
-    members = {member for one in of_their_own(communities) if one.id not in there for member in one.members}
-    known, progress = {one.inputs: one for one in reports if one.inputs}, partial(runtime.progress, "report")
+    valid_ids = {old.community for old in valid}
+    members = {
+        member
+        for community in of_their_own(communities)
+        if community.id not in valid_ids
+        for member in community.members
+    }
+    known, progress = {old.inputs: old for old in reports if old.inputs}, partial(runtime.progress, "report")
     evidence = _evidence_of(staging, members, valid)
     reported = await report(communities, evidence, runtime.report, known, settings.report_context, progress)
     stored.replace_communities(communities, reported.reports)
@@ -114,8 +121,10 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
 def _evidence_of(staging: Staging, entities: set[str], reports: Sequence[Report]) -> ReportEvidence:
     """What reports on communities of these entities are written from; `reports` stand."""
     graph = staging.graph
-    relations = [one for one in graph.relations_at(entities) if {one.source, one.target} <= entities]
-    places = graph.occurrences("relation", [one.id for one in relations])
+    relations = [
+        relation for relation in graph.relations_at(entities) if {relation.source, relation.target} <= entities
+    ]
+    places = graph.occurrences("relation", [relation.id for relation in relations])
     claims = [claim for claim in graph.claims(entities) if claim.subject in entities]
     chunks = {place.chunk for place in places} | {claim.chunk for claim in claims}
     return ReportEvidence(

@@ -41,7 +41,7 @@ async def dual_level_search(question: QuestionContext) -> ModeResult:
     if question.options.structure is not None:
         return await structured_search(question, passages)
     filtered = await filter_passages(question.filter_request(passages), passages, Filter(models))
-    kept = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
+    kept_passages = [passage for passage in passages if passage.chunk in set(filtered.chunks)]
     most = models.policy.limits.answer
     entities, relations = best_rows(searched, session.index.entities, session.facts, most)
     if only is not None:
@@ -53,8 +53,8 @@ async def dual_level_search(question: QuestionContext) -> ModeResult:
         chunks = [session.index.chunk(place.chunk) for place in session.facts.places[relation]]
         return [chunk for chunk in chunks if only is None or chunk.document in only]
 
-    found = question.sources(kept, round(PASSAGE_SHARE * most))
-    sources, numbers = stating_sources(relations, session.facts, stating, found)
+    passage_sources = question.sources(kept_passages, round(PASSAGE_SHARE * most))
+    sources, numbers = stating_sources(relations, session.facts, stating, passage_sources)
     return ModeResult(
         context=AnswerContext(sources, graph_notes(entities, relations, session.facts, numbers)),
         passages=passages,
@@ -74,13 +74,13 @@ async def search_levels(question: QuestionContext, k: int) -> tuple[LevelScores,
     near = levels.near(question.text, cosines, documents)
     links = [] if mode == "high" else levels.link(question.text, keys.low)
     links += _linked_by_meaning(question, keys.low, links)
-    found = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, question.embedder)
-    passages = levels.best(found, k)
+    scores = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, question.embedder)
+    passages = levels.best(scores, k)
     if mode == "mix":
         searched = await question.search(question.queries, k)
         known = {passage.chunk for passage in searched}
-        return found, [*searched, *[passage for passage in passages if passage.chunk not in known][:MIXED_IN]]
-    return found, await question.with_pages(question.queries, passages)
+        return scores, [*searched, *[passage for passage in passages if passage.chunk not in known][:MIXED_IN]]
+    return scores, await question.with_pages(question.queries, passages)
 
 
 def _linked_by_meaning(question: QuestionContext, keys: Sequence[str], links: Sequence[Link]) -> list[Link]:

@@ -74,7 +74,7 @@ def result_of(
     numbers = list(dict.fromkeys(number for point in points for number in point.findings))
     of = {number: place for place, number in enumerate(numbers, 1)}
     pieces = {piece.number: piece for piece in shown.pool.evidence}
-    given = [point.report for point in points]
+    report_ids = [point.report for point in points]
     best: dict[str, int] = {}  # the chunks that the points rest on, the most helpful first
     parts = []
     for point in points:
@@ -105,7 +105,7 @@ def result_of(
         reports=tuple(
             ReportRead(
                 community=report.community, level=report.level, title=report.title,
-                rating=selected.ratings.get(report.community), points=given.count(report.community),
+                rating=selected.ratings.get(report.community), points=report_ids.count(report.community),
             )
             for report in selected.reports
         ) if selected else (),
@@ -147,8 +147,8 @@ def library_of(reports: Sequence[Report], question: QuestionContext) -> Library:
     """The documents that reports rest on, of those that the question may look into, with their chunks in order."""
     only, session = question.options.documents, question.session
     names = {finding.document for report in reports for finding in report.findings}
-    kept = {name for name in names if only is None or name in only}
-    return Library(session.documents(sorted(kept)), session.chunks_of(kept))
+    documents = {name for name in names if only is None or name in only}
+    return Library(session.documents(sorted(documents)), session.chunks_of(documents))
 
 
 def shown_for(question: QuestionContext, reports: Sequence[Report], near: Near) -> ShownReports:

@@ -55,8 +55,8 @@ def _claims(question: QuestionContext, named: Sequence[str]) -> list[tuple[str, 
         chunk = question.chunk(claim.chunk)
         if only is None or chunk.document in only:
             source = span_of(chunk, claim.start, claim.end)
-            said = " ".join((claim.description or source.text).split())
-            claims.append((f"{entities[claim.subject].name}, {claim.kind} ({claim.status}): {said}", source))
+            text = " ".join((claim.description or source.text).split())
+            claims.append((f"{entities[claim.subject].name}, {claim.kind} ({claim.status}): {text}", source))
     return claims
 
 
@@ -65,24 +65,24 @@ def _findings(question: QuestionContext, reports: Sequence[Report]) -> list[tupl
     library = library_of(reports, question)
     offered = shown_of(reports, library, {}, quotes_only=question.options.documents is not None)
     return [
-        (f"{report.title}: {said}".strip(": "), piece_source(piece, offered.pool.places[piece.number]))
+        (f"{report.title}: {text}".strip(": "), piece_source(piece, offered.pool.places[piece.number]))
         for report in offered.offered.values()
-        for said, piece in report.findings
+        for text, piece in report.findings
     ]
 
 
 def _lines(
-    told: Sequence[tuple[str, Source]], sources: list[Source], most: int, question: QuestionContext
+    statements: Sequence[tuple[str, Source]], sources: list[Source], most: int, question: QuestionContext
 ) -> list[str]:
     """What is told, nearest to the question first, as much as fits, with the numbers of its sources; a place that no
     source holds is added to them."""
 
-    def near(one: tuple[str, Source]) -> tuple[float, str, int]:
-        piece = Evidence(0, one[1].document, one[1].title, f"{one[0]} {one[1].text}")
-        return -question.relevance.coverage(piece), one[1].document, one[1].start
+    def near(statement: tuple[str, Source]) -> tuple[float, str, int]:
+        piece = Evidence(0, statement[1].document, statement[1].title, f"{statement[0]} {statement[1].text}")
+        return -question.relevance.coverage(piece), statement[1].document, statement[1].start
 
     lines = []
-    for text, source in sorted(told, key=near):
+    for text, source in sorted(statements, key=near):
         number = number_of(sources, source.document, source.start, source.end)
         most -= rough_tokens(text) + (rough_tokens(source.text) if number is None else 0)
         if most < 0:

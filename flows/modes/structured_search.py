@@ -24,14 +24,14 @@ MOST_DOCUMENTS, MOST_NAMED = 8, 64
 MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
 
 
-async def computed(question: QuestionContext, kept: Sequence[Passage], route: RouteDecision) -> TableResult | None:
+async def computed(question: QuestionContext, passages: Sequence[Passage], route: RouteDecision) -> TableResult | None:
     """What a plan over the tables of whole documents computes: of those that the caller names, else of those that the
     passages come from; None where the question is none for tables, or the planner sees no plan."""
     planner, options = PlanTable(question.models), question.options
     if options.forced not in {None, "table"} or (not planner.is_offline and route.type != "table"):
         return None
-    rows = {piece.document for piece in question.pool(kept).evidence if piece.cells}
-    documents = dict.fromkeys(passage.document for passage in kept)
+    rows = {piece.document for piece in question.pool(passages).evidence if piece.cells}
+    documents = dict.fromkeys(passage.document for passage in passages)
     names = [name for name in documents if route.type == "table" or name in rows][:MOST_DOCUMENTS]
     if options.documents and len(options.documents) <= MOST_NAMED:
         names = list(options.documents)
@@ -73,7 +73,7 @@ def stated_result(
 
 
 def structured_result(  # noqa: PLR0913, PLR0917 -- what each step has given
-    question: QuestionContext, passages: Sequence[Passage], kept: Sequence[Passage], filtered: FilterResult,
+    question: QuestionContext, passages: Sequence[Passage], kept_passages: Sequence[Passage], filtered: FilterResult,
     route: RouteDecision, table: TableResult | None, structured: Structured, parts: Sequence[PartAnswer],
 ) -> ModeResult:  # fmt: skip
     """The context of the answer: what the passages, the tables and the parts of the question give."""
@@ -90,7 +90,7 @@ def structured_result(  # noqa: PLR0913, PLR0917 -- what each step has given
         table = None
     rows = _rows(table, question) if table else []
     cited = [source for part in parts for source in part.cited]
-    sources = packed(merged([*rows, *cited, *question.sources(kept)]), question.models.policy.limits.answer)
+    sources = packed(merged([*rows, *cited, *question.sources(kept_passages)]), question.models.policy.limits.answer)
     notes = [*_disagreements(filtered), *(table_notes(table) if table else []), *structure_note(structured, sources)]
     notes += [Note(f"Answer to: {part.question}", _renumbered(part, sources)) for part in parts]
     return ModeResult(
@@ -118,7 +118,7 @@ def _renumbered(part: PartAnswer, sources: Sequence[Source]) -> str:
         citation.marker.strip("[]"): number_of(sources, citation.document, citation.start, citation.end)
         for citation in part.answered.citations
     }
-    return MARKER_NUMBER.sub(lambda found: f"{numbers.get(found[0]) or '–'}", part.answered.text)
+    return MARKER_NUMBER.sub(lambda match: f"{numbers.get(match[0]) or '–'}", part.answered.text)
 
 
 def _disagreements(filtered: FilterResult) -> list[Note]:

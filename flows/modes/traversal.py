@@ -70,7 +70,7 @@ def is_imported(question: QuestionContext) -> bool:
     named = graph.spellings.named(question.text) if alone else []
     if not named:
         return bool(alone) and len(alone) == len(graph.facts.entities)
-    return all(alone.issuperset(one.entities) for one in named if not one.doubtful)
+    return all(alone.issuperset(name.entities) for name in named if not name.doubtful)
 
 
 def graph_of(question: QuestionContext) -> TraversalGraph:
@@ -78,8 +78,8 @@ def graph_of(question: QuestionContext) -> TraversalGraph:
     graph, only = question.session.traversal_graph, question.options.documents
     if only is None:
         return graph
-    kept = frozenset(only)
-    facts = graph.facts.stated_in(chunk.id for chunk in question.session.index.chunks if chunk.document in kept)
+    documents = frozenset(only)
+    facts = graph.facts.stated_in(chunk.id for chunk in question.session.index.chunks if chunk.document in documents)
     return replace(graph, facts=facts, vocabulary=Vocabulary(facts.relations.values()))
 
 

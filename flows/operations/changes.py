@@ -75,10 +75,10 @@ async def undo(number: int, runtime: Runtime) -> EditReport:
 
 async def _edited(change: Editing, undone: bool, runtime: Runtime) -> EditReport:
     with _next_generation(runtime) as staging:
-        made = change(staging)
+        new_edit = change(staging)
         await derive(staging.documents.chunks(), (), staging, runtime)
         entities = len(staging.graph.entities())
-        return EditReport(edit=made, undone=undone, generation=staging.publish(), entities=entities)
+        return EditReport(edit=new_edit, undone=undone, generation=staging.publish(), entities=entities)
 
 
 def merge(name: str, other: str) -> Editing:
@@ -102,8 +102,8 @@ def split(name: str, names: Sequence[str], documents: Sequence[str]) -> Editing:
         keys, parted = {name_key(word) for word in known}, {name_key(word) for word in names}
         unknown = [("name", word, known) for word in names if name_key(word) not in keys]
         unknown += [("document", word, places) for word in documents if word not in places]
-        for what, word, there in unknown:
-            raise UsageError(f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(there)}.")
+        for what, word, choices in unknown:
+            raise UsageError(f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(choices)}.")
         if not keys - parted or not {*places} - {*documents}:
             raise UsageError(f"That is all of {thing.name!r}: nothing would be left.", "Leave something to it.")
         subject = _subject(thing, staging, without=parted)
@@ -129,7 +129,8 @@ def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alia
     """
     having: dict[str, set[str]] = defaultdict(set)
     shown: dict[str, str] = {}
-    for written, entity in [(one.name, one.id) for one in entities] + [(one.name, one.entity) for one in aliases]:
+    names = [(entity.name, entity.id) for entity in entities] + [(alias.name, alias.entity) for alias in aliases]
+    for written, entity in names:
         having[fold_name(written)].add(entity)
         shown.setdefault(fold_name(written), written)
     named = having.get(fold_name(name), set())
@@ -146,8 +147,8 @@ def _find(name: str, staging: Staging) -> Entity:
     by_id = {entity.id: entity for entity in entities}
     named = [by_id[name]] if name in by_id else entities_named(name, entities, staging.graph.aliases())
     if len(named) > 1:
-        told = ", ".join(f"{one.id} ({one.name}, {one.kind}, {one.mentions} mentions)" for one in named)
-        raise UsageError(f"{len(named)} things are called {name!r}.", f"Name one by its id: {told}.")
+        ids = ", ".join(f"{entity.id} ({entity.name}, {entity.kind}, {entity.mentions} mentions)" for entity in named)
+        raise UsageError(f"{len(named)} things are called {name!r}.", f"Name one by its id: {ids}.")
     return named[0]
 
 
@@ -163,7 +164,8 @@ def _subject(thing: Entity, staging: Staging, without: Collection[str] = ()) -> 
 def _names(thing: Entity, staging: Staging) -> list[str]:
     """The names that texts write for a thing; the shown one first where it is one of them."""
     chunks = {place.chunk for place in staging.graph.occurrences("entity", [thing.id])}
-    written = {mention.name for found in staging.extractions.extractions(chunks) for mention in found.mentions}
+    extractions = staging.extractions.extractions(chunks)
+    written = {mention.name for extraction in extractions for mention in extraction.mentions}
     names = [thing.name, *(alias.name for alias in staging.graph.aliases([thing.id]))]
     return [name for name in names if name in written]
 
@@ -290,14 +292,14 @@ class _Holdings:
     hashes: set[str] = field(default_factory=set)
 
     def add(self, generation: Generation, documents: Collection[str]) -> None:
-        there = generation.documents.documents({*generation.documents.ids()} & {*documents})
-        if not there:
+        stored = generation.documents.documents({*generation.documents.ids()} & {*documents})
+        if not stored:
             return
         self.generations.append(generation.number)
-        self.ids |= {document.id for document in there}
-        self.texts |= {part.text for document in there for part in document.parts}
-        self.texts |= {document.title for document in there}
-        chunks = generation.documents.chunks(documents=[document.id for document in there])
+        self.ids |= {document.id for document in stored}
+        self.texts |= {part.text for document in stored for part in document.parts}
+        self.texts |= {document.title for document in stored}
+        chunks = generation.documents.chunks(documents=[document.id for document in stored])
         self.hashes |= {window.text_hash for window in generation.vectors.windows([chunk.id for chunk in chunks])}
         self.hashes |= {text_hash(text) for chunk in chunks for text in _embeddable(chunk)}
 
@@ -377,8 +379,8 @@ def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
 
 def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging) -> None:
     """Take the documents out of what the next generation is made from."""
-    there = {part.document for part in staging.documents.parts()} & {*documents}
-    stored = staging.documents.documents(there)
+    names = {part.document for part in staging.documents.parts()} & {*documents}
+    stored = staging.documents.documents(names)
     hashes = {document.id: {part.text_hash for part in document.parts} for document in stored}
     with staging.transaction():
         staging.documents.remove_documents(documents)

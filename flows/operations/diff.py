@@ -65,8 +65,8 @@ class Diff(Record):
 
     def of(self, kind: Kind) -> Difference:
         """The part of one kind."""
-        found: Difference = getattr(self, kind)
-        return found
+        difference: Difference = getattr(self, kind)
+        return difference
 
     @property
     def same(self) -> bool:
@@ -86,16 +86,18 @@ def compare(workspace: Workspace, before: int, after: int | None) -> Diff:
     """The same over an open workspace."""
     with workspace.read(before) as old, workspace.read(after) as new:
         pairs = _renamed(old, new)
-        found = {kind: _difference(kind, old, new, pairs) for kind in KINDS}
-        return Diff(before=old.number, after=new.number, **found)
+        differences = {kind: _difference(kind, old, new, pairs) for kind in KINDS}
+        return Diff(before=old.number, after=new.number, **differences)
 
 
 def _difference(kind: Kind, old: Generation, new: Generation, pairs: Mapping[str, str]) -> Difference:
     """`pairs` leads from ids in the earlier generation to those by which the later one knows the same thing."""
-    were, are = old.items.prints(kind), new.items.prints(kind)
-    same = {before: pairs.get(before, before) for before in were if pairs.get(before, before) in are}
-    differing = {before: after for before, after in same.items() if before != after or were[before] != are[after]}
-    gone, come = were.keys() - same.keys(), are.keys() - set(same.values())
+    old_prints, new_prints = old.items.prints(kind), new.items.prints(kind)
+    same = {before: pairs.get(before, before) for before in old_prints if pairs.get(before, before) in new_prints}
+    differing = {
+        before: after for before, after in same.items() if before != after or old_prints[before] != new_prints[after]
+    }
+    gone, come = old_prints.keys() - same.keys(), new_prints.keys() - set(same.values())
     left = old.items.items(kind, gone | differing.keys())
     right = new.items.items(kind, come | set(differing.values()))
     changed = [_changed(kind, left[before], right[after]) for before, after in differing.items()]
@@ -125,7 +127,7 @@ def _field(name: str, before: Value, after: Value) -> FieldChange:
 
 def changed_items(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
     """What left a list and what joined it; the whole lists where they differ in order alone."""
-    left, joined = [one for one in before if one not in after], [one for one in after if one not in before]
+    left, joined = [item for item in before if item not in after], [item for item in after if item not in before]
     shown = (left, joined) if left or joined else (before, after)
     return _short("; ".join(shown[0])), _short("; ".join(shown[1]))
 
@@ -152,8 +154,12 @@ def _short(text: str) -> str:
 
 def _renamed(old: Generation, new: Generation) -> dict[str, str]:
     """Documents that went and came with the same content, by their ids."""
-    were, are = old.documents.hashes(), new.documents.hashes()
+    old_hashes, new_hashes = old.documents.hashes(), new.documents.hashes()
     come: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(are.keys() - were.keys(), reverse=True):
-        come[are[name]].append(name)
-    return {name: come[were[name]].pop() for name in sorted(were.keys() - are.keys()) if come[were[name]]}
+    for name in sorted(new_hashes.keys() - old_hashes.keys(), reverse=True):
+        come[new_hashes[name]].append(name)
+    return {
+        name: come[old_hashes[name]].pop()
+        for name in sorted(old_hashes.keys() - new_hashes.keys())
+        if come[old_hashes[name]]
+    }

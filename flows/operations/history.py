@@ -76,9 +76,9 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
     except UsageError:
         raise
     except BaseException as error:  # others than ours: cancelled, interrupted, or a fault of ours
-        told = {"error": mask_keys(error.message)} if isinstance(error, TrellisError | EngineError) else {}
+        details = {"error": mask_keys(error.message)} if isinstance(error, TrellisError | EngineError) else {}
         with suppress(StorageError):  # where not even that can be written, the failure itself is what is to be told
-            _remember(runtime, kind, started, "failed" if told else "stopped", told)
+            _remember(runtime, kind, started, "failed" if details else "stopped", details)
         raise
     if summary:
         _remember(runtime, kind, started, "completed", summary)
@@ -179,8 +179,8 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
         )
         for step, model, spent in models.meter.rows()
     )  # fmt: skip
-    asked = sum(step.calls + step.cached_calls for step in steps if step.step == "extract")
-    plan = _Plan(report.documents, report.skipped, report.chunks, asked)
+    to_extract = sum(step.calls + step.cached_calls for step in steps if step.step == "extract")
+    plan = _Plan(report.documents, report.skipped, report.chunks, to_extract)
     return _forecast(plan, steps, time.monotonic() - started, runtime)
 
 
@@ -206,17 +206,19 @@ def _lengths(runtime: Runtime) -> AnswerLengths:
             passages = [passage for passage in generation.documents.chunks() if passage.kind == "text"]
     except NoGeneration:
         passages = []
-    tokens = [extraction_tokens(one.title, one.text) for one in passages[:: max(1, len(passages) // SAMPLE)]]
+    tokens = [
+        extraction_tokens(passage.title, passage.text) for passage in passages[:: max(1, len(passages) // SAMPLE)]
+    ]
     return lengths_of(_pace(runtime).written, sum(tokens) / len(tokens) if tokens else 0.0)
 
 
 def _forecast_vectors(embedder: ApiEmbedder, stage: Workspace, meter: Meter) -> None:
     """Enter what embedding the new passages will take."""
-    with stage.read() as made:
-        done = {window.chunk for window in made.vectors.windows()}
-        new = [passage for passage in made.documents.chunks() if passage.id not in done]
+    with stage.read() as generation:
+        done = {window.chunk for window in generation.vectors.windows()}
+        new = [passage for passage in generation.documents.chunks() if passage.id not in done]
         windows = windows_of(new, embedder)
-        stored = made.vectors.have(embedder.name, [window.text_hash for window, _ in windows])
+        stored = generation.vectors.have(embedder.name, [window.text_hash for window, _ in windows])
     texts = {window.text_hash: text for window, text in windows if window.text_hash not in stored}
     if texts:
         meter.record(STEP, embedder.name, embedder.forecast(texts))

@@ -58,12 +58,12 @@ async def tune_workspace(sources: Sequence[str | Path], options: TuneOptions, ru
     if path.exists() and not options.force:
         raise UsageError(f"There is {path} already.", "Move it away, or add --force to replace what it holds.")
     chosen = await _sample(sources, options, runtime)
-    passages = [Sampled(title=one.title, text=one.text) for one in chosen]
+    passages = [Sampled(title=passage.title, text=passage.text) for passage in chosen]
     fitted = await tune(passages, Tune(runtime.models))
     _write(path, to_toml(fitted.tailoring))
     return TuneReport(
-        path=str(path), documents=len({one.document for one in chosen}), passages=len(chosen),
-        tokens=sum(one.tokens for one in chosen), tailoring=fitted.tailoring, names=fitted.names,
+        path=str(path), documents=len({passage.document for passage in chosen}), passages=len(chosen),
+        tokens=sum(passage.tokens for passage in chosen), tailoring=fitted.tailoring, names=fitted.names,
         left_out=fitted.left_out, usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
 

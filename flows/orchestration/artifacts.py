@@ -42,13 +42,13 @@ async def put(key: str, content: str | Sequence[Mapping[str, Cell]], description
 
     What cannot be put is a warning in the log: the run's work is done whether it is shown or not.
     """
-    made: Artifact
+    artifact: Artifact
     if isinstance(content, str):
-        made = MarkdownArtifact(key=key, markdown=mask_keys(content), description=mask_keys(description))
+        artifact = MarkdownArtifact(key=key, markdown=mask_keys(content), description=mask_keys(description))
     else:
-        made = TableArtifact(key=key, table=[dict(row) for row in content], description=mask_keys(description))
+        artifact = TableArtifact(key=key, table=[dict(row) for row in content], description=mask_keys(description))
     try:
-        await made.acreate(_client())
+        await artifact.acreate(_client())
     except UNREACHABLE as error:
         logger.warning("The page %s could not be stored: %s", key, error)
 
@@ -218,7 +218,7 @@ def index_page(outcome: RunOutcome, used: Sequence[UsageRow]) -> str:
     report = outcome.report
     letters = [(letter.item, letter.step, letter.error, letter.remedy) for letter in outcome.letters]
     retry = "These failed and are kept; `trellis dead-letter --retry` tries them again."
-    themes = [(one.title, str(members), f"{one.rating:.1f}", one.summary) for one, members in outcome.themes]
+    themes = [(theme.title, str(members), f"{theme.rating:.1f}", theme.summary) for theme, members in outcome.themes]
     parts = [
         f"# Generation {report.generation}",
         index_in_words(report),
@@ -281,11 +281,11 @@ def answer_page(answer: Answer, used: Sequence[UsageRow]) -> str:
 
 def _structure(trace: Trace) -> list[str]:
     """What each document gave to the structure, in its form."""
-    given = [structure for structure in trace.structures if structure.elements][:SHOWN_STRUCTURES]
-    parts = [f"## The {trace.structure}"] if given else []
-    for one in given:
-        parts += [f"{plain(one.title)} ({plain(one.document)})"]
-        parts += ["\n".join(f"    {line}" for line in one.text.splitlines())]
+    structures = [structure for structure in trace.structures if structure.elements][:SHOWN_STRUCTURES]
+    parts = [f"## The {trace.structure}"] if structures else []
+    for structure in structures:
+        parts += [f"{plain(structure.title)} ({plain(structure.document)})"]
+        parts += ["\n".join(f"    {line}" for line in structure.text.splitlines())]
     return parts
 
 
@@ -301,7 +301,7 @@ def _decisions(trace: Trace) -> str:
     route = trace.route
     lines = [
         f"answered by {trace.answered_by}, effort {trace.effort}",
-        *(f"no call for {one.step}: {plain(one.reason)}" for one in trace.spared),
+        *(f"no call for {call.step}: {plain(call.reason)}" for call in trace.spared),
         *([f"markers that named no source: {', '.join(trace.removed_markers)}"] if trace.removed_markers else []),
         f"mode {trace.mode}, question type {plain(trace.question_type)}",
         *(_chosen(trace.decision) if trace.decision else ()),

@@ -46,7 +46,7 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
     """The deployments of a plan, not registered yet. UsageError for a cron expression or a time zone that is none."""
     place = {"workspace": plan.workspace} if plan.workspace else {}
     sources = {"source": list(plan.sources)} if plan.sources else {}
-    made = [
+    runner_deployments = [
         await index.ato_deployment(
             ON_DEMAND,
             parameters=sources | place,
@@ -70,15 +70,15 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
             description="Bring a workspace up to date with its sources. Where the run before still goes on, skip one.",
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
-        made.insert(0, scheduled)
-    for deployment in made:
+        runner_deployments.insert(0, scheduled)
+    for deployment in runner_deployments:
         deployment.tags = [TAG]
         deployment.version = version("trellis-rag")
         deployment.paused = False  # a process that served before has paused it at its end
-    return made
+    return runner_deployments
 
 
-async def serve(made: Sequence[RunnerDeployment], ready: Callable[[], None]) -> None:
+async def serve(runner_deployments: Sequence[RunnerDeployment], ready: Callable[[], None]) -> None:
     """Register deployments and run what is scheduled or asked for, until Ctrl-C or SIGTERM; then cancel what runs.
 
     `ready` is called as soon as runs can be asked for. Raises StorageError where the server cannot be reached,
@@ -86,10 +86,10 @@ async def serve(made: Sequence[RunnerDeployment], ready: Callable[[], None]) -> 
     """
     async with get_client() as client:
         await _prepare(client)
-        for deployment in made:
+        for deployment in runner_deployments:
             await _not_taken(client, deployment)
         runner = Runner()
-        for deployment in made:
+        for deployment in runner_deployments:
             known = await runner.aadd_deployment(deployment)
             steps = [{f"{end_with.__module__}.{end_with.__name__}": {"parent": os.getpid()}}]
             await client.update_deployment(known, DeploymentUpdate(pull_steps=steps))
@@ -107,7 +107,7 @@ async def serve(made: Sequence[RunnerDeployment], ready: Callable[[], None]) -> 
     await running
 
 
-async def register(made: Sequence[RunnerDeployment], pool: str) -> None:
+async def register(runner_deployments: Sequence[RunnerDeployment], pool: str) -> None:
     """Register deployments for the workers of a pool, which have Trellis installed.
 
     Raises UsageError for a pool that does not exist, StorageError where the server cannot be reached.
@@ -121,7 +121,7 @@ async def register(made: Sequence[RunnerDeployment], pool: str) -> None:
                 f"The Prefect server has no work pool {pool!r}.",
                 f"Make it: `prefect work-pool create --type process {pool}`, or name another with --pool.",
             ) from error
-    for deployment in made:
+    for deployment in runner_deployments:
         deployment.work_pool_name = pool
         deployment.job_variables = {"env": {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT)}}
         await deployment.aapply()
@@ -138,21 +138,25 @@ async def _prepare(client: PrefectClient) -> None:
     await end_silent_runs(client)
 
 
-async def _not_taken(client: PrefectClient, made: RunnerDeployment) -> None:
+async def _not_taken(client: PrefectClient, deployment: RunnerDeployment) -> None:
     """A second one of that name would take the runs of the first."""
     try:
-        other = await client.read_deployment_by_name(made.full_name)
+        other = await client.read_deployment_by_name(deployment.full_name)
     except ObjectNotFound:
         return
     if other.work_pool_name:
         raise UsageError(
-            f"The deployment {made.full_name} belongs to the workers of pool {other.work_pool_name}.",
-            f"Let them run it, or delete it first: `prefect deployment delete {made.full_name}`.",
+            f"The deployment {deployment.full_name} belongs to the workers of pool {other.work_pool_name}.",
+            f"Let them run it, or delete it first: `prefect deployment delete {deployment.full_name}`.",
         )
     workspace = other.parameters.get("workspace")
-    if other.status == DeploymentStatus.READY and not other.paused and workspace != made.parameters.get("workspace"):
+    if (
+        other.status == DeploymentStatus.READY
+        and not other.paused
+        and workspace != deployment.parameters.get("workspace")
+    ):
         raise UsageError(
-            f"The deployment {made.full_name} is served for the workspace {workspace} now.",
+            f"The deployment {deployment.full_name} is served for the workspace {workspace} now.",
             "End that one first, or unset PREFECT_API_URL and give a --port and a PREFECT_HOME of its own.",
         )
 

@@ -86,9 +86,9 @@ def _port(wanted: int | None) -> int:
         )
     if wanted is not None:
         raise UsageError(f"Port {port} is taken by another program.", "Give another --port, or none for a free one.")
-    with socket.socket() as found:
-        found.bind((HOST, 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
 
 
 def _is_free(port: int) -> bool:

@@ -46,11 +46,11 @@ logger = logging.getLogger(__name__)
 
 
 def _sources_in_short() -> str:
-    given = flow_run.parameters
-    source = given.get("source") or []
-    sources = [source] if isinstance(source, str) else [str(one) for one in source]
+    parameters = flow_run.parameters
+    source = parameters.get("source") or []
+    sources = [source] if isinstance(source, str) else [str(path) for path in source]
     more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-    into = f" into {given['workspace']}" if given.get("workspace") else ""
+    into = f" into {parameters['workspace']}" if parameters.get("workspace") else ""
     return f"index {', '.join(sources[:3])}{more}{into}"
 
 

@@ -55,9 +55,9 @@ def automation() -> AutomationCore:
 async def end_silent_runs(client: PrefectClient) -> None:
     """Make the automation on a server, or bring it up to date; as often as one likes."""
     known = await client.read_automations_by_name(NAME)
-    for one in known:
+    for existing in known:
         # What a person has switched off stays off.
-        await client.update_automation(one.id, automation().model_copy(update={"enabled": one.enabled}))
+        await client.update_automation(existing.id, automation().model_copy(update={"enabled": existing.enabled}))
     if not known:
         await client.create_automation(automation())
 
