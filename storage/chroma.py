@@ -25,7 +25,7 @@ from uuid import uuid4
 from storage.errors import Damaged, NotPermitted, SettingsError, StorageError
 from storage.faults import fault_in_words, faults_told, writable
 from storage.layout import sync, sync_tree, write_atomically
-from storage.vectors import REBUILD, Hit, StoredVectors, Vector, VectorIndex, Window, finds_enough
+from storage.vectors import REBUILD, ExactIndex, Hit, StoredVectors, Vector, VectorIndex, Window, finds_enough
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -36,6 +36,7 @@ T = TypeVar("T")
 DATABASE = "chroma.sqlite3"
 SEAL = "seal.json"
 _PREFIX = "chroma-"
+_UNFIT = "chroma-unfit"  # in place of a folder that finds too little, as where many thousand windows are the same
 _COLLECTION = "windows"
 _GRAPH = "index_metadata.pickle"  # without it Chroma makes the other files of a graph anew when it opens them
 # Every opening leaves a row in this table, to hold the lock of a transaction, and reads it never.
@@ -53,6 +54,10 @@ OPENING = threading.Lock()
 logger = logging.getLogger(__name__)
 
 
+class _FindsTooLittle(StorageError):
+    """Nothing is damaged: an approximate index of these windows misses too many."""
+
+
 class ChromaFolders:
     """The vector store that keeps a folder of Chroma's in each generation's folder.
 
@@ -68,23 +73,33 @@ class ChromaFolders:
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
         """Starts from a copy of the base's folder and applies the difference; from nothing where there is none, where
         it is damaged or finds too little then, or where more than half would change.
+
+        One that finds too little even so is not kept: searches then compare all vectors.
         """
         before = index_folder(stored.folder)
         folder = self._scratch / f"{_PREFIX}{uuid4().hex[:8]}"
-        if base is None or not _built_from(folder, base, stored):
-            shutil.rmtree(folder, ignore_errors=True)
-            with open_folder(folder, create=True) as index:
-                _fill(index, stored.windows(), stored)
-            seal(folder)
-        # A path that was opened once is never used again.
-        number = int(before.name.removeprefix(_PREFIX)) + 1 if before else 1
-        sync_tree(folder)
-        folder.rename(stored.folder / f"{_PREFIX}{number}")
+        (stored.folder / _UNFIT).unlink(missing_ok=True)
+        try:
+            if base is None or not _built_from(folder, base, stored):
+                shutil.rmtree(folder, ignore_errors=True)
+                with open_folder(folder, create=True) as index:
+                    _fill(index, stored.windows(), stored)
+                seal(folder)
+        except _FindsTooLittle:
+            shutil.rmtree(folder)
+            (stored.folder / _UNFIT).touch()
+        else:
+            # A path that was opened once is never used again.
+            number = int(before.name.removeprefix(_PREFIX)) + 1 if before else 1
+            sync_tree(folder)
+            folder.rename(stored.folder / f"{_PREFIX}{number}")
         sync(stored.folder)
         if before is not None:
             shutil.rmtree(before)
 
     def open(self, stored: StoredVectors) -> VectorIndex:
+        if (stored.folder / _UNFIT).exists():
+            return ExactIndex(stored)
         return open_folder(index_folder(stored.folder) or stored.folder / f"{_PREFIX}1")
 
     def keep_only(self, numbers: Collection[int]) -> None:
@@ -216,6 +231,8 @@ def _built_from(folder: Path, base: StoredVectors, stored: StoredVectors) -> boo
             index.remove(sorted(base_windows.keys() - {w.id for w in windows}))
             _fill(index, changed, stored)
         seal(folder)
+    except _FindsTooLittle:
+        return False
     except (StorageError, shutil.Error, sqlite3.Error, OSError) as error:
         logger.warning("The vector index %s cannot be carried over and is built anew: %s", built_on, error)
         return False
@@ -229,7 +246,7 @@ def _fill(index: ChromaIndex, windows: Sequence[Window], stored: StoredVectors) 
         raise StorageError(index.place, f"the vector index holds {held} of {count} windows", REBUILD)
     if not finds_enough(index, stored):  # as where many thousand windows are the same
         remedy = "TRELLIS_VECTOR_STORE=exact compares all vectors in the database."
-        raise StorageError(index.place, "its index finds too few of the nearest windows", remedy)
+        raise _FindsTooLittle(index.place, "its index finds too few of the nearest windows", remedy)
 
 
 def _pages(rows: Sequence[T]) -> Iterator[Sequence[T]]:
