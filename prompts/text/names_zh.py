@@ -38,10 +38,7 @@ _MASKED = re.compile(
     r"(?<![\w.])/?[\w%.-]+(?:/[\w%.-]+)+|\b[\w-]+\.(?:py|md|json|txt|html?|com|org|io)\b|\b[a-z0-9]+_\w+|<[^<>\n]{1,200}>",
     re.S,
 )
-_WORDLIKE = re.compile(rf"[{CJK}A-Za-z]")
-_QUALITY = re.compile(r"[性化度感]$|^(?:有|无|不|非|高|低|多|可)")  # abstract or a mere quality, where short
 _CLAUSE_CUT = re.compile(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)|采用|提出|使用|包括|称为|叫做|名为")
-_NOUN_TAGS = ("n", "vn", "an", "l", "i", "j", "eng", "b", "zg")
 _CUT_TAGS = ("p", "c", "u", "r", "d", "f", "y", "m", "t")
 SURNAMES = words_in("chinese", "surnames")
 _SUFFIXES = frozenset("器度率值法性论")  # the segmenter cuts them off words that it does not know
