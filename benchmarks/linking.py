@@ -1,24 +1,18 @@
 """Whether questions are linked to the entities that they name, also in lower case and misspelt."""
 
 import asyncio
-import random
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.retrieval import misspelt
 from benchmarks.runner import DATA, DataMissingError, Run, measure, option, share
 from benchmarks.sets import SETS, files_of, index, open_set, read_rows, settings_in
 from flows.query import retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from prompts.text.words import STOPWORDS
 
 SET = "2wiki_6119"
-_WORD = re.compile(r"[^\W_][\w'’.&-]*")
-_OWN = re.compile(r"['’]s?$")
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_SHORTEST = 4
 
 
 @measure(
@@ -81,32 +75,3 @@ async def _chinese(run: Run, session: Session) -> None:
         ranks.append(right.index(True) + 1 if any(right) else 0)
     hits = {f"hit@{k}": share([0 < rank <= k for rank in ranks]) for k in (1, 3, 5)}
     run.table(f"Chinese questions, {len(session.index.chunks)} passages", {"all": {"questions": len(rows), **hits}})
-
-
-def misspelt(question: str, seed: int = 1) -> str:
-    """The question with one slip in the longest word of each name: two letters swapped, one lost, replaced or added,
-    not at the word's ends. A name is a run of words with a capital; the same seed gives the same slips."""
-    chance = random.Random(f"{seed}:{question}")  # noqa: S311 - slips of the pen, no secrets
-    for start, word in reversed(list(_longest_words(question))):
-        at = start + chance.randrange(1, len(word) - 1)
-        here, after = question[at], question[at + 1]
-        kind, letter = chance.choice("slra"), chance.choice([other for other in _LETTERS if other != here])
-        if kind == "s" and here == after:
-            kind = "l"
-        slip = {"s": after + here, "l": "", "r": letter, "a": letter + here}[kind]
-        question = question[:at] + slip + question[at + (2 if kind == "s" else 1) :]
-    return question
-
-
-def _longest_words(question: str) -> Iterator[tuple[int, str]]:
-    """Where the longest word of each name begins, and the word; names of short words alone are left out."""
-    run: list[tuple[int, str]] = []
-    for match in [*_WORD.finditer(question), None]:
-        begins_name = match is not None and match.group()[0].isupper()
-        if match is not None and begins_name and (match.start() or match.group().lower() not in STOPWORDS):
-            run.append((match.start(), _OWN.sub("", match.group())))
-            continue
-        start, word = max(run, key=lambda pair: len(pair[1]), default=(0, ""))
-        if len(word) >= _SHORTEST:
-            yield start, word
-        run = []
