@@ -49,29 +49,15 @@ class Memory:
         self._limit = limit
         self._added = 0
 
-    def put(self, entry: MemoryEntry, keys: Collection[str] = ()) -> None:
-        """Stores an entry, to be found by `keys`; the same title of the same source replaces.
+    def put(self, entries: Sequence[MemoryEntry], keys: Collection[str] = ()) -> None:
+        """Stores entries in one transaction, to be found by `keys`; the same title of the same source replaces.
 
         One of another source goes also where its surroundings are others: it would not be served again.
         """
-        names = (entry.source, entry.title)
-        sets = {name: tuple(sorted(set(getattr(entry, name)))) for name in ("evidence", "documents")}
-        indexed = {"evidence": sets["evidence"], "document": sets["documents"], "key": set(keys)}
-        same_title = """
-            SELECT source, title FROM memory_entries
-            WHERE title = ? AND json_extract(entry, '$.surroundings') <> ?
-        """
         with self._file.transaction() as connection:
-            outdated = connection.execute(same_title, (entry.title, entry.surroundings)).fetchall()
-            _delete(connection, [names, *outdated])
-            stored = entry.model_copy(update=sets).model_dump_json()
-            connection.execute(
-                "INSERT INTO memory_entries (source, title, generation, entry) VALUES (?, ?, ?, ?)",
-                (*names, entry.generation, stored),
-            )
-            rows = [(*names, kind, value) for kind, values in indexed.items() for value in values]
-            connection.executemany("INSERT INTO memory_index (source, title, kind, value) VALUES (?, ?, ?, ?)", rows)
-            self._added += 1
+            for entry in entries:
+                _put(connection, entry, keys)
+            self._added += len(entries)
             if self._added >= min(_TRIMMED_EACH, self._limit):
                 self._added = 0
                 _delete(connection, connection.execute(_OLDEST, (self._limit,)).fetchall())
@@ -114,6 +100,25 @@ class Memory:
             with self._file.transaction() as connection:
                 _delete(connection, names)
         return len(names)
+
+
+def _put(connection: sqlite3.Connection, entry: MemoryEntry, keys: Collection[str]) -> None:
+    names = (entry.source, entry.title)
+    sets = {name: tuple(sorted(set(getattr(entry, name)))) for name in ("evidence", "documents")}
+    indexed = {"evidence": sets["evidence"], "document": sets["documents"], "key": set(keys)}
+    same_title = """
+        SELECT source, title FROM memory_entries
+        WHERE title = ? AND json_extract(entry, '$.surroundings') <> ?
+    """
+    outdated = connection.execute(same_title, (entry.title, entry.surroundings)).fetchall()
+    _delete(connection, [names, *outdated])
+    stored = entry.model_copy(update=sets).model_dump_json()
+    connection.execute(
+        "INSERT INTO memory_entries (source, title, generation, entry) VALUES (?, ?, ?, ?)",
+        (*names, entry.generation, stored),
+    )
+    rows = [(*names, kind, value) for kind, values in indexed.items() for value in values]
+    connection.executemany("INSERT INTO memory_index (source, title, kind, value) VALUES (?, ?, ?, ?)", rows)
 
 
 def _delete(connection: sqlite3.Connection, names: Collection[tuple[str, str]]) -> None:

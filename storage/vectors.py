@@ -120,7 +120,7 @@ class StoredVectors(Store):
 
     def model(self) -> str | None:
         """The model of the windows' vectors, or None where nothing is embedded."""
-        models = self._db.strings("SELECT DISTINCT model FROM windows ORDER BY model LIMIT 1")
+        models = self._db.strings("SELECT model FROM windows LIMIT 1")
         return models[0] if models else None
 
     def have(self, model: str, hashes: Collection[str]) -> set[str]:

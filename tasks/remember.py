@@ -59,8 +59,9 @@ async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[
     for passage in (read.get(chunk) or passage_of(chunk) for chunk in chosen):
         by_document.setdefault(passage.document, []).append(passage)
     title = memory.features.asked(lesson.question)
-    for source, passages in by_document.items():
-        entry = MemoryEntry(
+    surroundings = memory.features.surroundings(lesson.question)
+    entries = [
+        MemoryEntry(
             source=source,
             title=lesson.question,
             content="\n\n".join(passage.text for passage in passages),
@@ -68,7 +69,9 @@ async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[
             documents=tuple(sorted(by_document)),
             generation=memory.generation,
             support=answered.fallback,
-            surroundings=memory.features.surroundings(lesson.question),
+            surroundings=surroundings,
             ranked=tuple(chosen),
         )
-        memory.reservoir.put(entry, keys(title))
+        for source, passages in by_document.items()
+    ]
+    memory.reservoir.put(entries, keys(title))

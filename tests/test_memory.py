@@ -132,7 +132,7 @@ def planted(runtime: Runtime, documents: Sequence[str], title: str = ORLA) -> No
             source=documents[0], title=title, content="", evidence=chunks, documents=tuple(documents), generation=1,
             ranked=chunks,
         )  # fmt: skip
-        runtime.workspace.database.memory.put(entry, keys(session.question_features.asked(title)))
+        runtime.workspace.database.memory.put([entry], keys(session.question_features.asked(title)))
 
 
 async def test_cached_knowledge_is_filtered_too(runtime: Runtime) -> None:

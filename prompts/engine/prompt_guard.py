@@ -30,12 +30,13 @@ _SIGNS = (
     r"|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
 )
 _HARMFUL = re.compile(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
+_MAYBE = re.compile(f"[\\[#<{_UNSEEN}{_BLOCK}]")
 _HARMLESS = re.compile(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
 
 
 def neutralise(text: str) -> str:
     """The text with every sign broken and every unseen character replaced; `restore` undoes it exactly."""
-    return _HARMFUL.sub(_broken, text)
+    return _HARMFUL.sub(_broken, text) if _MAYBE.search(text) else text
 
 
 def restore(text: str) -> str:

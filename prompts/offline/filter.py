@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
-from prompts.text.languages import language_among, language_of
+from prompts.text.languages import Language, language_among, language_of
 
 Label = Literal["entailment", "neutral", "contradiction"]
 # So many of the first passages count: .98 of the evidence of two public sets is among them (see benchmarks/filter.py).
@@ -27,8 +28,14 @@ def judge(question: str, passages: Sequence[str], rarity: Callable[[str], float]
     wanted = sorted(set(language.content_terms(question)), key=lambda term: (-rarity(term), term))
     verdicts = []
     for rank, text in enumerate(passages, 1):
-        terms = set(language.content_terms(text))
+        terms = _terms(text, language)
         shared = [term for term in wanted if term in terms]
         label: Label = "entailment" if shared and rank <= FIRST else "neutral"
         verdicts.append(FilterVerdict(label, f"has {', '.join(shared[:_MOST_WORDS])}" if shared else "shares nothing"))
     return verdicts
+
+
+@lru_cache(maxsize=4_096)
+def _terms(text: str, language: Language) -> frozenset[str]:
+    """Kept, since the same passages are found for many questions."""
+    return frozenset(language.content_terms(text))

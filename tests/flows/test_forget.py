@@ -47,7 +47,7 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
     fresh("ask", f"Where did {SECRET} live?")
     memory = Workspace(fresh.workspace).database.memory
     for name in ("secret", "bridge"):
-        memory.put(MemoryEntry(source=name, title=f"About {name}?", content="x", documents=(name,), generation=1))
+        memory.put([MemoryEntry(source=name, title=f"About {name}?", content="x", documents=(name,), generation=1)])
     before = places(fresh.workspace)
     assert any("generation.duckdb" in place for place in before)
     assert any("side.sqlite" in place for place in before)

@@ -34,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     publish(root, {"a": "Zoë met Ada in Velin."})
     publish(root, {"b": "beta " * 30})
     (root / "tailoring.toml").write_text('[tailoring]\npersona = "an engineer"\n')
-    Workspace(root).database.memory.put(REMEMBERED)
+    Workspace(root).database.memory.put([REMEMBERED])
     return root
 
 

@@ -112,7 +112,7 @@ def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.Log
     db.model_answers.put("k", "v")
     with full():
         db.model_answers.put("k2", "v" * 99_999)
-        db.memory.put(MemoryEntry(source="q", title="t", content="c", generation=1))
+        db.memory.put([MemoryEntry(source="q", title="t", content="c", generation=1)])
         assert db.model_answers.get("never") is None
     assert len(caplog.messages) == 1
     assert "Nothing is remembered" in caplog.messages[0]

@@ -159,7 +159,7 @@ def test_each_part_is_measured_and_bounded(root: Path) -> None:
     for name in "abc":
         publish(root, {name: name})
     workspace = Workspace(root, keep_generations=2)
-    workspace.database.memory.put(MemoryEntry(source="s", title="t", content="c" * 100, generation=1))
+    workspace.database.memory.put([MemoryEntry(source="s", title="t", content="c" * 100, generation=1)])
     workspace.database.model_answers.put("key", "answer")
     workspace.database.embeddings.put_many(MODEL, {"h": vector("h")})
     found = measure_sizes(workspace)

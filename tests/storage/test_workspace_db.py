@@ -46,38 +46,38 @@ def test_opening_a_workspace_makes_no_database(tmp_path: Path) -> None:
 
 def test_memory_replaces_by_source_and_title(db: WorkspaceDatabase) -> None:
     for stored in (entry("t", "ba"), entry("t", "c", source="r"), entry("t", "dab", content="new 𝄞")):
-        db.memory.put(stored)
+        db.memory.put([stored])
     assert db.memory.entries() == [entry("t", "abd", content="new 𝄞"), entry("t", "c", source="r")]
 
 
 def test_memory_is_found_by_its_rarest_keys(db: WorkspaceDatabase) -> None:
     for number in range(600):  # more than a common key is looked up by
-        db.memory.put(entry(f"t{number}", "a"), ["bridge", f"name{number}"])
-    db.memory.put(entry("t7", "a", source="r"), ["bridge", "name7"])
+        db.memory.put([entry(f"t{number}", "a")], ["bridge", f"name{number}"])
+    db.memory.put([entry("t7", "a", source="r")], ["bridge", "name7"])
     assert {(e.source, e.title) for e in db.memory.found_by(["name7"])} == {("q", "t7"), ("r", "t7")}
     found = db.memory.found_by(["bridge", "name7", "name9", "name11", "never put"])
     assert {e.title for e in found} == {"t7", "t9", "t11"}, "the common key adds nothing"
     assert len(db.memory.found_by(["bridge"], limit=10)) == 10
     assert db.memory.found_by(["never put"]) == db.memory.found_by([]) == []
-    db.memory.put(entry("t7", "b"), ["other"])
+    db.memory.put([entry("t7", "b")], ["other"])
     assert [e.source for e in db.memory.found_by(["name7"])] == ["r"], "replaced, with its keys"
 
 
 def test_a_title_with_other_surroundings_is_out_of_date(db: WorkspaceDatabase) -> None:
     more = {"support": "partial", "surroundings": "near_1", "ranked": ("b", "a")}
     first = entry("t", "ab").model_copy(update=more)
-    db.memory.put(first, ["k"])
+    db.memory.put([first], ["k"])
     assert db.memory.found_by(["k"]) == db.memory.entries() == [first]
     newer = first.model_copy(update={"source": "r", "surroundings": "near_2"})
-    db.memory.put(newer)
+    db.memory.put([newer])
     assert db.memory.entries() == [newer]
-    db.memory.put(newer.model_copy(update={"source": "s"}))
+    db.memory.put([newer.model_copy(update={"source": "s"})])
     assert [e.source for e in db.memory.entries()] == ["r", "s"]
 
 
 def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> None:
     for stored in (entry("1", "ab"), entry("2", "bc"), entry("3", ""), entry("4", "b")):
-        db.memory.put(stored)
+        db.memory.put([stored])
     assert [db.memory.expire({"a", "b"}) for _ in range(2)] == [1, 0]
     assert titles(db) == ["1", "3", "4"]
     assert [db.memory.remove_document(name) for name in ("doc-4", "none")] == [1, 0]
@@ -87,9 +87,9 @@ def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> N
 def test_memory_is_bounded_and_the_oldest_generation_goes_first(tmp_path: Path) -> None:
     db = WorkspaceDatabase(tmp_path / FILE, DatabaseLimits(memory=10))
     for number in range(40):
-        db.memory.put(entry(f"old-{number:02}", "", generation=1))
+        db.memory.put([entry(f"old-{number:02}", "", generation=1)])
     for number in range(10):
-        db.memory.put(entry(f"new-{number}", "", generation=2))
+        db.memory.put([entry(f"new-{number}", "", generation=2)])
     assert titles(db) == [f"new-{number}" for number in range(10)]
 
 
@@ -135,7 +135,7 @@ def test_answers_are_removed_by_what_they_say(db: WorkspaceDatabase) -> None:
 def test_what_was_removed_leaves_holes_until_the_file_is_written_anew(db: WorkspaceDatabase) -> None:
     for number in range(200):
         db.model_answers.put(f"key-{number}", "answer " * 200)
-    db.memory.put(entry("stays", ""))
+    db.memory.put([entry("stays", "")])
     assert db.holes() == 0
     db.forget_caches()
     assert db.holes() > 200_000
@@ -202,7 +202,7 @@ def test_what_an_earlier_version_kept_is_carried_over(tmp_path: Path, added: str
 
 
 def test_a_file_of_version_2_gets_the_tables_that_it_lacks(tmp_path: Path) -> None:
-    WorkspaceDatabase(tmp_path / FILE).memory.put(entry("t", "a"))
+    WorkspaceDatabase(tmp_path / FILE).memory.put([entry("t", "a")])
     with sqlite3.connect(tmp_path / FILE) as connection:
         connection.executescript("DROP TABLE evaluated_answers; DROP TABLE watched_questions; PRAGMA user_version = 2;")
     db = WorkspaceDatabase(tmp_path / FILE)
