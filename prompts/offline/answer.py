@@ -219,7 +219,8 @@ HEADING, KIND, RANK = 0.7, 0.1, 0.015
 BESIDE = 0.3, 0.4  # Latin script, Chinese
 NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
-MOST, ROOM = 3, 700  # excerpts, and the characters that they have together before a further one is left out
+# Excerpts, the characters that they have together, and how many of these only lines of lists, tables and code may take.
+MOST, ROOM, LINES = 3, 1000, 300
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
 SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
 ACRONYM = 5  # letters
@@ -227,13 +228,13 @@ SENTENCE = 6  # words, of which one at least is a function word
 ORDINARY = 300  # how often the segmenter's dictionary counts a Chinese word that every text may use
 OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
 # The least of a question's weight in one piece, and in one passage: of a short one in Latin script that names something
-# (all else it says is what is asked of it), and of another. Of a Chinese one the least in one passage, by what is rare
+# (all else it says is what is asked of it), and of another. Of a Chinese one the least in one piece, by what is rare
 # in Chinese: people ask in ordinary words of their own. Least of all where it names in Latin letters what is known.
 SPOKEN = {"short": (0.33, 0.35), "plain": (0.2, 0.25)}
-SPOKEN_HAN, SPOKEN_KNOWN = 0.57, 0.15
+SPOKEN_HAN, SPOKEN_KNOWN = 0.53, 0.15
 KNOWN = re.compile(r"[a-z][a-z0-9.+-]{2,}")
 # Words behind the segmenter's dictionary; what a word of one sign counts; the rarity of a term across two words.
-COUNTED, SIGN, ACROSS = 60_000_000, 0.15, 3.0
+COUNTED, SIGN, ACROSS = 6_000_000, 0.4, 3.0
 SHORT_TERMS = 6
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
 POOL = 60  # the pieces that are compared for the second and third excerpt
@@ -343,6 +344,10 @@ def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], simila
     return sorted(best, key=lambda piece: -piece.worth(asked))
 
 
+def _headings(piece: _Piece) -> str:
+    return f"{piece.passage.heading}\n{piece.unit.heading}"
+
+
 def _heading(piece: _Piece) -> str:
     return piece.unit.heading or piece.passage.heading.rpartition(" > ")[2]
 
@@ -389,15 +394,15 @@ def spoken_of(asked: AskedTerms, passages: Sequence[OfferedPassage], pieces: Seq
     if not all(any(thing <= terms for terms in held) for thing in asked.things):
         return False
     if asked.han:
-        return _spoken_of_han(asked.words, passages)
+        return _spoken_of_han(asked.words, pieces)
     in_piece = max(asked.weigh(piece.held) + ABOVE * asked.weigh(piece.above) for piece in pieces)
     in_passage = max(asked.weigh(frozenset(asked.weights) & terms) for terms in held)
     least_in_piece, least_around = SPOKEN["short" if asked.names and len(asked.weights) < SHORT_TERMS else "plain"]
     return in_piece >= least_in_piece or in_passage >= least_around
 
 
-def _spoken_of_han(words: Mapping[str, float], passages: Sequence[OfferedPassage]) -> bool:
-    texts = [simplified(fold(_whole_text(passage))) for passage in passages]
+def _spoken_of_han(words: Mapping[str, float], pieces: Sequence[_Piece]) -> bool:
+    texts = [simplified(fold("\n".join((piece.passage.title, _headings(piece), _text(piece))))) for piece in pieces]
     held = max(sum(weight * _part(word, text) for word, weight in words.items()) for text in texts)
     known = any(KNOWN.fullmatch(word) and word in text for word in words for text in texts)
     return held >= (SPOKEN_KNOWN if known else SPOKEN_HAN) * sum(words.values())
@@ -431,7 +436,7 @@ def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
         rest.remove(best)
         size = _length(asked, best)
         joins = _joins(best, chosen)
-        if chosen and (size > room or (quotes == MOST and not joins)):
+        if chosen and (size > room - LINES * (best.unit.kind == "plain") or (quotes == MOST and not joins)):
             continue
         chosen.append(best)
         quotes += not joins
@@ -449,14 +454,9 @@ def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
 
 
 def _joins(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
-    """Whether a sentence stands right before or after one that is chosen."""
-    return piece.unit.kind == "plain" and any(
-        other.passage.number == piece.passage.number
-        and abs(other.place - piece.place) == 1
-        and other.unit.kind == "plain"
-        and "\n\n"
-        not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
-        for other in chosen
+    """Whether a piece stands right before or after one that is chosen."""
+    return any(
+        other.passage.number == piece.passage.number and abs(other.place - piece.place) == 1 for other in chosen
     )
 
 
