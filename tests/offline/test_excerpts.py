@@ -225,3 +225,12 @@ def test_meaning_under_the_heading_decides_beside_the_words() -> None:
     assert not best("departure of the boat", None).startswith("Casting off")
     assert best("departure of the boat", similarity).startswith("Casting off")
     assert "Leaving: Casting off takes an hour." in read
+
+
+@pytest.mark.parametrize(("cosine", "support"), [(0.2, "abstained"), (0.5, "partial")])
+def test_what_only_some_words_and_no_meaning_touch_is_not_spoken_of(cosine: float, support: str) -> None:
+    passages = [OfferedPassage(1, "Guide", "", "The first boat of May carries salt.")]
+    best = best_excerpts(
+        "who first walked over a moon", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts)
+    )
+    assert best.support == support
