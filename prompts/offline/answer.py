@@ -34,7 +34,7 @@ from prompts.text.amounts import MONTH
 from prompts.text.languages import Language, language_among, language_of
 from prompts.text.names_zh import frequency, tagged
 from prompts.text.question import parse_question
-from prompts.text.words import HAN_RUN, WORD, fold, fold_name, is_han, simplified, stem, stopwords, terms
+from prompts.text.words import HAN_RUN, STEMMERS, WORD, fold, fold_name, is_han, simplified, stem, stopwords, terms
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
@@ -219,25 +219,26 @@ HEADING, KIND, RANK = 0.7, 0.1, 0.015
 BESIDE = 0.3, 0.4  # Latin script, Chinese
 NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
-MOST, ROOM = 3, 700  # excerpts, and the characters that they have together before a further one is left out
+# Excerpts, the characters that they have together, and how many of these only lines of lists, tables and code may take.
+MOST, ROOM, LINES = 3, 1000, 300
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
 SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
 ACRONYM = 5  # letters
-SENTENCE = 6  # words, of which one at least is a function word
 ORDINARY = 300  # how often the segmenter's dictionary counts a Chinese word that every text may use
 OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
 # The least of a question's weight in one piece, and in one passage: of a short one in Latin script that names something
-# (all else it says is what is asked of it), and of another. Of a Chinese one the least in one passage, by what is rare
+# (all else it says is what is asked of it), and of another. Of a Chinese one the least in one piece, by what is rare
 # in Chinese: people ask in ordinary words of their own. Least of all where it names in Latin letters what is known.
 SPOKEN = {"short": (0.33, 0.35), "plain": (0.2, 0.25)}
-SPOKEN_HAN, SPOKEN_KNOWN = 0.57, 0.15
+SPOKEN_HAN, SPOKEN_KNOWN = 0.53, 0.15
 KNOWN = re.compile(r"[a-z][a-z0-9.+-]{2,}")
 # Words behind the segmenter's dictionary; what a word of one sign counts; the rarity of a term across two words.
-COUNTED, SIGN, ACROSS = 60_000_000, 0.15, 3.0
+COUNTED, SIGN, ACROSS = 6_000_000, 0.4, 3.0
 SHORT_TERMS = 6
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
 POOL = 60  # the pieces that are compared for the second and third excerpt
-MEANING, COMPARED, READ = 1.0, 24, 600
+MEANING, COMPARED, READ = 1.0, 36, 250
+NEAR, CLEAR = 0.34, 0.44  # where no piece is so near in meaning, and no passage holds so much, nothing is said of it
 
 Support = Literal["none", "partial", "abstained"]
 
@@ -256,7 +257,8 @@ class OfferedPassage:
 class Excerpt:
     """A piece of a passage: `text` is its `[start:end]`, `best` the span of the stretch that says most of it.
 
-    `header` is the span of the row that names the columns, where the excerpt is a row of a table.
+    `header` is the span of the row that names the columns, where the excerpt is rows of a table; of a `cut` one, a very
+    long sentence, only the best stretch is shown.
     """
 
     number: int
@@ -267,6 +269,7 @@ class Excerpt:
     best: tuple[int, int]
     header: tuple[int, int] | None = None
     header_text: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +346,10 @@ def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], simila
     return sorted(best, key=lambda piece: -piece.worth(asked))
 
 
+def _headings(piece: _Piece) -> str:
+    return f"{piece.passage.heading}\n{piece.unit.heading}"
+
+
 def _heading(piece: _Piece) -> str:
     return piece.unit.heading or piece.passage.heading.rpartition(" > ")[2]
 
@@ -358,23 +365,35 @@ def best_excerpts(
     language = language_among(question, frozenset(language_of(passage.text) for passage in passages))
     known = frozenset[str]().union(*(_terms_of(_whole_text(passage), language) for passage in passages))
     asked = asked_of(question, language, rarity, known)
-    scripts = {is_han(passage.text) for passage in passages}
-    asked = replace(asked, foreign=asked.han not in scripts or _reads_otherwise(question, language))
+    same = sum(asked.han == is_han(passage.text) for passage in passages)
+    asked = replace(asked, foreign=2 * same < len(passages) or _reads_otherwise(question, language))
     pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))[:POOL]
     if not pieces or not spoken_of(asked, passages, pieces):
         return ExcerptAnswer((), "abstained", language.label)
     if similarity is not None and not asked.things:
         pieces = _compared(question, asked, pieces, similarity)
+        nearest = max(piece.meaning for piece in pieces)
+        if not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR:
+            return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
     support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
     first = sorted(chosen, key=lambda piece: -asked.near(piece.unit.terms) - END * _linked(piece, chosen))
-    return ExcerptAnswer(tuple(_excerpt(asked, piece) for piece in first), support, language.label)
+    runs: list[list[_Piece]] = []
+    for piece in sorted(chosen, key=_place):
+        if runs and _adjoins(asked, runs[-1][-1], piece):
+            runs[-1].append(piece)
+        else:
+            runs.append([piece])
+    runs.sort(key=lambda run: min(map(first.index, run)))
+    excerpts = tuple(_excerpt(asked, run, min(run, key=first.index)) for run in runs)
+    return ExcerptAnswer(excerpts, support, language.label)
 
 
 def _reads_otherwise(question: str, language: Language) -> bool:
-    """Whether a whole sentence has none of the function words of a language."""
+    """Whether a question has clearly more function words of another language."""
     words = WORD.findall(question.casefold())
-    return not is_han(question) and len(words) >= SENTENCE and not stopwords(language.code).intersection(words)
+    hits = {code: sum(word in stopwords(code) for word in words) for code in (*STEMMERS, language.code)}
+    return not is_han(question) and max(hits.values()) > hits[language.code] + 1
 
 
 def spoken_of(asked: AskedTerms, passages: Sequence[OfferedPassage], pieces: Sequence[_Piece]) -> bool:
@@ -389,15 +408,20 @@ def spoken_of(asked: AskedTerms, passages: Sequence[OfferedPassage], pieces: Seq
     if not all(any(thing <= terms for terms in held) for thing in asked.things):
         return False
     if asked.han:
-        return _spoken_of_han(asked.words, passages)
+        return _spoken_of_han(asked.words, pieces)
     in_piece = max(asked.weigh(piece.held) + ABOVE * asked.weigh(piece.above) for piece in pieces)
-    in_passage = max(asked.weigh(frozenset(asked.weights) & terms) for terms in held)
     least_in_piece, least_around = SPOKEN["short" if asked.names and len(asked.weights) < SHORT_TERMS else "plain"]
-    return in_piece >= least_in_piece or in_passage >= least_around
+    return in_piece >= least_in_piece or _in_passage(asked, passages) >= least_around
 
 
-def _spoken_of_han(words: Mapping[str, float], passages: Sequence[OfferedPassage]) -> bool:
-    texts = [simplified(fold(_whole_text(passage))) for passage in passages]
+def _in_passage(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> float:
+    """The most of the question that one passage holds."""
+    wanted = frozenset(asked.weights)
+    return max(asked.weigh(wanted & _terms_of(_whole_text(passage), asked.language)) for passage in passages)
+
+
+def _spoken_of_han(words: Mapping[str, float], pieces: Sequence[_Piece]) -> bool:
+    texts = [simplified(fold("\n".join((piece.passage.title, _headings(piece), _text(piece))))) for piece in pieces]
     held = max(sum(weight * _part(word, text) for word, weight in words.items()) for text in texts)
     known = any(KNOWN.fullmatch(word) and word in text for word in words for text in texts)
     return held >= (SPOKEN_KNOWN if known else SPOKEN_HAN) * sum(words.values())
@@ -430,8 +454,8 @@ def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
         best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
         size = _length(asked, best)
-        joins = _joins(best, chosen)
-        if chosen and (size > room or (quotes == MOST and not joins)):
+        joins = _joins(asked, best, chosen)
+        if chosen and (size > room - LINES * (best.unit.kind == "plain") or (quotes == MOST and not joins)):
             continue
         chosen.append(best)
         quotes += not joins
@@ -448,21 +472,31 @@ def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
     )
 
 
-def _joins(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
-    """Whether a sentence stands right before or after one that is chosen."""
-    return piece.unit.kind == "plain" and any(
-        other.passage.number == piece.passage.number
-        and abs(other.place - piece.place) == 1
-        and other.unit.kind == "plain"
-        and "\n\n"
-        not in piece.passage.text[min(other.unit.end, piece.unit.end) : max(other.unit.start, piece.unit.start)]
-        for other in chosen
-    )
+def _joins(asked: AskedTerms, piece: _Piece, chosen: Sequence[_Piece]) -> bool:
+    """Whether nothing but blanks stands between a piece and one that is chosen; a piece that is cut joins none."""
+    return any(_adjoins(asked, *sorted((piece, other), key=_place)) for other in chosen)
+
+
+def _adjoins(asked: AskedTerms, piece: _Piece, after: _Piece) -> bool:
+    between = piece.passage.text[_span(asked, piece)[1] : _span(asked, after)[0]]
+    paragraphs = "\n\n" in between and piece.unit.kind == after.unit.kind == "plain"
+    apart = paragraphs or between.strip() or _cut(asked, piece) or _cut(asked, after)
+    return piece.passage == after.passage and not apart
+
+
+def _place(piece: _Piece) -> tuple[int, int]:
+    return piece.passage.number, piece.unit.start
+
+
+def _cut(asked: AskedTerms, piece: _Piece) -> bool:
+    """Whether a piece is a sentence so long that only its best stretch is shown."""
+    start, end = _span(asked, piece)
+    return (start, end) == (piece.unit.start, piece.unit.end) and end - start > LONG
 
 
 def _length(asked: AskedTerms, piece: _Piece) -> int:
     start, end = _span(asked, piece)
-    return SHORT if (start, end) == (piece.unit.start, piece.unit.end) and end - start > LONG else end - start
+    return SHORT if _cut(asked, piece) else end - start
 
 
 def _repeats(piece: _Piece, best: _Piece, asked: AskedTerms) -> bool:
@@ -485,14 +519,16 @@ def _span(asked: AskedTerms, piece: _Piece) -> tuple[int, int]:
     return unit.around if asked.kind == "list" else (unit.start, unit.end)
 
 
-def _excerpt(asked: AskedTerms, piece: _Piece) -> Excerpt:
-    start, end = _span(asked, piece)
-    passage, unit = piece.passage, piece.unit
+def _excerpt(asked: AskedTerms, run: Sequence[_Piece], best: _Piece) -> Excerpt:
+    """The pieces of a run as one excerpt; its best stretch is that of the best of them."""
+    start, end = _span(asked, run[0])[0], _span(asked, run[-1])[1]
+    passage, unit = best.passage, run[0].unit
+    told = stretch(asked, passage.text, *_told(best.unit, *_span(asked, best)))
     header = unit.header if unit.header and start > unit.header[0] else None
     return Excerpt(
         number=passage.number, start=start, end=end, text=passage.text[start:end],
-        heading=unit.heading or passage.heading, best=stretch(asked, passage.text, *_told(unit, start, end)),
-        header=header, header_text=passage.text[slice(*header)] if header else "",
+        heading=unit.heading or passage.heading, best=told,
+        header=header, header_text=passage.text[slice(*header)] if header else "", cut=_cut(asked, best),
     )  # fmt: skip
 
 
@@ -540,49 +576,21 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
     The passage of the best comes first; those of one passage are in reading order.
     """
     lines = [answer.label] if answer.excerpts else []
-    rank = {excerpt: place for place, excerpt in enumerate(answer.excerpts)}
-    groups = _quotes(answer.excerpts)
-    ordered = sorted(groups, key=lambda group: min(rank[excerpt] for excerpt in group))
-    passages = list(dict.fromkeys(group[0].number for group in ordered))
-    groups.sort(key=lambda group: (passages.index(group[0].number), group[0].start))
+    passages = list(dict.fromkeys(excerpt.number for excerpt in answer.excerpts))
     quotes: dict[int, tuple[int, int, int]] = {}
     above = ""
-    for group in groups:
-        first, marker = group[0], ordered.index(group) + 1
-        quotes[marker] = _quoted(group, min(group, key=lambda excerpt: rank[excerpt]))
-        if first.heading and first.heading != above:
-            lines.append(first.heading)
-        above = first.heading
-        text = _header(first) + _as_written(first)
-        for before, excerpt in pairwise(group):
-            row = excerpt.text.startswith("|")
-            text += ("\n" if row else " " * (excerpt.start - before.end)) + _as_written(excerpt)
-        marked = text + ("\n" if first.header or text.endswith("```") else " ") + f"[{marker}]"
+    for excerpt in sorted(answer.excerpts, key=lambda excerpt: (passages.index(excerpt.number), excerpt.start)):
+        marker = answer.excerpts.index(excerpt) + 1
+        # All that stands before it, or where that is long the best stretch.
+        short = excerpt.end - excerpt.start <= SHORT
+        quotes[marker] = (excerpt.number, *((excerpt.start, excerpt.end) if short else excerpt.best))
+        if excerpt.heading and excerpt.heading != above:
+            lines.append(excerpt.heading)
+        above = excerpt.heading
+        text = _header(excerpt) + _as_written(excerpt)
+        marked = text + ("\n" if excerpt.header or text.endswith("```") else " ") + f"[{marker}]"
         lines += [f"> {line}".rstrip() for line in marked.splitlines()]
     return ShownExcerpts("\n".join(lines), quotes)
-
-
-def _quoted(group: Sequence[Excerpt], best: Excerpt) -> tuple[int, int, int]:
-    """What a marker quotes: all that stands before it, or where that is long the best stretch of the best excerpt."""
-    start, end = group[0].start, group[-1].end
-    return (best.number, start, end) if end - start <= SHORT else (best.number, *best.best)
-
-
-def _quotes(excerpts: Sequence[Excerpt]) -> list[list[Excerpt]]:
-    """The excerpts in reading order, those that follow on each other as one."""
-    quotes: list[list[Excerpt]] = []
-    for excerpt in sorted(excerpts, key=lambda excerpt: (excerpt.number, excerpt.start)):
-        last = quotes[-1][-1] if quotes else None
-        if (
-            last
-            and last.number == excerpt.number
-            and excerpt.start - last.end <= 1
-            and not (last.header or excerpt.header)
-        ):
-            quotes[-1].append(excerpt)
-        else:
-            quotes.append([excerpt])
-    return quotes
 
 
 def _header(excerpt: Excerpt) -> str:
@@ -594,12 +602,11 @@ def _header(excerpt: Excerpt) -> str:
 
 def _as_written(excerpt: Excerpt) -> str:
     """The text of an excerpt, of a very long sentence its best stretch, without half a pair of emphasis marks."""
-    start, end = excerpt.best
-    cut = end - start < len(excerpt.text) and "\n" not in excerpt.text and len(excerpt.text) > LONG
-    text = excerpt.text[start - excerpt.start : end - excerpt.start] if cut else excerpt.text
+    start, end = excerpt.best if excerpt.cut else (excerpt.start, excerpt.end)
+    text = excerpt.text[start - excerpt.start : end - excerpt.start]
     for mark in ("**", "__", "`"):
         if text.count(mark) % 2:
             text = text.replace(mark, "")
-    if cut:
+    if excerpt.cut:
         text = f"{'… ' * (start > excerpt.start)}{text}{' …' * (end < excerpt.end)}"
     return text

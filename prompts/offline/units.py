@@ -152,9 +152,7 @@ def _run(text: str, pieces: Sequence[Unit], place: int) -> tuple[int, int]:
     kind = pieces[place].kind
 
     def belongs(other: Unit) -> bool:
-        if kind == "code":
-            return other.kind == kind and not _FENCE.match(text, other.start, other.end)
-        return other.kind == kind and _STEP.match(text, other.start, other.end) is not None
+        return other.kind == kind and not _FENCE.match(text, other.start, other.end)
 
     first = last = place
     while last + 1 < len(pieces) and belongs(pieces[last + 1]):

@@ -222,7 +222,7 @@ class SearchIndex:
     def order(self, asked: SearchedQuestion, allowed: Flags) -> list[int]:
         """The allowed chunks with a score above 0, best first: a set that belongs together, then one by one."""
         # Chinese names tie passages less surely than they are found by their words.
-        as_set = self.switches.sets and not is_han(asked.question)
+        as_set = bool(asked.links) and self.switches.sets and not is_han(asked.question)
         first = self.selector.first(asked, allowed, self.switches) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
