@@ -127,19 +127,18 @@ class _PlanReading:
 
     def _named_columns(self) -> list[int]:
         """The columns that the question names: by all words but the unit; else by a first half of its own."""
-        columns: dict[int, int] = {}
+        places_of: dict[int, int] = {}
         names = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
         keys = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in names]
-        halves = [tuple(key[: max(1 + self.chinese, (len(key) + 1) // 2)]) for key in keys]
-        for whole in (True, False):
-            for column in sorted(range(len(keys)), key=lambda place: -len(keys[place])):
-                key, half = keys[column], halves[column]
-                places = self._find(key if whole else half) if whole or halves.count(half) == 1 else []
-                if places and column not in columns:
-                    columns[column] = min(places)
-                    own = _tokens(self.table.columns[column])
-                    self.used |= {*places, *(at for at, (_, word) in enumerate(self.tokens) if word in own)}
-        return sorted(columns, key=lambda column: columns[column])
+        halves = [key[: max(1 + self.chinese, (len(key) + 1) // 2)] for key in keys]
+        whole = sorted(enumerate(keys), key=lambda item: -len(item[1]))
+        for column, name in whole + [item for item in enumerate(halves) if halves.count(item[1]) == 1]:
+            places = self._find(name) if column not in places_of else []
+            if places:
+                places_of[column] = places[0]
+                own = _tokens(self.table.columns[column])
+                self.used |= {*places, *(at for at, (_, word) in enumerate(self.tokens) if word in own)}
+        return sorted(places_of, key=lambda column: places_of[column])
 
     def _dates(self) -> None:
         """A year is that of a column's name, of cells such as "2023 Q1", of a column of years, or of the table."""
@@ -147,15 +146,14 @@ class _PlanReading:
             if place in self.used or not _YEAR.fullmatch(word) or self._side(at, at + len(word), ""):
                 continue
             heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
-            dated = self._holding(word)
-            years = [c for c, own in enumerate(self.own) if word in own and all(_YEAR.fullmatch(cell) for cell in own)]
+            years = [c for c, own in enumerate(self.own) if word in own and all(map(_YEAR.fullmatch, own))]
+            held = self._holding(word) or [c for c in years if c in self.columns] or years
             if heads:
                 self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
-            elif dated or years:
-                column = (dated or [c for c in years if c in self.columns] or years)[0]
-                self._keep(column, "contains" if dated else "equal", word)
-                self.columns = [c for c in self.columns if c != column]
-            if heads or dated or years or word in _tokens(self.table.name):
+            elif held:
+                self._keep(held[0], "contains", word)
+                self.columns = [c for c in self.columns if c != held[0]]
+            if heads or held or word in _tokens(self.table.name):
                 self.used.add(place)
 
     def _holding(self, word: str) -> list[int]:
@@ -299,6 +297,7 @@ class _PlanReading:
         if cue == "count" and (self.things or self.nouned):
             return self._made("count", [], self.group)
         listed = not way and not named and self.filters and (self.things or self.nouned)
+        listed = listed and (self.things or self.table.columns[self.label])
         return self._made("list", self.things[:1] or [self.label]) if listed else None
 
     def _limit(self) -> int:
