@@ -85,14 +85,6 @@ def test_what_was_walked_is_shown_in_three_formats() -> None:
     assert [place.start for place in stated.pool()] == [0, len("a|b -[knows]-> c\n")]
 
 
-def test_a_name_is_given_as_the_line_writes_it() -> None:
-    facts, chunk = facts_of(("a", "lives in", "s"))
-    one = facts.entities["s"].model_copy(update={"name": "South Orm"})
-    (relation,) = facts.relations.values()
-    merged = GraphFacts([facts.entities["a"], one], [relation], facts.places[relation.id])
-    assert Statements(merged, lambda _: chunk).name_at("s", (relation,)) == "s"
-
-
 def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
     tables = TraversalReader(Database.create(tmp_path / "g.duckdb"))
     dates = [("a", "12 May 1950"), ("b", "1950"), ("c", "June 3, 1950"), ("d", "unknown")]
