@@ -36,6 +36,8 @@ _CUES: tuple[tuple[Operation, str], ...] = (
     ("count", r"\bhow many\b|\bnumber of\b|\bcount\b|多少|几(?=[座条个家位艘辆种名])"),
 )
 _EXPLAINED = re.compile(r"^(?:why|how come)\b|^what(?:['’]s| is) an? |为什么|为何|为啥|什么意思", re.I)
+_DOCUMENT = "document"
+_DATED = re.compile(r"(?:19|20)\d\d|\bended\b|[年月期]")
 _RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
 
 
@@ -69,6 +71,10 @@ def _size(word: str) -> str:
     return next((form for form in (word, bare, f"{bare}e", bare[:-1], f"{bare[:-1]}y") if form in _SIZES), "")
 
 
+# What those who report may be called.
+_REPORTS = {_root(word) for word in ("report", "company", "firm", "公", "司", "企", "业", "报", "告")}
+
+
 class _PlanReading:
     """A question held against one table; `used` are the places of its words that are accounted for."""
 
@@ -79,6 +85,10 @@ class _PlanReading:
         self.numeric = [2 * sum(amount_of(cell) is not None for cell in own) > len(own) for own in self.own]
         self.label = next((place for place, numeric in enumerate(self.numeric) if not numeric), 0)
         self.labels = self.own[self.label] if self.own else []
+        # Statements: figures under dates, told of several documents.
+        self.dated = [c for c, numeric in enumerate(self.numeric) if numeric]
+        self.dated = self.dated if all(_DATED.search(table.columns[c]) for c in self.dated) else []
+        self.document = table.columns.index(_DOCUMENT) if _DOCUMENT in table.columns else None
         self.repeats = len(self.labels) < sum(bool(row[self.label]) for row in table.rows if row)
         self.used, self.nouned, self.filters = set[int](), False, list[TableFilter]()
 
@@ -237,6 +247,7 @@ class _PlanReading:
         """What the rows are ("bridges"), and what stands in the cells of one column alone: "steel", "Ovane"."""
         ends = [tokens[-1] for cell in self.labels if (tokens := _tokens(cell))]
         nouns = {word for word in ends if ends.count(word) > 1} | set(_tokens(self.table.name))
+        nouns |= _REPORTS if self.document is not None else set()
         for place, (at, word) in enumerate(self.tokens):
             if place in self.used or word in _PLAIN:
                 continue
@@ -266,6 +277,9 @@ class _PlanReading:
         self.group = self.things[0] if self.things else self.label
         figures = [c for c in self.columns if self.numeric[c]]
         measure = self._about(size or how) if size or how else next(iter(figures), None)
+        if measure is None and self.dated and self.label in named:  # what stands first is the newest
+            measure, figures = self.dated[0], self.dated[:1]
+            self.group = self.group if self.document is None else self.document
         upwards = not size or _SIZES[size][0] > 0
         if cue == "difference" or form == "er":
             pair = next((column for column in named if named.count(column) > 1), None)

@@ -1,8 +1,8 @@
 """The tables of all documents of a question: found in their stored text, then put together as relations.
 
 Tables are rows that name their columns, Markdown, and columns kept by blanks. A reader only finds places: each cell is
-a span of the text, so that its raw string is what stands there. Tables with the same columns are one relation, and what
-reports state in rows under dates becomes a row for each document and date, so that documents can be compared.
+a span of the text, so that its raw string is what stands there. Tables with the same columns are one relation, so that
+documents can be compared.
 """
 
 import re
@@ -17,9 +17,7 @@ from prompts.text.amounts import amount_of, scale_stated
 from prompts.text.words import fold, fold_name
 from storage.records import Document
 
-DOCUMENT, PERIOD = "document", "period"
-# What the rows of such a table may be called in a question.
-_REPORTS = "documents by date (reports, companies, firms, 公司, 企业, 报告)"
+DOCUMENT = "document"  # the further column of tables that several documents have
 Span = tuple[int, int]
 Word = tuple[Span, str]
 # The names of columns, and rows of cells; the first column holds what the rows are called.
@@ -314,8 +312,6 @@ class DocumentTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[GridCell | None, ...], ...]
     label: int = 0
-    # Whether its rows are documents at dates.
-    of_reports: bool = False
 
     @property
     def view(self) -> TableView:
@@ -325,12 +321,12 @@ class DocumentTable:
 
 
 def relations_of(documents: Sequence[Document]) -> list[DocumentTable]:
-    """The tables of the documents, those of reports last."""
-    read = [(document, grid) for document in documents for grid in grids_in(document.text)]
+    """The tables of the documents, those of one form as one."""
     alike: dict[tuple[str, ...], list[tuple[Document, Grid]]] = {}
-    for document, grid in read:
-        key = (*(fold_name(column) for column in grid.columns), "" if any(grid.columns) else str(len(alike)))
-        alike.setdefault(key, []).append((document, grid))
+    for document in documents:
+        for grid in grids_in(document.text):
+            key = (*(fold_name(column) for column in grid.columns), "" if any(grid.columns) else str(len(alike)))
+            alike.setdefault(key, []).append((document, grid))
     titles = Counter(document.title for document in documents)
     # Where several have one title, or none, the id tells them apart.
     names = {
@@ -339,9 +335,7 @@ def relations_of(documents: Sequence[Document]) -> list[DocumentTable]:
         else document.title
         for document in documents
     }
-    tables = [_united(parts, names) for parts in alike.values()]
-    reports = _reports([(document, grid) for document, grid in read if _is_dated(grid)], names)
-    return [*tables, reports] if reports else tables
+    return [_united(parts, names) for parts in alike.values()]
 
 
 def _united(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> DocumentTable:
@@ -384,33 +378,3 @@ def _cell(document: Document, grid: Grid, column: str, span: Span) -> GridCell:
         raw[amount.start : amount.end], round(amount.number * scale, 6), scale * amount.scale, amount.places,
         amount.unit, document.id, start + amount.start, start + amount.end,
     )  # fmt: skip
-
-
-def _is_dated(grid: Grid) -> bool:
-    """Whether a table states things in rows under dates, as statements do."""
-    heads = [column for column in grid.columns[1:] if column]
-    return bool(heads) and all(_TIME.search(column) for column in heads)
-
-
-def _reports(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> DocumentTable | None:
-    """A row for each document and date, a column for each thing stated; None unless several documents have such."""
-    if len({document.id for document, _ in parts}) < 2:
-        return None
-    columns: dict[str, str] = {}
-    rows: dict[tuple[str, str], dict[str, GridCell]] = {}
-    for document, grid in parts:
-        for row in grid.rows:
-            label = " ".join(document.text[slice(*row[0])].split()) if row[0] else ""
-            key = fold_name(label)
-            if not key or amount_of(label):
-                continue
-            columns.setdefault(key, label)
-            for head, span in zip(grid.columns[1:], row[1:], strict=True):
-                if span:
-                    cells = rows.setdefault((document.id, head), {})
-                    cells.setdefault(key, _cell(document, grid, head, span))
-    lines = tuple(
-        (GridCell(names[document]), GridCell(head), *(cells.get(key) for key in columns))
-        for (document, head), cells in rows.items()
-    )
-    return DocumentTable(_REPORTS, (DOCUMENT, PERIOD, *columns.values()), lines, of_reports=True)

@@ -12,7 +12,7 @@ from rapidfuzz import fuzz
 from prompts.plan_table import TableFilter, TablePlan
 from prompts.text.amounts import amount_of
 from prompts.text.words import fold, fold_name
-from tasks.tables.relations import DOCUMENT, PERIOD, DocumentTable, GridCell
+from tasks.tables.relations import DocumentTable, GridCell
 
 Comparison = Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
 Value = tuple[str, float | None]
@@ -122,7 +122,7 @@ def _selected(outcome: PlanOutcome) -> tuple[int, ...]:
     counted = outcome.plan.operation in _COUNTING or (outcome.by != "row" and outcome.plan.aggregate == "count")
     places = [
         place
-        for place in _newest(outcome)
+        for place in range(len(outcome.table.rows))
         if (counted or outcome.number_at(place, outcome.columns[0]) is not None)
         and all(condition.met_by(outcome.table.rows[place]) for condition in outcome.conditions)
     ]
@@ -195,21 +195,6 @@ def _named_at(group: Group, outcome: PlanOutcome) -> int:
             if cell is not None and (text in fold(cell.raw) or number == cell.number is not None):
                 return place
     return 0
-
-
-def _newest(outcome: PlanOutcome) -> Sequence[int]:
-    """All rows; of reports by date the first date of each document that has the column, unless a date is asked for."""
-    table, column = outcome.table, outcome.columns[0]
-    every = range(len(table.rows))
-    asked = {column, *(condition.column for condition in outcome.conditions)}
-    if not table.of_reports or table.columns.index(PERIOD) in asked or column == table.columns.index(DOCUMENT):
-        return every
-    first: dict[str, int] = {}
-    for place in every:
-        cell = outcome.cell(place, column)
-        if cell is not None and cell.number is not None:
-            first.setdefault(cell.document, place)
-    return list(first.values())
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ async def test_documents_are_compared_by_what_their_statements_say_of_the_newest
     found = await answered("Which company has the highest total assets?", statements())
     assert found is not None
     assert found.values == ("Vell Glass",), "4,100 millions are more than 5,308 thousands"
-    assert found.sentence == "Highest Total assets: Vell Glass: 4,100 (in millions)."
+    assert found.sentence == "Highest March 31, 2024: Vell Glass: 4,100 (in millions)."
     assert [cell.raw for cell in found.cells] == ["4,100", "5,308", "977"]
     found = await answered("What are the total assets of Hask Ferries?", statements())
     assert found is not None
