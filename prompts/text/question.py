@@ -96,15 +96,11 @@ def parse_question(question: str) -> ParsedQuestion:
 
 
 def _parsed_en(text: str) -> ParsedQuestion:
-    form = _form(text)
+    form = next((form for form, pattern in _FORMS if re.search(pattern, text, re.I)), None)
     scaled = any(word in DIRECTION for word in re.findall(r"[a-z]+", text.lower()))
     chooses = _CHOICE.search(text) or (form != "yesno" and _SUPERLATIVE.search(text))
     form = "compare" if scaled and chooses and form in {None, "list", "yesno", "global"} else form or "fact"
     return ParsedQuestion(text, False, form, _expected(text, form))
-
-
-def _form(text: str) -> Form | None:
-    return next((form for form, pattern in _FORMS if re.search(pattern, text, re.I)), None)
 
 
 # The words after "which" or "what", among which stands the noun that is asked for.
