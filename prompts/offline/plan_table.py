@@ -310,9 +310,9 @@ class _PlanReading:
             return self._made("lookup", self.things)
         if cue == "count" and (self.things or self.nouned):
             return self._made("count", [], self.group)
-        listed = not way and not named and self.filters and (self.things or self.nouned)
-        listed = listed and (self.things or self.table.columns[self.label])
-        return self._made("list", self.things[:1] or [self.label]) if listed else None
+        if way or named or not self.filters or not (self.things or (self.nouned and self.table.columns[self.label])):
+            return None
+        return self._made("list", self.things[:1] or [self.label])
 
     def _limit(self) -> int:
         """How many are asked for: "the two longest", "top 3"."""

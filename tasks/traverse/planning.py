@@ -201,14 +201,17 @@ class _Drafting:
         """The meta-path from a name that the words around it describe best, without the `ignored` ones; a way that
         leaves out what the question asks for is none."""
         orders = self.orders(name, ignored)
-        best = next(iter(self.ways(name, orders)), None)
-        for cue in best.left if best else ():
+        ways = self.ways(name, orders)
+        if not ways:
+            raise self.nothing_worded(orders[0], name)
+        best = ways[0]
+        for cue in best.left:
             relation = self.graph.vocabulary.worded_by(cue)
             if relation is not None and all(step_score(hop, (cue,))[1] is None for hop in best.hops):
                 raise UnfitPlan(self.graph.no_such_way(best.ends, relation))
             if relation is None and cue.bound:
                 raise UnfitPlan(self.graph.unknown_relation(cue.word, best.ends))
-        if best is None or (best.left and not best.worded):
+        if best.left and not best.worded:
             raise self.nothing_worded(orders[0], name)
         return best
 
