@@ -166,7 +166,6 @@ class _Writer:
         self.names = _names(outcome)
 
     def values(self) -> list[str]:
-        """The bare answers."""
         groups = self.outcome.groups
         if self.outcome.number is not None:
             return [self.computed()]
@@ -177,7 +176,6 @@ class _Writer:
         return [self.figure(group) for group in groups]
 
     def sentence(self) -> str:
-        """What came out, in one sentence."""
         groups = self.outcome.groups[:MOST_NAMED]
         colon, join, stop = ("：", "、", "。") if self.chinese else (": ", "; ", ".")
         if self.operation in {"list", "count"}:
@@ -214,7 +212,6 @@ class _Writer:
         return [(column, cell) for column in self.outcome.columns if (cell := self.outcome.cell(group.rows[0], column))]
 
     def header(self, column: int) -> str:
-        """What a column is called."""
         return self.outcome.table.columns[column] or ("数值" if self.chinese else "figure")
 
     def figures(self, groups: Sequence[Group], columns: Sequence[int]) -> list[GridCell]:
@@ -230,7 +227,6 @@ class _Writer:
         return (cells[0].raw if len(cells) == 1 else self.written(group.number, cells)) + self.remark(cells)
 
     def computed(self) -> str:
-        """The one figure of the outcome."""
         number = self.outcome.number or 0.0
         if self.operation in {"count", "ratio"}:
             return f"{number:.0f}" if self.operation == "count" else f"{number:.4g}"

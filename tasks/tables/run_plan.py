@@ -15,6 +15,7 @@ from prompts.text.words import fold, fold_name
 from tasks.tables.relations import DocumentTable, GridCell
 
 Comparison = Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
+Grouping = Literal["row", "all"] | int
 Value = tuple[str, float | None]
 _COMPARED: dict[Comparison, Callable[..., bool]] = {
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "at_most": operator.le, "more": operator.gt,
@@ -76,7 +77,7 @@ class PlanOutcome:
     table: DocumentTable
     columns: tuple[int, ...]
     conditions: tuple[Condition, ...]
-    by: Literal["row", "all"] | int
+    by: Grouping
     groups: tuple[Group, ...] = ()
     rows: tuple[int, ...] = ()
     number: float | None = None
@@ -103,13 +104,8 @@ def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
     if not columns and operation not in _COUNTING:
         raise DoesNotFit(f"the operation {operation} needs a column")
     columns = columns or (table.label,)
-    by = (
-        column_of(table, plan.group_by)
-        if plan.group_by
-        else columns[0]
-        if operation == "list" and plan.columns
-        else "row"
-    )
+    by: Grouping = columns[0] if operation == "list" and plan.columns else "row"
+    by = column_of(table, plan.group_by) if plan.group_by else by
     outcome = PlanOutcome(plan, table, columns, _conditions(plan.filters, table), by)
     outcome = replace(outcome, rows=_selected(outcome))
     if not outcome.rows and operation != "count":
@@ -250,7 +246,9 @@ def _meant(text: str, comparison: str, column: int, table: DocumentTable) -> tup
     if comparison == "contains" and any(text in cell for cell in cells):
         return ((text, None),)
     held = [cell for cell in cells if text == cell] or [cell for cell in cells if text in cell]
-    nearest = _nearest(text, cells) if not held else None
-    if nearest is None and not held:
+    nearest = None if held else _nearest(text, cells)
+    if nearest is not None:
+        held = [cells[nearest]]
+    if not held:
         raise DoesNotFit(f"no cell of {table.columns[column]} in {table.name} is called {text!r}")
-    return tuple((cell, None) for cell in held or cells[nearest : nearest + 1])
+    return tuple((cell, None) for cell in held)
