@@ -6,7 +6,8 @@ their own, side by side.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from prompts.engine.calls import rough_tokens
 from prompts.structures import rendered
@@ -66,29 +67,23 @@ async def structurize(pool: Sequence[Evidence], relevance: Relevance, builder: S
 async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize) -> dict[str, Built]:
     """The structures of documents by id, in as few calls as they fit in; one that no prompt holds says so."""
     limits = builder.policy.limits
-    read, most = list[Sequence[Evidence]](), limits.structures
+    calls, most = list[list[Evidence]](), limits.structures
     for pieces in documents:
         if most >= _size(pieces[0]):
-            read.append(first_fitting(pieces, _size, most))
-            most -= sum(map(_size, read[-1]))
-    # A document's pieces stay together as far as a call holds them.
-    calls = [
-        [pieces[place] for place in batch]
-        for pieces in read
-        for batch in portions([*map(_size, pieces)], limits.structure)
-    ]
+            read = first_fitting(pieces, _size, most)
+            most -= sum(map(_size, read))
+            # A document's pieces stay together as far as a call holds them.
+            calls += [[read[place] for place in batch] for batch in portions([*map(_size, read)], limits.structure)]
     batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
     packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
     structures: dict[str, Built] = {}
-    for answer in await gather_or_cancel(builder.run(batch, question) for batch in packed):
-        for built in answer:
-            structures[built.document] = (
-                _joined(structures[built.document], built) if built.document in structures else built
-            )
-    for first in (pieces[0] for pieces in documents if pieces[0].document not in structures):
+    for built in chain.from_iterable(await gather_or_cancel(builder.run(batch, question) for batch in packed)):
+        first = structures.get(built.document)
+        structures[built.document] = _joined(first, built) if first else built
+    for first_piece in (pieces[0] for pieces in documents if pieces[0].document not in structures):
         # A document that the token limit left out: said, not passed over.
-        description = f"{first.title}: {NOT_FOUND} (not read: the limit is reached)"
-        structures[first.document] = Built(first.document, first.title, description, ())
+        description = f"{first_piece.title}: {NOT_FOUND} (not read: the limit is reached)"
+        structures[first_piece.document] = Built(first_piece.document, first_piece.title, description, ())
     return structures
 
 
@@ -100,26 +95,23 @@ def _joined(first: Built, second: Built) -> Built:
     """Two parts of one document."""
     both = (*first.elements, *second.elements)
     description = f"{first.title}: {len(both)} elements" if both else first.description
-    return Built(first.document, first.title, description, both, first.unverified + second.unverified)
+    return replace(first, description=description, elements=both, unverified=first.unverified + second.unverified)
 
 
 def traced_structures(structured: Structured) -> tuple[DocumentStructure, ...]:
     """What the trace tells of each document's structure: its form as text, bounded, and what the checks refused."""
-    return tuple(
-        DocumentStructure(
+    traced = []
+    for built in structured.built if structured.type != "chunk" else ():
+        text = rendered(structured.type, built.elements)
+        if len(text) > SHOWN_SIGNS:
+            cut = text[:SHOWN_SIGNS]
+            text = (cut.rpartition("\n")[0] or cut) + "\n…"
+        structure = DocumentStructure(
             document=built.document, title=built.title, description=built.description, elements=len(built.elements),
-            unverified=built.unverified, text=_bounded(rendered(structured.type, built.elements)),
-        )
-        for built in structured.built
-        if structured.type != "chunk"
-    )  # fmt: skip
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= SHOWN_SIGNS:
-        return text
-    cut = text[:SHOWN_SIGNS].rpartition("\n")[0] or text[:SHOWN_SIGNS]
-    return f"{cut}\n…"
+            unverified=built.unverified, text=text,
+        )  # fmt: skip
+        traced.append(structure)
+    return tuple(traced)
 
 
 LABELS = {
@@ -136,11 +128,9 @@ def structure_note(structured: Structured, sources: Sequence[Source]) -> list[No
     if structured.type not in LABELS or not structured.by_model:
         return []
     notes = []
-    for built in structured.built:
-        if not built.elements:
-            continue
+    for built in filter(lambda built: built.elements, structured.built):
         places = [structured.pool[element.number] for element in built.elements]
-        numbers = {number_of(sources, place.document, place.start, place.end) for place in places} - {None}
+        numbers = {number_of(sources, place.document, place.start, place.end) for place in places}
         shown = "".join(f"[{number}]" for number in sorted(filter(None, numbers)))
         label = f"{LABELS[structured.type]}: {built.title} {shown}".strip()
         notes.append(Note(label, rendered(structured.type, built.elements)))

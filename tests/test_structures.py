@@ -93,6 +93,8 @@ def test_figures_are_compared_as_written(said: str, so: bool) -> None:
 def test_each_type_is_written_in_its_own_form() -> None:
     cells = [element(SALE, "Orla", "sales", "$1,308,463"), element(SALE, "Orla", "year", "2023")]
     assert rendered("table", cells) == "|  | sales | year |\n| --- | --- | --- |\n| Orla | $1,308,463 | 2023 |"
+    few = [element(SALE, row, column, "|") for row, column in zip("abc", "xyz", strict=True)]
+    assert rendered("table", few).splitlines()[2] == "| a | x | \\| |"
     assert rendered("graph", [element(SALE, "Orla", "sold", "paper")]) == "Orla -[sold]-> paper"
     met = Evidence(0, "d", "Velin Museum", "Tomas Reyd (born 1890) founded the Velin Museum.")
     triple = element(met, "Tomas Reyd", "founded", "Velin Museum")
@@ -101,11 +103,6 @@ def test_each_type_is_written_in_its_own_form() -> None:
     lines = [element(SALE, "1", "", "Orla sold paper"), element(SALE, "1.1", "", "in 2023")]
     assert rendered("catalogue", lines) == "1 Orla sold paper\n  1.1 in 2023"
     assert rendered("chunk", [SALE]) == SALE.text
-
-
-def test_a_table_with_few_cells_is_written_cell_by_cell() -> None:
-    cells = [element(SALE, row, column, "|") for row, column in zip("abc", "xyz", strict=True)]
-    assert rendered("table", cells).splitlines()[2] == "| a | x | \\| |"
 
 
 def test_steps_are_written_as_pseudo_code_with_their_conditions() -> None:

@@ -36,6 +36,8 @@ _CUES: tuple[tuple[Operation, str], ...] = (
     ("count", r"\bhow many\b|\bnumber of\b|\bcount\b|多少|几(?=[座条个家位艘辆种名])"),
 )
 _EXPLAINED = re.compile(r"^(?:why|how come)\b|^what(?:['’]s| is) an? |为什么|为何|为啥|什么意思", re.I)
+_DOCUMENT = "document"
+_DATED = re.compile(r"(?:19|20)\d\d|\bended\b|[年月期]")
 _RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
 
 
@@ -69,6 +71,10 @@ def _size(word: str) -> str:
     return next((form for form in (word, bare, f"{bare}e", bare[:-1], f"{bare[:-1]}y") if form in _SIZES), "")
 
 
+# What those who report may be called.
+_REPORTS = {_root(word) for word in ("report", "company", "firm", "公", "司", "企", "业", "报", "告")}
+
+
 class _PlanReading:
     """A question held against one table; `used` are the places of its words that are accounted for."""
 
@@ -79,6 +85,10 @@ class _PlanReading:
         self.numeric = [2 * sum(amount_of(cell) is not None for cell in own) > len(own) for own in self.own]
         self.label = next((place for place, numeric in enumerate(self.numeric) if not numeric), 0)
         self.labels = self.own[self.label] if self.own else []
+        # Statements: figures under dates, told of several documents.
+        self.dated = [c for c, numeric in enumerate(self.numeric) if numeric]
+        self.dated = self.dated if all(_DATED.search(table.columns[c]) for c in self.dated) else []
+        self.document = table.columns.index(_DOCUMENT) if _DOCUMENT in table.columns else None
         self.repeats = len(self.labels) < sum(bool(row[self.label]) for row in table.rows if row)
         self.used, self.nouned, self.filters = set[int](), False, list[TableFilter]()
 
@@ -127,19 +137,18 @@ class _PlanReading:
 
     def _named_columns(self) -> list[int]:
         """The columns that the question names: by all words but the unit; else by a first half of its own."""
-        columns: dict[int, int] = {}
+        places_of: dict[int, int] = {}
         names = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
         keys = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in names]
-        halves = [tuple(key[: max(1 + self.chinese, (len(key) + 1) // 2)]) for key in keys]
-        for whole in (True, False):
-            for column in sorted(range(len(keys)), key=lambda place: -len(keys[place])):
-                key, half = keys[column], halves[column]
-                places = self._find(key if whole else half) if whole or halves.count(half) == 1 else []
-                if places and column not in columns:
-                    columns[column] = min(places)
-                    own = _tokens(self.table.columns[column])
-                    self.used |= {*places, *(at for at, (_, word) in enumerate(self.tokens) if word in own)}
-        return sorted(columns, key=lambda column: columns[column])
+        halves = [key[: max(1 + self.chinese, (len(key) + 1) // 2)] for key in keys]
+        whole = sorted(enumerate(keys), key=lambda item: -len(item[1]))
+        for column, name in whole + [item for item in enumerate(halves) if halves.count(item[1]) == 1]:
+            places = self._find(name) if column not in places_of else []
+            if places:
+                places_of[column] = places[0]
+                own = _tokens(self.table.columns[column])
+                self.used |= {*places, *(at for at, (_, word) in enumerate(self.tokens) if word in own)}
+        return sorted(places_of, key=lambda column: places_of[column])
 
     def _dates(self) -> None:
         """A year is that of a column's name, of cells such as "2023 Q1", of a column of years, or of the table."""
@@ -147,15 +156,14 @@ class _PlanReading:
             if place in self.used or not _YEAR.fullmatch(word) or self._side(at, at + len(word), ""):
                 continue
             heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
-            dated = self._holding(word)
-            years = [c for c, own in enumerate(self.own) if word in own and all(_YEAR.fullmatch(cell) for cell in own)]
+            years = [c for c, own in enumerate(self.own) if word in own and all(map(_YEAR.fullmatch, own))]
+            held = self._holding(word) or [c for c in years if c in self.columns] or years
             if heads:
                 self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
-            elif dated or years:
-                column = (dated or [c for c in years if c in self.columns] or years)[0]
-                self._keep(column, "contains" if dated else "equal", word)
-                self.columns = [c for c in self.columns if c != column]
-            if heads or dated or years or word in _tokens(self.table.name):
+            elif held:
+                self._keep(held[0], "contains", word)
+                self.columns = [c for c in self.columns if c != held[0]]
+            if heads or held or word in _tokens(self.table.name):
                 self.used.add(place)
 
     def _holding(self, word: str) -> list[int]:
@@ -239,6 +247,7 @@ class _PlanReading:
         """What the rows are ("bridges"), and what stands in the cells of one column alone: "steel", "Ovane"."""
         ends = [tokens[-1] for cell in self.labels if (tokens := _tokens(cell))]
         nouns = {word for word in ends if ends.count(word) > 1} | set(_tokens(self.table.name))
+        nouns |= _REPORTS if self.document is not None else set()
         for place, (at, word) in enumerate(self.tokens):
             if place in self.used or word in _PLAIN:
                 continue
@@ -268,6 +277,9 @@ class _PlanReading:
         self.group = self.things[0] if self.things else self.label
         figures = [c for c in self.columns if self.numeric[c]]
         measure = self._about(size or how) if size or how else next(iter(figures), None)
+        if measure is None and self.dated and self.label in named:  # what stands first is the newest
+            measure, figures = self.dated[0], self.dated[:1]
+            self.group = self.group if self.document is None else self.document
         upwards = not size or _SIZES[size][0] > 0
         if cue == "difference" or form == "er":
             pair = next((column for column in named if named.count(column) > 1), None)
@@ -298,8 +310,9 @@ class _PlanReading:
             return self._made("lookup", self.things)
         if cue == "count" and (self.things or self.nouned):
             return self._made("count", [], self.group)
-        listed = not way and not named and self.filters and (self.things or self.nouned)
-        return self._made("list", self.things[:1] or [self.label]) if listed else None
+        if way or named or not self.filters or not (self.things or (self.nouned and self.table.columns[self.label])):
+            return None
+        return self._made("list", self.things[:1] or [self.label])
 
     def _limit(self) -> int:
         """How many are asked for: "the two longest", "top 3"."""

@@ -436,8 +436,8 @@ def doubts(standing: Standing) -> dict[str, tuple[str, ...]]:
 def aspects(question: ParsedQuestion) -> list[str]:
     """Further queries: the things compared, or the questions of one that asks several things, each with what it means
     by those before it; empty for a question that one search answers."""
-    if question.options:
-        return list(question.options)
+    if question.form == "compare" and len(compared := named(question.text)) > 1:
+        return [name.text for name in compared]
     parts = parts_in(question.text)
     if len(parts) < 2:
         return []

@@ -3,12 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
-from prompts.offline.extract import RelationFound, statements
 from prompts.structures import StructureName
 from prompts.text.evidence import Evidence
-from prompts.text.languages import names_of
 from prompts.text.relevance import Relevance
 
 # The share of a question's words from which a sentence is worth being taken apart.
@@ -30,31 +27,13 @@ def is_exact(structure: StructureName, evidence: Sequence[Evidence]) -> bool:
 
 
 def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
-    """The cells of rows; prose is left to a model."""
+    """The cells of rows, each a triple too; prose is left to a model."""
     return [
         replace(piece, label=piece.cells[0][1], attribute=column, value=value)
         for piece in evidence
         for column, value in piece.cells[1:]
         if value
     ]
-
-
-def _graph(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
-    """Triples: those of rows, and of the sentences that share much with the question."""
-    triples = _table(evidence, relevance)
-    for piece in evidence:
-        if not piece.cells and relevance.coverage(piece) >= NEAR:
-            triples += [
-                replace(piece, label=relation.source, attribute=relation.predicate, value=relation.target)
-                for relation in _stated(piece.text, piece.title)
-            ]
-    return triples
-
-
-@lru_cache(maxsize=20_000)
-def _stated(text: str, title: str) -> tuple[RelationFound, ...]:
-    """The relations that a sentence states between the names in it."""
-    return tuple(statements(text, 0, len(text), list(names_of(text)), title))
 
 
 def _algorithm(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
@@ -89,7 +68,7 @@ def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evide
 
 _BUILDERS: dict[StructureName, Callable[[Sequence[Evidence], Relevance], list[Evidence]]] = {
     "table": _table,
-    "graph": _graph,
+    "graph": _table,
     "algorithm": _algorithm,
     "catalogue": _catalogue,
     "chunk": lambda evidence, relevance: list(evidence),

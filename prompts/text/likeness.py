@@ -81,7 +81,7 @@ def _word_likeness(word: str, other: str) -> float:
 
 def opposed(first: Sequence[str], second: Sequence[str]) -> str:
     """What makes two similar names two things ("11 and 12", "north and south"), or nothing."""
-    first_numbers, second_numbers = _numbers(first), _numbers(second)
+    first_numbers, second_numbers = numbers_of(first), numbers_of(second)
     if first_numbers != second_numbers and (first_numbers and second_numbers):
         return f"{' '.join(sorted(first_numbers))} and {' '.join(sorted(second_numbers))}"
     a, b = set(first), set(second)
@@ -101,15 +101,10 @@ def _han_opposed(first: str, second: str) -> str:
     return ""
 
 
-def _numbers(words: Sequence[str]) -> frozenset[str]:
-    """Figures, and after the first word ordinals, number words and Roman numerals as they are written in figures."""
+def numbers_of(words: Sequence[str]) -> frozenset[str]:
+    """The figures of a name, and after its first word ordinals, number words and Roman numerals as figures."""
     plain = [*words[:1], *(_ONE_WRITING.get(word, word) for word in words[1:])]
     return frozenset(_ORDINAL.sub("", word) for word in plain if any(sign.isdigit() for sign in word))
-
-
-def has_number(words: Sequence[str]) -> bool:
-    """Whether a figure, an ordinal or a Roman numeral is in a name."""
-    return bool(_numbers(words))
 
 
 _LONG_NUMBER = re.compile(r"(?<!\w)\+?\(?\d(?:[\s/().-]{0,3}\d){6,14}(?!\w)")

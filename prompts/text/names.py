@@ -60,9 +60,11 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
         frozenset(_base(token.lower) for tokens in token_lists for token in tokens if token.upper and not token.opens)
         | frozenset(match.group().lower() for match in _TOKEN.finditer(title)),
     )
-    titles = [
-        NameSpan(" ".join(text[a:b].split()), a, b, _title_kind(text, a, b)) for a, b in _title_spans(text, title)
-    ]
+    titles = []
+    for start, end in _title_spans(text, title):
+        told = kind_of_words(text[start:end].lower().split())
+        kind = told or ("person" if PERSON_AFTER.match(text, end) else "thing")
+        titles.append(NameSpan(" ".join(text[start:end].split()), start, end, kind))
     spans: list[NameSpan] = list(titles)
     for tokens in token_lists:
         for first, last in _runs(text, tokens, usage):
@@ -70,12 +72,6 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
             if span is not None and not any(other.start < span.end and span.start < other.end for other in titles):
                 spans.append(span)
     return sorted(spans, key=lambda span: span.start) if titles else spans
-
-
-def _title_kind(text: str, start: int, end: int) -> str:
-    if kind := kind_of_words(text[start:end].lower().split()):
-        return kind
-    return "person" if PERSON_AFTER.match(text, end) else "thing"
 
 
 def _tokens(text: str, start: int, end: int) -> list[_Token]:

@@ -9,7 +9,7 @@ import re
 import tempfile
 from bisect import bisect_left, insort
 from collections import Counter
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -53,31 +53,21 @@ _KIND_SUFFIXES = tuple(groups_in("chinese", "kinds").items())
 _GENERIC = frozenset(suffix for _, suffixes in _KIND_SUFFIXES for suffix in suffixes) | _STOP
 
 
-@lru_cache(maxsize=1)
-def _tagger() -> Any:  # nothing of it is typed by its package
+@cache
+def _segmenter() -> Any:  # nothing of it is typed by its package
     """The segmenter, loaded once; its cache file goes to the temporary folder and its chatter nowhere."""
     import jieba
     import jieba.posseg
 
     jieba.setLogLevel(logging.WARNING)
     jieba.dt.tmp_dir = str(Path(tempfile.gettempdir()))
-    return jieba.posseg
-
-
-@lru_cache(maxsize=1)
-def _frequencies() -> dict[str, int]:
-    """How often the segmenter's dictionary counts each word that it holds."""
-    _tagger().lcut("")
-    import jieba
-
     jieba.initialize()
-    frequencies: dict[str, int] = jieba.dt.FREQ
-    return frequencies
+    return jieba
 
 
 def frequency(word: str) -> int:
     """How often the segmenter's dictionary counts a word; 0 for one that it lacks."""
-    return _frequencies().get(word, 0)
+    return int(_segmenter().dt.FREQ.get(word, 0))
 
 
 def is_generic(name: str) -> bool:
@@ -96,7 +86,7 @@ def kind_of(name: str) -> str:
 def tagged(text: str) -> list[tuple[str, str, int]]:
     """Words with part-of-speech tag and offset."""
     offset, words = 0, []
-    for pair in _tagger().lcut(text):
+    for pair in _segmenter().posseg.lcut(text):
         words.append((pair.word, pair.flag, offset))
         offset += len(pair.word)
     return words

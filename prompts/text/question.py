@@ -1,5 +1,5 @@
 """Questions taken apart by their function words, in English and Chinese: the form, the kind of answer that is expected,
-what is compared, and whether it asks about something that has to be found first."""
+and whether it asks about something that has to be found first."""
 
 import re
 from collections.abc import Mapping
@@ -16,13 +16,12 @@ Direction = Literal["max", "min"]
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, taken apart: its form, the kind of answer that it expects, and the things that it chooses between."""
+    """A question, taken apart: its form, and the kind of answer that it expects."""
 
     text: str
     chinese: bool
     form: Form
     expects: Expected
-    options: tuple[str, ...] = ()
 
 
 # Ages are compared as years of birth: the oldest has the earliest.
@@ -86,21 +85,8 @@ _SUPERLATIVE = re.compile(
     r"oldest|youngest|tallest|deepest|widest|heaviest|earliest|latest|fastest|cheapest)\b",
     re.I,
 )
-# "…: A, B or C?", "…between A and B?"
-_OPTIONS = re.compile(
-    r"(?:[,:.]|\b(?:between|of|from|than)\b)\s*([^,:?]+?(?:,\s*[^,?]+?)*,?\s+(?:or|and)\s+[^,?]+)\s*\?*$", re.I
-)
-# "Between A and B, which …", "Of A and B, who …"
-_OPENING = re.compile(
-    r"^(?:between|of|out of|from)\s+(?P<one>.+?)\s+(?:and|or)\s+(?P<two>.+?)\s*,\s*(?=which|who|what)", re.I
-)
-# "Was A or B born first?"
-_EITHER = re.compile(
-    r"^(?:is|was|are|were|did|does|has|have|had)\s+(?:the\s+)?(?P<one>.+?)\s+or\s+(?:the\s+)?(?P<two>.+?)\s+"
-    r"(?=born|founded|older|younger|released|first|later|longer|larger|built|opened)",
-    re.I,
-)
-_ARTICLE = re.compile(r"^(?:the one |both )?(?:of )?(?:the |a )?(?=[^A-Z]|[A-Z]\w* [A-Z]|[A-Z])")
+# "Is it A or B", "of A and B, which …"
+_CHOICE = re.compile(r"\bor\b|^(?:between|of|out of|from) .+ and .+, (?:which|who|what)\b", re.I)
 
 
 def parse_question(question: str) -> ParsedQuestion:
@@ -110,32 +96,11 @@ def parse_question(question: str) -> ParsedQuestion:
 
 
 def _parsed_en(text: str) -> ParsedQuestion:
-    form = _form(text)
+    form = next((form for form, pattern in _FORMS if re.search(pattern, text, re.I)), None)
     scaled = any(word in DIRECTION for word in re.findall(r"[a-z]+", text.lower()))
-    options = _options(text) if scaled and form in {None, "list", "yesno", "global", "about"} else ()
-    if form == "yesno":
-        compares = bool(options) and _EITHER.match(text) is not None
-    else:
-        compares = scaled and form in {None, "list", "global"} and bool(options or _SUPERLATIVE.search(text))
-    form = "compare" if compares else form or "fact"
-    return ParsedQuestion(text, False, form, _expected(text, form), options if compares else ())
-
-
-def _form(text: str) -> Form | None:
-    return next((form for form, pattern in _FORMS if re.search(pattern, text, re.I)), None)
-
-
-def _options(text: str) -> tuple[str, ...]:
-    """What a question chooses between; nothing where it chooses among all there is."""
-    pair = _EITHER.match(text) or _OPENING.match(text)
-    listed = _OPTIONS.search(text)
-    if pair is not None:
-        parts = [pair["one"], pair["two"]]
-    elif listed is not None and " or " in listed.group(1):
-        parts = re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", listed.group(1))
-    else:
-        return ()
-    return tuple(_ARTICLE.sub("", part.strip(' "“”')).strip() for part in parts if part.strip())
+    chooses = _CHOICE.search(text) or (form != "yesno" and _SUPERLATIVE.search(text))
+    form = "compare" if scaled and chooses and form in {None, "list", "yesno", "global"} else form or "fact"
+    return ParsedQuestion(text, False, form, _expected(text, form))
 
 
 # The words after "which" or "what", among which stands the noun that is asked for.
@@ -193,31 +158,15 @@ _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
     ("person", r"谁|哪位|何人|哪个人|什么人"),
 )
 _SEVERAL = re.compile(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
-_ASKED_OF = re.compile(r"(?:，|,)?(?:相比|之间|两者|二者|中|里)?(?:，|,)?(?:谁|哪一?[个座家条艘部种所]).*$")
 
 
 def _parsed_zh(text: str) -> ParsedQuestion:
     scaled = _SCALED.search(text) is not None
     form = next((form for form, pattern in _FORMS_ZH if re.search(pattern, text)), None)
-    options = _choice(text, scaled)
-    if form in {None, "about"} and (options or (scaled and re.search(r"哪|谁", text))):
+    if form in {None, "about"} and ("还是" in text or (scaled and re.search(r"哪|谁", text))):
         form = "compare"
     form = form or ("list" if _SEVERAL.search(text) else "fact")
-    return ParsedQuestion(text, True, form, _expected_zh(text, form), () if form in {"yesno", "connect"} else options)
-
-
-def _choice(text: str, scaled: bool) -> tuple[str, ...]:
-    """The things to choose between: "…还是…" anywhere, "…和…哪个…" where something is compared."""
-    bare = text.rstrip("?？")
-    if "还是" in bare:
-        # Of several clauses the one that chooses: "…，是甲、乙还是丙".
-        clause = next(part for part in re.split(r"[，,：:]", bare) if "还是" in part)
-        return tuple(re.sub(r"^是|更.$", "", part) for part in re.split(r"还是|、", clause) if part)
-    if not scaled or not _ASKED_OF.search(bare):
-        return ()
-    named = _ASKED_OF.sub("", bare)
-    parts = [part for part in re.split(r"和|与|跟|、|或者?", named) if part]
-    return tuple(parts) if len(parts) > 1 and all(len(part) <= 20 for part in parts) else ()
+    return ParsedQuestion(text, True, form, _expected_zh(text, form))
 
 
 def _expected_zh(text: str, form: Form) -> Expected:
@@ -263,7 +212,7 @@ _JOINING = frozenset("and or both same first last than between either".split())
 
 def is_plain(question: ParsedQuestion) -> bool:
     """Whether a question asks one short thing of one named thing, so that some calls can be spared."""
-    if question.form not in _SIMPLE or question.expects == "text" or question.options or is_nested(question):
+    if question.form not in _SIMPLE or question.expects == "text" or is_nested(question):
         return False
     if question.chinese:
         return question.text.count("的") < 2 and not any(word in question.text for word in ("和", "与", "还是", "都"))

@@ -50,10 +50,14 @@ class Relevance:
         self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
         self._terms_of_names = [frozenset(concept_terms(name)) for name in known]
         self.name_terms = frozenset[str]().union(*self._terms_of_names)
-        text = _words_of(_ZH_ASKING.sub(" ", question.text)) if question.chinese else question.text
+        text = question.text
+        if question.chinese:  # its words apart, so that no term runs over the end of one; single characters say little
+            words = tagged(_ZH_ASKING.sub(" ", text))
+            text = " ".join(word for word, _, _ in words if len(word) > 1 or not is_han(word))
         # "Summarise" says what to do with the evidence, not what is in it.
         asking = _ASKING | {"~summary"} if question.form == "summary" else _ASKING
-        wanted = [term for term in concept_terms(text) if term not in asking and not _is_filler(term)]
+        fillers = {term for term in concept_terms(text) if len(term) == 2 and HAN_STOP.issuperset(term)}
+        wanted = [term for term in concept_terms(text) if term not in asking | fillers]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
         self._coverage: dict[Evidence, float] = {}
@@ -98,15 +102,6 @@ def _names(text: str, forms: tuple[str, ...]) -> bool:
         return any(form in fold(text) for form in forms)
     folded = f" {fold_name(text)} "
     return any(f" {form} " in folded if form.isascii() else form in folded for form in forms)
-
-
-def _words_of(text: str) -> str:
-    """The words of a Chinese text apart, so that no term runs over the end of one; single characters say little."""
-    return " ".join(word for word, _, _ in tagged(text) if len(word) > 1 or not is_han(word))
-
-
-def _is_filler(term: str) -> bool:
-    return len(term) == 2 and all(c in HAN_STOP for c in term)
 
 
 # --- questions about a whole collection ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ headings, table rows, list items and blank lines end a sentence; a line that was
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from prompts.text.amounts import MONTH_OF, MONTHS
@@ -67,28 +68,18 @@ def units(text: str) -> list[Unit]:
     """Sentences in order with the kind of line each stands on; they never overlap and hold all non-space characters."""
     result: list[Unit] = []
     for start, end, kind, body in _blocks(text):
-        if kind in ("heading", "row", "code"):
-            _append(result, text, start, end, kind)
-            continue
-        position = start
-        for stop in _stops(text, body, end):
-            _append(result, text, position, stop, kind)
-            position = stop
-        _append(result, text, position, end, kind)
+        stops = () if kind in ("heading", "row", "code") else _stops(text, body, end)
+        for first, last in pairwise((start, *stops, end)):
+            raw = text[first:last]
+            if stripped := raw.strip():
+                begin = first + len(raw) - len(raw.lstrip())
+                result.append(Unit(begin, begin + len(stripped), kind))
     return result
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Spans of the sentences in order; they never overlap and hold all non-space characters."""
     return [(unit.start, unit.end) for unit in units(text)]
-
-
-def _append(result: list[Unit], text: str, start: int, end: int, kind: UnitKind) -> None:
-    raw = text[start:end]
-    stripped = raw.strip()
-    if stripped:
-        first = start + len(raw) - len(raw.lstrip())
-        result.append(Unit(first, first + len(stripped), kind))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, UnitKind, int]]:

@@ -61,7 +61,7 @@ def term_spans(text: str, words: Sequence[SegmentedWord]) -> Iterator[tuple[int,
     """(start, end, strength) of terms; they may overlap, and the stronger is meant, then the longer."""
     starts = [word.start for word in words]
     for start, end in _places(text):
-        inside = _within(words, starts, start, end)
+        inside = words[bisect_left(starts, start) : bisect_left(starts, end)]
         if _is_placed_term(text[start:end], inside):
             yield (inside[1].start if len(inside) > 2 and inside[0].text in VERBAL else start), end, _PLACED
     runs = list(_runs(words))
@@ -82,11 +82,6 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             if len(name) > 1:
                 yield start, start + len(name)
             start += len(item) + 1
-
-
-def _within(words: Sequence[SegmentedWord], starts: Sequence[int], start: int, end: int) -> Sequence[SegmentedWord]:
-    """The words that begin in `start`..`end`; `starts` are the places of all of them."""
-    return words[bisect_left(starts, start) : bisect_left(starts, end)]
 
 
 def _is_placed_term(name: str, words: Sequence[SegmentedWord]) -> bool:

@@ -11,7 +11,7 @@ from itertools import combinations
 from rapidfuzz.distance import OSA
 
 from prompts.resolve import MOST_SAID, MOST_SHARED, NameInContext, Pair
-from prompts.text.likeness import SAME_WORD, has_number, opposed
+from prompts.text.likeness import SAME_WORD, numbers_of, opposed
 from prompts.text.names import kind_of_words
 from storage.graph_records import Extraction
 from tasks.resolve.keys import Joined, kinds_differ, name_key
@@ -90,7 +90,7 @@ def _may_be_one(first: str, second: str, read: NamesRead) -> bool:
         ):
             # Who writes both means two.
             return not set(read.documents[first]) & set(read.documents[second]) and not opposed(words, other)
-    if "person" not in {read.kinds[first], read.kinds[second]} or has_number(words) != has_number(other):
+    if "person" not in {read.kinds[first], read.kinds[second]} or bool(numbers_of(words)) != bool(numbers_of(other)):
         return False
     if words[-1] != other[-1] or kind_of_words(words) or kind_of_words(other) or opposed(words, other):
         return False

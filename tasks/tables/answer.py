@@ -7,13 +7,12 @@ that they were computed of.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prompts.plan_table import PlanTable
 from prompts.structures import markdown_table
-from prompts.text.amounts import scale_stated
+from prompts.text.amounts import amount_of, scale_stated
 from prompts.text.evidence import Evidence
 from prompts.text.words import is_han
 from storage.answer_records import RouteDecision, StructureType, SubQuestion, TableCell, TableResult
@@ -21,7 +20,7 @@ from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
 from tasks.sources import Source, number_of
 from tasks.step import BRIEF, step
-from tasks.tables.relations import GridCell, relations_of
+from tasks.tables.relations import GridCell, has_words, relations_of
 from tasks.tables.run_plan import DoesNotFit, Group, PlanOutcome, run
 
 MOST_SOURCES = 24
@@ -30,7 +29,6 @@ LONGEST_LINE, AROUND = 400, 120
 # Documents whose tables an unrestricted question is asked of, and so many that a caller may name.
 MOST_DOCUMENTS, MOST_ASKED = 8, 64
 MOST_SHOWN, MOST_CELLS, MOST_NAMED = 30, 60, 40
-_AFFIX = re.compile(r"(?P<before>[^\d(+\-−–.]*)[^A-Za-z%％\u4e00-\u9fff]*\d(?P<after>[^\d)）]*)[)）]?")
 _SCALES = {
     1e3: ("thousands", "千"), 1e4: ("ten thousands", "万"), 1e6: ("millions", "百万"), 1e8: ("hundred millions", "亿"),
     1e9: ("billions", "十亿"),
@@ -164,175 +162,152 @@ class _Writer:
     """An outcome's names and figures as they are written."""
 
     def __init__(self, outcome: PlanOutcome, chinese: bool) -> None:
-        self.outcome = outcome
-        self.plan = outcome.plan
-        self.chinese = chinese
+        self.outcome, self.operation, self.chinese = outcome, outcome.plan.operation, chinese
         self.names = _names(outcome)
-        self.grouped = "" if outcome.by == "row" else outcome.plan.aggregate
 
     def values(self) -> list[str]:
-        """The bare answers."""
-        operation, groups = self.plan.operation, self.outcome.groups
+        groups = self.outcome.groups
         if self.outcome.number is not None:
             return [self.computed()]
-        if operation in {"max", "min", "list", "compare", "sort"}:
-            return [self.names[group.rows] for group in groups][: 1 if operation == "compare" else None]
-        if operation == "lookup":
+        if self.operation in {"max", "min", "list", "compare", "sort"}:
+            return [self.names[group] for group in groups][: 1 if self.operation == "compare" else None]
+        if self.operation == "lookup":
             return [cell.raw for group in groups for _, cell in self.asked_for(group)]
         return [self.figure(group) for group in groups]
 
     def sentence(self) -> str:
-        """What came out, in one sentence."""
-        operation, groups, number = self.plan.operation, self.outcome.groups[:MOST_NAMED], self.outcome.number
+        groups = self.outcome.groups[:MOST_NAMED]
         colon, join, stop = ("：", "、", "。") if self.chinese else (": ", "; ", ".")
-        if operation in {"list", "count"}:
-            shown = [self.names[group.rows] for group in groups]
-        elif operation == "lookup" or len(self.outcome.columns) > 1:
+        if self.operation in {"list", "count"}:
+            shown = [self.names[group] for group in groups]
+        elif self.operation == "lookup" or len(self.outcome.columns) > 1:
             shown = [self.looked_up(group, colon) for group in groups]
         else:
-            shown = [f"{self.names[group.rows]}{colon}{self.figure(group)}" for group in groups]
+            shown = [f"{self.names[group]}{colon}{self.figure(group)}" for group in groups]
         more = len(self.outcome.groups) - len(groups)
         listed = join.join(shown) + (f" (+ {more})" if more else "")
-        head = self.header(self.outcome.columns[0])
-        label = _LABELS.get(operation, ("", ""))[self.chinese]
-        if operation in {"list", "lookup"}:
+        head, label = self.header(self.outcome.columns[0]), _LABELS.get(self.operation, ("", ""))[self.chinese]
+        if self.operation in {"list", "lookup"}:
             return listed + stop
-        if operation == "count":
-            return (f"{self.computed()}{colon}{listed}" if groups else self.computed()) + stop
-        if number is not None:
-            behind = f" ({listed})" if operation in {"difference", "ratio"} else ""
-            return f"{head} ({label}){colon}{self.computed()}{self.remark(self.figures())}{behind}{stop}"
-        best = operation in {"max", "min"}
-        named = (f"{head}{label}" if self.chinese else f"{label} {head}") if best else head
-        return f"{named}{colon}{listed}{stop}"
+        if self.operation == "count":
+            return colon.join(filter(None, [self.computed(), listed])) + stop
+        if self.outcome.number is not None:
+            behind = f" ({listed})" if self.operation in {"difference", "ratio"} else ""
+            cells = self.figures(self.outcome.groups, self.outcome.columns)
+            return f"{head} ({label}){colon}{self.computed()}{self.remark(cells)}{behind}{stop}"
+        if self.operation in {"max", "min"}:
+            head = f"{head}{label}" if self.chinese else f"{label} {head}"
+        return f"{head}{colon}{listed}{stop}"
 
     def looked_up(self, group: Group, colon: str) -> str:
         """The cells asked for of one row, each with its column."""
-        cells = [
-            f"{self.header(column)}{colon}{cell.raw}{self.remark([cell])}" for column, cell in self.asked_for(group)
-        ]
-        name = self.names[group.rows]
-        return f"{name} – {', '.join(cells)}" if self.outcome.columns != (self.outcome.table.label,) else name
+        if self.outcome.columns == (self.outcome.table.label,):
+            return self.names[group]
+        cells = self.asked_for(group)
+        told = (f"{self.header(column)}{colon}{cell.raw}{self.remark([cell])}" for column, cell in cells)
+        return f"{self.names[group]} – {', '.join(told)}"
 
     def asked_for(self, group: Group) -> list[tuple[int, GridCell]]:
         """The cells of a row in the columns asked for."""
         return [(column, cell) for column in self.outcome.columns if (cell := self.outcome.cell(group.rows[0], column))]
 
     def header(self, column: int) -> str:
-        """What a column is called."""
         return self.outcome.table.columns[column] or ("数值" if self.chinese else "figure")
 
-    def figures(self, *groups: Group) -> list[GridCell]:
-        """The cells with a figure that some groups (none: all) were computed on."""
-        rows = [row for group in groups or self.outcome.groups for row in group.rows]
-        columns = self.outcome.columns[:1] if groups else self.outcome.columns
-        cells = (self.outcome.cell(row, column) for row in rows for column in columns)
+    def figures(self, groups: Sequence[Group], columns: Sequence[int]) -> list[GridCell]:
+        """The cells with a figure that some groups were computed on."""
+        cells = (self.outcome.cell(row, column) for group in groups for row in group.rows for column in columns)
         return [cell for cell in cells if cell and cell.number is not None]
 
     def figure(self, group: Group) -> str:
         """A group's figure: the cell itself where it is of one row, else as its cells are written."""
-        if self.grouped == "count":
+        if self.outcome.by != "row" and self.outcome.plan.aggregate == "count":
             return str(len(group.rows))
-        cells = self.figures(group)
-        return (cells[0].raw if len(cells) == 1 else self.written(group.number or 0.0, cells)) + self.remark(cells)
+        cells = self.figures([group], self.outcome.columns[:1])
+        return (cells[0].raw if len(cells) == 1 else self.written(group.number, cells)) + self.remark(cells)
 
     def computed(self) -> str:
-        """The one figure of the outcome."""
         number = self.outcome.number or 0.0
-        if self.plan.operation == "count":
-            return f"{number:.0f}"
-        if self.plan.operation == "ratio":
-            return f"{number:.4g}"
-        return self.written(abs(number) if self.plan.operation == "difference" else number, self.figures())
+        if self.operation in {"count", "ratio"}:
+            return f"{number:.0f}" if self.operation == "count" else f"{number:.4g}"
+        cells = self.figures(self.outcome.groups, self.outcome.columns)
+        return self.written(abs(number) if self.operation == "difference" else number, cells)
 
     def written(self, number: float, cells: Sequence[GridCell]) -> str:
         """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
-        averaged, scale = "average" in {self.plan.operation, self.grouped}, _scale_of(cells)
-        affixes = [_affixes(cell.raw) for cell in cells]
-        alike = len({(before.strip(), after.strip()) for before, after in affixes}) == 1
-        before, after = affixes[0] if alike else ("", "")
-        if scale == 1.0 and any(cell.scale != 1.0 for cell in cells):
-            after = ""
-        number = number / scale
-        places = max((cell.places for cell in cells), default=0)
+        grouped = self.outcome.by != "row" and self.outcome.plan.aggregate == "average"
+        averaged, units = self.operation == "average" or grouped, {cell.unit for cell in cells}
+        unit = units.pop() if len(units) == 1 else ""
+        number = number / _heading_scale(cells)
+        places = max((cell.places for cell in cells), default=0) + 2 * averaged
         comma = "," if any("," in cell.raw for cell in cells) or abs(number) >= 1e5 else ""
-        text = f"{number:{comma}.{places + 2 * averaged}f}"
-        return before + (text.rstrip("0").rstrip(".") if averaged else text) + after
+        text = f"{number:{comma}.{places}f}"
+        text = text.rstrip("0").rstrip(".") if averaged else text
+        return (
+            f"{unit}{text}" if unit and unit[-1] in "$€£¥￥" else f"{text}{' ' * unit.isascii() * unit.isalpha()}{unit}"
+        )
 
     def remark(self, cells: Sequence[GridCell]) -> str:
-        """What the heading of the table says of its figures, where neither the cells nor their column do."""
-        scale = _scale_of([cell for cell in cells if cell.number is not None])
-        stated = scale_stated(self.header(self.outcome.columns[0])) != 1.0 or any(_affixes(c.raw)[1] for c in cells)
-        if stated or scale not in _SCALES:
+        """What the heading of the table says of its figures, where their column does not."""
+        scale = _heading_scale([cell for cell in cells if cell.number is not None])
+        if scale not in _SCALES or scale_stated(self.header(self.outcome.columns[0])) != 1.0:
             return ""
         return f"（{_SCALES[scale][1]}）" if self.chinese else f" (in {_SCALES[scale][0]})"
 
 
-def _scale_of(cells: Sequence[GridCell]) -> float:
-    """The scale that all cells have; 1 where they differ."""
-    scales = {cell.scale for cell in cells}
+def _heading_scale(cells: Sequence[GridCell]) -> float:
+    """The scale that a heading gives all cells; 1 where they differ or say their own ("3.5 million")."""
+    scales = {1.0 if (amount := amount_of(cell.raw)) and amount.scale != 1.0 else cell.scale for cell in cells}
     return scales.pop() if len(scales) == 1 else 1.0
 
 
-def _affixes(raw: str) -> tuple[str, str]:
-    """What stands before and after a figure: ("$", " million")."""
-    match = _AFFIX.fullmatch(raw)
-    return (match["before"], match["after"]) if match else ("", "")
-
-
-def _names(outcome: PlanOutcome) -> dict[tuple[int, ...], str]:
+def _names(outcome: PlanOutcome) -> dict[Group, str]:
     """What each group of rows is called: the cell it was put together by, or its row's name, with the row's other words
     where two rows have one name."""
-    table, every = outcome.table, [*outcome.groups, *outcome.considered]
-    columns = [outcome.by if isinstance(outcome.by, int) else table.label]
-    named = _called(outcome, every, columns)
-    if len(set(named.values())) < len(named) and outcome.by == "row":
-        words = [
-            c for c in range(len(table.columns)) if c not in {*outcome.columns, table.label} and table.has_words(c)
-        ]
-        named = _called(outcome, every, columns + words[:2])
-    return named
-
-
-def _called(outcome: PlanOutcome, groups: Sequence[Group], columns: Sequence[int]) -> dict[tuple[int, ...], str]:
-    cells = {group.rows: [cell for c in columns if (cell := outcome.cell(group.rows[0], c))] for group in groups}
-    return {rows: ", ".join(" ".join(cell.raw.split()) for cell in own) or "–" for rows, own in cells.items()}
+    table = outcome.table
+    words = [
+        c for c in range(len(table.columns)) if c not in {*outcome.columns, table.label} and has_words(table.rows, c)
+    ]
+    names: dict[Group, str] = {}
+    for columns in ([outcome.by if isinstance(outcome.by, int) else table.label], [table.label, *words[:2]]):
+        if not names or (outcome.by == "row" and len({*names.values()}) < len(names)):
+            cells = {group: [outcome.cell(group.rows[0], column) for column in columns] for group in outcome.groups}
+            names = {g: ", ".join(" ".join(cell.raw.split()) for cell in own if cell) for g, own in cells.items()}
+    return {group: name or "–" for group, name in names.items()}
 
 
 def _rows(outcome: PlanOutcome) -> list[int]:
     """The rows behind a result, those of the result first."""
-    return list(dict.fromkeys(row for group in (*outcome.groups, *outcome.considered) for row in group.rows))
+    return list(dict.fromkeys([*(row for group in outcome.groups for row in group.rows), *outcome.rows]))
 
 
 def _markdown(writer: _Writer) -> str:
-    outcome = writer.outcome
+    outcome, rows = writer.outcome, _rows(writer.outcome)
     used = [outcome.table.label, *([outcome.by] if isinstance(outcome.by, int) else [])]
     used += [condition.column for condition in outcome.conditions] + list(outcome.columns)
-    columns, rows = list(dict.fromkeys(used)), _rows(outcome)
-    if not rows:
-        return ""
+    columns = list(dict.fromkeys(used))
     lines = [[cell.raw if (cell := outcome.cell(row, c)) else "" for c in columns] for row in rows[:MOST_SHOWN]]
     if len(rows) > MOST_SHOWN:
         lines.append([f"… {len(rows) - MOST_SHOWN} more rows", *[""] * (len(columns) - 1)])
-    return markdown_table([writer.header(column) for column in columns], lines)
+    return markdown_table([writer.header(column) for column in columns], lines) if rows else ""
 
 
 def _cells(outcome: PlanOutcome) -> tuple[TableCell, ...]:
     """The cells that were computed on or asked for; where only rows were counted those that the conditions are on."""
-    columns = [*outcome.columns] if outcome.columns != (outcome.table.label,) else []
-    columns = columns or [condition.column for condition in outcome.conditions] or [outcome.table.label]
-    places = dict.fromkeys((row, column) for row in _rows(outcome) for column in dict.fromkeys(columns))
+    label = outcome.table.label
+    columns = [*outcome.columns] if outcome.columns != (label,) else []
+    columns = columns or [condition.column for condition in outcome.conditions] or [label]
     cells = []
-    for row, column in places:
-        cell, label = outcome.cell(row, column), outcome.cell(row, outcome.table.label)
-        if cell is not None and cell.document:
-            named = " ".join(label.raw.split()) if label else ""
-            cells.append(
-                TableCell(
-                    document=cell.document, start=cell.start, end=cell.end, raw=cell.raw, row=named,
-                    column=outcome.table.columns[column],
-                )
-            )  # fmt: skip
+    for row in _rows(outcome):
+        name = outcome.cell(row, label)
+        for column in dict.fromkeys(columns):
+            cell = outcome.cell(row, column)
+            if cell is not None and cell.document:
+                place = TableCell(
+                    document=cell.document, start=cell.start, end=cell.end, raw=cell.raw,
+                    row=" ".join(name.raw.split()) if name else "", column=outcome.table.columns[column],
+                )  # fmt: skip
+                cells.append(place)
     return tuple(cells[:MOST_CELLS])
 
 

@@ -1,24 +1,27 @@
 """The tables of all documents of a question: found in their stored text, then put together as relations.
 
 Tables are rows that name their columns, Markdown, and columns kept by blanks. A reader only finds places: each cell is
-a span of the text, so that its raw string is what stands there. Tables with the same columns are one relation, and what
-reports state in rows under dates becomes a row for each document and date, so that documents can be compared.
+a span of the text, so that its raw string is what stands there. Tables with the same columns are one relation, so that
+documents can be compared.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 
 from prompts.plan_table import TableView
 from prompts.text.amounts import amount_of, scale_stated
 from prompts.text.words import fold, fold_name
 from storage.records import Document
 
-DOCUMENT, PERIOD = "document", "period"
-# What the rows of such a table may be called in a question.
-_REPORTS = "documents by date (reports, companies, firms, 公司, 企业, 报告)"
+DOCUMENT = "document"  # the further column of tables that several documents have
 Span = tuple[int, int]
+Word = tuple[Span, str]
+# The names of columns, and rows of cells; the first column holds what the rows are called.
+Read = tuple[Sequence[str], Sequence[Sequence[Span | None]]]
 _SEGMENT = re.compile(r"\S+(?: \S+)*")
 _BAR = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|?\s*:?-{3,}:?\s*(?:\|\s*:?-{3,}:?\s*)*\|?")
@@ -50,193 +53,185 @@ class Grid:
 
 @lru_cache(maxsize=64)
 def grids_in(text: str) -> tuple[Grid, ...]:
-    """All tables of a text, in order."""
-    flat = text.translate(_BLANKS)
-    return tuple(grid for grid in _Reader(flat).grids() if grid.rows)
+    """All tables of a text, in order; what stands above a table names it."""
+    flat, above, grids = text.translate(_BLANKS), _Above(), list[Grid]()
+    for kind, lines in _blocks(flat):
+        if not kind:
+            above.note(flat[slice(*lines[0])])
+        for columns, rows in _READERS[kind](flat, lines, above) if kind else ():
+            wide = tuple((*row, *[None] * (len(columns) - len(row))) for row in rows)
+            filled = tuple(row for row in wide if any(row[1:]))
+            grids.append(Grid(above.heading, tuple(columns), filled, above.scale()))
+    return tuple(grid for grid in grids if grid.rows)
 
 
-class _Reader:
-    """One pass over the lines; what stands above a table names it."""
+class _Above:
+    """The lines above a table: its heading, and what they say of all figures."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self) -> None:
         self.heading = ""
-        self.above: list[str] = []
+        self.lines: list[str] = []
 
-    def grids(self) -> Iterator[Grid]:
-        lines = list(_lines(self.text))
-        place = 0
-        while place < len(lines):
-            kind = self._kind(lines, place)
-            if not kind:
-                self._note(self.text[slice(*lines[place])])
-                place += 1
-                continue
-            end = place + 1
-            while end < len(lines) and self._goes_on(kind, lines, end):
-                end += 1
-            yield from _READERS[kind](self, lines[place:end])
-            place = end
-
-    def _kind(self, lines: Sequence[Span], place: int) -> str:
-        line = self.text[slice(*lines[place])]
-        if line.lstrip().startswith("|"):
-            return "bars"
-        if len(_pieces(line)) > 1:
-            return "named"
-        return "aligned" if self._is_aligned(line) else ""
-
-    def _goes_on(self, kind: str, lines: Sequence[Span], place: int) -> bool:
-        line = self.text[slice(*lines[place])]
-        line_kind = self._kind(lines, place)
-        if kind != "aligned" or line_kind:
-            return line_kind == kind
-        # Short lines of words are sections and the rest of labels; running text ends the table.
-        return len(line.strip()) <= _LONGEST_LABEL and not line.strip().endswith(".")
-
-    @staticmethod
-    def _is_aligned(line: str) -> bool:
-        parts = _segments(line)
-        figures = sum(is_figure for _, is_figure in parts)
-        heads = len(parts) > 1 and all(start >= _LABEL_WIDTH for (start, _), _ in parts)
-        return heads or (figures > 0 and len(parts) > 1 and not parts[0][1])
-
-    def _note(self, line: str) -> None:
+    def note(self, line: str) -> None:
         text = " ".join(line.split()).lstrip("# ").strip("*")
         if text:
-            self.above = [*self.above[-5:], text[:300]]
-            if (
-                len(text) <= _LONGEST_HEADING
-                and text[-1] not in ".,;:。；，："
-                and " | " not in text
-                and scale_stated(text) == 1.0
-            ):
+            self.lines = [*self.lines[-5:], text[:300]]
+            sentence = text[-1] in ".,;:。；，：" or " | " in text or len(text) > _LONGEST_HEADING
+            if not sentence and scale_stated(text) == 1.0:
                 self.heading = text
 
-    def _made(self, columns: Sequence[str], rows: Sequence[Sequence[Span | None]]) -> Grid:
-        scale = next((s for line in reversed(self.above) if (s := scale_stated(line)) != 1.0), 1.0)
-        wide = tuple((*row, *[None] * (len(columns) - len(row))) for row in rows)
-        filled = tuple(row for row in wide if any(span is not None for span in row[1:]))
-        self.above = []
-        return Grid(self.heading, tuple(columns), filled, scale)
-
-    # --- rows that name their columns: `Bridge: Orla | Length (m): 412` ----------------------------------------------
-
-    def _named(self, lines: Sequence[Span]) -> Iterator[Grid]:
-        rows = []
-        for start, end in lines:
-            row: dict[str, Span] = {}
-            for column, a, b in _pieces(self.text[start:end]):
-                row.setdefault(column, self._trimmed(start + a, start + b))
-            rows.append(row)
-        columns = list(dict.fromkeys(column for row in rows for column in row))
-        yield self._made(columns, [[row.get(column) for column in columns] for row in rows])
-
-    # --- Markdown ----------------------------------------------------------------------------------------------------
-
-    def _bars(self, lines: Sequence[Span]) -> Iterator[Grid]:
-        columns: list[str] = []
-        rows: list[list[Span | None]] = []
-        for place, (start, end) in enumerate(lines):
-            if _RULE.fullmatch(self.text[start:end].strip()):
-                continue
-            cells = self._cells(start, end)
-            heads = place + 1 < len(lines) and _RULE.fullmatch(self.text[slice(*lines[place + 1])].strip())
-            if heads and not any(self._is_figure(cell) for cell in cells[1:]):
-                if rows:
-                    yield self._made(columns, rows)
-                columns, rows = [_label(self.text[a:b]) for a, b in cells], []
-            elif not rows and columns and all(self._heads(cell) for cell in cells[1:]):
-                columns = self._joined(columns, [_label(self.text[a:b]) for a, b in cells])
-            else:
-                columns += [""] * (len(cells) - len(columns))
-                rows.append(self._row(columns, cells))
-        if rows:
-            yield self._made(columns, rows)
-
-    def _row(self, columns: Sequence[str], cells: Sequence[Span]) -> list[Span | None]:
-        """The cells; a sign of money or a closing bracket in a cell of its own is none, and a cell without a header
-        under the next one to the left goes there."""
-        row: list[Span | None] = []
-        for place, (a, b) in enumerate(cells):
-            text = self.text[a:b]
-            lone = bool(_MONEY_ALONE.fullmatch(text) or (text and _CLOSING.fullmatch(text)))
-            row.append(None if text in NIL or lone else (a, b))
-            if place > 1 and row[place] and not columns[place]:
-                left = next((p for p in range(place - 1, 0, -1) if columns[p]), 0)
-                if left and row[left] is None:
-                    row[left], row[place] = row[place], None
-        return row
-
-    def _heads(self, cell: Span) -> bool:
-        text = self.text[slice(*cell)]
-        return text in NIL or bool(_YEAR.fullmatch(text))
-
-    def _is_figure(self, cell: Span) -> bool:
-        text = self.text[slice(*cell)]
-        return amount_of(text) is not None and not _YEAR.fullmatch(text)
-
-    @staticmethod
-    def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
-        """Two lines of a header: an upper cell stands over the columns that it spans."""
-        last, joined = "", []
-        for place in range(max(len(upper), len(lower))):
-            over = upper[place] if place < len(upper) else ""
-            below = lower[place] if place < len(lower) else ""
-            last = over or last
-            joined.append(f"{last if below and place else over} {below}".strip())
-        return joined
-
-    def _cells(self, start: int, end: int) -> list[Span]:
-        bars = [match.start() for match in _BAR.finditer(self.text, start, end)]
-        closes = bars[1:] if not self.text[bars[-1] + 1 : end].strip() else [*bars[1:], end]
-        return [self._trimmed(a + 1, b) for a, b in zip(bars, closes, strict=False)]
-
-    def _trimmed(self, a: int, b: int) -> Span:
-        inner = self.text[a:b]
-        left = a + len(inner) - len(inner.lstrip())
-        return left, max(left, a + len(inner.rstrip()))
-
-    # --- columns kept by blanks, as in reports ----------------------------------------------------------------------
-
-    def _aligned(self, lines: Sequence[Span]) -> Iterator[Grid]:
-        head: list[list[tuple[Span, str]]] = []
-        columns: list[str] = []
-        rows: list[list[Span | None]] = []
-        for start, end in lines:
-            parts = _segments(self.text[start:end])
-            figures = [span for span, is_figure in parts if is_figure]
-            words = [(span, self.text[start + span[0] : start + span[1]]) for span, is_figure in parts if not is_figure]
-            years = [(span, self.text[start + span[0] : start + span[1]]) for span in figures]
-            if figures and parts[0][0][0] >= _LABEL_WIDTH and all(_YEAR.fullmatch(text) for _, text in years):
-                words, figures = sorted(words + years), []
-            if not figures:
-                heading = [word for word in words if word[0][0] >= _LABEL_WIDTH]
-                if len(words) == 1 and not _TIME.search(words[0][1]):
-                    self._note(self.text[start:end])
-                    heading = []
-                if heading and rows and len(heading) > 1:
-                    yield self._made(["", *columns], rows)
-                    head, columns, rows = [], [], []
-                head = [*head[1 - _MOST_HEADER_LINES :], heading] if heading and not rows else head
-                continue
-            if parts[0][1] or (len(figures) == 1 and not head and _PAGE.fullmatch(years[0][1])):
-                continue
-            own = _headed(head, figures)
-            if rows and (len(own) != len(columns)):
-                yield self._made(["", *columns], rows)
-                rows = []
-            columns = own
-            label = (start + words[0][0][0], start + max(span[1] for span, _ in words if span[0] < figures[0][0]))
-            rows.append([label, *((start + a, start + b) for a, b in figures)])
-        if rows:
-            yield self._made(["", *columns], rows)
+    def scale(self) -> float:
+        lines, self.lines = self.lines, []
+        return next((scale for line in reversed(lines) if (scale := scale_stated(line)) != 1.0), 1.0)
 
 
-_READERS = {"named": _Reader._named, "bars": _Reader._bars, "aligned": _Reader._aligned}  # noqa: SLF001
+def _blocks(text: str) -> Iterator[tuple[str, list[Span]]]:
+    """(kind, lines) of what reads as one table; a line of text comes alone, with no kind."""
+    kind, block, start = "", list[Span](), 0
+    for line in text.split("\n"):
+        span, start = (start, start + len(line)), start + len(line) + 1
+        if not line.strip():
+            continue
+        own = _kind(line)
+        # Between aligned rows short lines of words are sections and the rest of labels; running text ends the table.
+        if kind == "aligned" and not own and len(line.strip()) <= _LONGEST_LABEL and not line.strip().endswith("."):
+            own = kind
+        if block and (own != kind or not own):
+            yield kind, block
+            block = []
+        kind = own
+        block.append(span)
+    if block:
+        yield kind, block
 
 
-def _headed(head: Sequence[Sequence[tuple[Span, str]]], figures: Sequence[Span]) -> list[str]:
+def _kind(line: str) -> str:
+    if line.lstrip().startswith("|"):
+        return "bars"
+    if len(_pieces(line)) > 1:
+        return "named"
+    parts = _segments(line)
+    if len(parts) < 2:
+        return ""
+    heads = all(start >= _LABEL_WIDTH for (start, _), _ in parts)
+    return "aligned" if heads or (not parts[0][1] and any(is_figure for _, is_figure in parts)) else ""
+
+
+def _named(text: str, lines: Sequence[Span], above: _Above) -> Iterator[Read]:
+    """Rows that name their columns: `Bridge: Orla | Length (m): 412`."""
+    rows = []
+    for start, end in lines:
+        row: dict[str, Span] = {}
+        for column, a, b in _pieces(text[start:end]):
+            row.setdefault(column, _trimmed(text, start + a, start + b))
+        rows.append(row)
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    yield columns, [[row.get(column) for column in columns] for row in rows]
+
+
+# --- Markdown --------------------------------------------------------------------------------------------------------
+
+
+def _bars(text: str, lines: Sequence[Span], above: _Above) -> Iterator[Read]:
+    columns: list[str] = []
+    rows: list[list[Span | None]] = []
+    ruled = [_RULE.fullmatch(text[start:end].strip()) is not None for start, end in lines] + [False]
+    for place, (start, end) in enumerate(lines):
+        if ruled[place]:
+            continue
+        cells = _cells(text, start, end)
+        shown = [text[a:b] for a, b in cells]
+        if ruled[place + 1] and not any(amount_of(cell) and not _YEAR.fullmatch(cell) for cell in shown[1:]):
+            if rows:
+                yield columns, rows
+            columns, rows = [_label(cell) for cell in shown], []
+        elif not rows and columns and all(cell in NIL or _YEAR.fullmatch(cell) for cell in shown[1:]):
+            columns = _joined(columns, [_label(cell) for cell in shown])
+        else:
+            columns += [""] * (len(cells) - len(columns))
+            rows.append(_row(text, columns, cells))
+    if rows:
+        yield columns, rows
+
+
+def _row(text: str, columns: Sequence[str], cells: Sequence[Span]) -> list[Span | None]:
+    """The cells; a sign of money or a closing bracket in a cell of its own is none, and a cell without a header
+    under the next one to the left goes there."""
+    row: list[Span | None] = []
+    for place, (a, b) in enumerate(cells):
+        cell = text[a:b]
+        row.append(None if cell in NIL or _MONEY_ALONE.fullmatch(cell) or _CLOSING.fullmatch(cell) else (a, b))
+        if place > 1 and row[place] and not columns[place]:
+            left = next((p for p in range(place - 1, 0, -1) if columns[p]), 0)
+            if left and row[left] is None:
+                row[left], row[place] = row[place], None
+    return row
+
+
+def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
+    """Two lines of a header: an upper cell stands over the columns that it spans."""
+    last, joined = "", []
+    for place, (over, below) in enumerate(zip_longest(upper, lower, fillvalue="")):
+        last = over or last
+        joined.append(f"{last if below and place else over} {below}".strip())
+    return joined
+
+
+def _cells(text: str, start: int, end: int) -> list[Span]:
+    bars = [match.start() for match in _BAR.finditer(text, start, end)]
+    closes = bars[1:] if not text[bars[-1] + 1 : end].strip() else [*bars[1:], end]
+    return [_trimmed(text, a + 1, b) for a, b in zip(bars, closes, strict=False)]
+
+
+def _trimmed(text: str, a: int, b: int) -> Span:
+    inner = text[a:b]
+    left = a + len(inner) - len(inner.lstrip())
+    return left, max(left, a + len(inner.rstrip()))
+
+
+# --- columns kept by blanks, as in reports ----------------------------------------------------------------------------
+
+
+def _aligned(text: str, lines: Sequence[Span], above: _Above) -> Iterator[Read]:
+    head: list[list[Word]] = []
+    columns: list[str] = []
+    rows: list[list[Span | None]] = []
+    for start, end in lines:
+        line = text[start:end]
+        parts = _segments(line)
+        figures = [(span, line[slice(*span)]) for span, is_figure in parts if is_figure]
+        words = [(span, line[slice(*span)]) for span, is_figure in parts if not is_figure]
+        if figures and parts[0][0][0] >= _LABEL_WIDTH and all(_YEAR.fullmatch(figure) for _, figure in figures):
+            words, figures = sorted(words + figures), []
+        if not figures:
+            heading = [word for word in words if word[0][0] >= _LABEL_WIDTH]
+            if len(words) == 1 and not _TIME.search(words[0][1]):
+                above.note(line)
+                heading = []
+            if len(heading) > 1 and rows:
+                yield columns, rows
+                head, rows = [], []
+            head = [*head[1 - _MOST_HEADER_LINES :], heading] if heading and not rows else head
+            continue
+        if parts[0][1] or (len(figures) == 1 and not head and _PAGE.fullmatch(figures[0][1])):
+            continue
+        own = ["", *_headed(head, [span for span, _ in figures])]
+        if rows and len(own) != len(columns):
+            yield columns, rows
+            rows = []
+        columns = own
+        label = (start + words[0][0][0], start + max(span[1] for span, _ in words if span[0] < figures[0][0][0]))
+        rows.append([label, *((start + a, start + b) for (a, b), _ in figures)])
+    if rows:
+        yield columns, rows
+
+
+_READERS: dict[str, Callable[[str, Sequence[Span], _Above], Iterator[Read]]] = {
+    "named": _named, "bars": _bars, "aligned": _aligned
+}  # fmt: skip
+
+
+def _headed(head: Sequence[Sequence[Word]], figures: Sequence[Span]) -> list[str]:
     """The header above each figure: by order where there are as many, else by place."""
     parts: list[list[str]] = [[] for _ in figures]
     for line in head:
@@ -292,15 +287,6 @@ def _label(text: str) -> str:
     return " ".join(text.split()).strip(" *_`")
 
 
-def _lines(text: str) -> Iterator[Span]:
-    """The span of each line that is not blank."""
-    start = 0
-    for line in text.split("\n"):
-        if line.strip():
-            yield start, start + len(line)
-        start += len(line) + 1
-
-
 # --- relations -----------------------------------------------------------------------------------------------------
 
 
@@ -312,6 +298,7 @@ class GridCell:
     number: float | None = None
     scale: float = 1.0
     places: int = 0
+    unit: str = ""
     document: str = ""
     start: int = 0
     end: int = 0
@@ -325,13 +312,6 @@ class DocumentTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[GridCell | None, ...], ...]
     label: int = 0
-    # Whether its rows are documents at dates.
-    of_reports: bool = False
-
-    def has_words(self, column: int) -> bool:
-        """Whether most cells of a column are no figures."""
-        cells = [cell for row in self.rows if (cell := row[column])]
-        return sum(cell.number is None for cell in cells) * 2 > len(cells)
 
     @property
     def view(self) -> TableView:
@@ -341,27 +321,21 @@ class DocumentTable:
 
 
 def relations_of(documents: Sequence[Document]) -> list[DocumentTable]:
-    """The tables of the documents, those of reports last."""
-    read = [(document, grid) for document in documents for grid in grids_in(document.text)]
+    """The tables of the documents, those of one form as one."""
     alike: dict[tuple[str, ...], list[tuple[Document, Grid]]] = {}
-    for document, grid in read:
-        key = (*(fold_name(column) for column in grid.columns), "" if any(grid.columns) else str(len(alike)))
-        alike.setdefault(key, []).append((document, grid))
-    names = names_of(documents)
-    tables = [_united(parts, names) for parts in alike.values()]
-    reports = _reports([(document, grid) for document, grid in read if _is_dated(grid)], names)
-    return [*tables, reports] if reports else tables
-
-
-def names_of(documents: Sequence[Document]) -> dict[str, str]:
-    """What each document is called: its title, with its id where several have that title."""
-    titles = [document.title for document in documents]
-    return {
-        document.id: document.title
-        if titles.count(document.title) == 1 and document.title
-        else f"{document.title} ({document.id})".strip()
+    for document in documents:
+        for grid in grids_in(document.text):
+            key = (*(fold_name(column) for column in grid.columns), "" if any(grid.columns) else str(len(alike)))
+            alike.setdefault(key, []).append((document, grid))
+    titles = Counter(document.title for document in documents)
+    # Where several have one title, or none, the id tells them apart.
+    names = {
+        document.id: f"{document.title} ({document.id})".strip()
+        if titles[document.title] > 1 or not document.title
+        else document.title
         for document in documents
     }
+    return [_united(parts, names) for parts in alike.values()]
 
 
 def _united(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> DocumentTable:
@@ -376,19 +350,17 @@ def _united(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> Do
                 for column, span in zip(part.columns, row, strict=True)
             )
             rows.append((*read, GridCell(names[document.id])) if several else read)
-    heading = grid.heading if grid.heading and fold(grid.heading) != fold(first.title) else ""
-    name = heading if several else f"{first.title}: {heading}" if heading else first.title
+    heading = grid.heading if fold(grid.heading) != fold(first.title) else ""
+    name = heading if several else ": ".join(filter(None, [first.title, heading]))
     columns = (*grid.columns, DOCUMENT) if several else grid.columns
-    return DocumentTable(name or "table", columns, tuple(rows), _label_column(rows, len(grid.columns)))
+    label = next((column for column in range(len(grid.columns)) if has_words(rows, column)), 0)
+    return DocumentTable(name or "table", columns, tuple(rows), label)
 
 
-def _label_column(rows: Sequence[Sequence[GridCell | None]], width: int) -> int:
-    """The column that says what a row is called: the first one of words."""
-    for column in range(width):
-        cells = [cell for row in rows if (cell := row[column])]
-        if sum(cell.number is None for cell in cells) * 2 > len(cells):
-            return column
-    return 0
+def has_words(rows: Sequence[Sequence[GridCell | None]], column: int) -> bool:
+    """Whether most cells of a column are no figures."""
+    cells = [cell for row in rows if (cell := row[column])]
+    return sum(cell.number is None for cell in cells) * 2 > len(cells)
 
 
 def _cell(document: Document, grid: Grid, column: str, span: Span) -> GridCell:
@@ -396,43 +368,13 @@ def _cell(document: Document, grid: Grid, column: str, span: Span) -> GridCell:
     raw = document.text[start:end]
     amount = amount_of(raw)
     if amount is None:
-        return GridCell(raw, None, 1.0, 0, document.id, start, end)
-    stated = scale_stated(column)
-    scale = stated if stated != 1.0 else grid.scale if amount.scale == 1.0 and amount.unit != "%" else 1.0
+        return GridCell(raw, document=document.id, start=start, end=end)
+    scale = scale_stated(column)
+    if scale == 1.0 and amount.scale == 1.0 and amount.unit != "%":
+        scale = grid.scale
     if _YEAR.fullmatch(raw):
         scale = 1.0
-    number = round(amount.number * scale, 6)
     return GridCell(
-        document.text[start + amount.start : start + amount.end], number, scale * amount.scale, amount.places,
-        document.id, start + amount.start, start + amount.end,
+        raw[amount.start : amount.end], round(amount.number * scale, 6), scale * amount.scale, amount.places,
+        amount.unit, document.id, start + amount.start, start + amount.end,
     )  # fmt: skip
-
-
-def _is_dated(grid: Grid) -> bool:
-    """Whether a table states things in rows under dates, as statements do."""
-    heads = [column for column in grid.columns[1:] if column]
-    return bool(heads) and all(_TIME.search(column) for column in heads)
-
-
-def _reports(parts: Sequence[tuple[Document, Grid]], names: dict[str, str]) -> DocumentTable | None:
-    """A row for each document and date, a column for each thing stated; None unless several documents have such."""
-    if len({document.id for document, _ in parts}) < 2:
-        return None
-    columns: dict[str, str] = {}
-    rows: dict[tuple[str, str], dict[str, GridCell]] = {}
-    for document, grid in parts:
-        for row in grid.rows:
-            label = " ".join(document.text[slice(*row[0])].split()) if row[0] else ""
-            key = fold_name(label)
-            if not key or amount_of(label):
-                continue
-            columns.setdefault(key, label)
-            for head, span in zip(grid.columns[1:], row[1:], strict=True):
-                if span:
-                    cells = rows.setdefault((document.id, head), {})
-                    cells.setdefault(key, _cell(document, grid, head, span))
-    lines = tuple(
-        (GridCell(names[document]), GridCell(head), *(cells.get(key) for key in columns))
-        for (document, head), cells in rows.items()
-    )
-    return DocumentTable(_REPORTS, (DOCUMENT, PERIOD, *columns.values()), lines, of_reports=True)

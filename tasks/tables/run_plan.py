@@ -1,33 +1,37 @@
 """A plan held against the tables that are there: names become the nearest columns and cells, then rows are selected,
 grouped and added up."""
 
-import difflib
 import operator
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rapidfuzz import fuzz
+
 from prompts.plan_table import TableFilter, TablePlan
 from prompts.text.amounts import amount_of
-from prompts.text.words import fold, fold_name, terms
-from tasks.tables.relations import DOCUMENT, PERIOD, DocumentTable, GridCell
+from prompts.text.words import fold, fold_name
+from tasks.tables.relations import DocumentTable, GridCell
 
 Comparison = Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
-Aggregate = Literal["sum", "average", "count", "max", "min"]
-Sorting = Literal["", "ascending", "descending"]
-# Of one row each, of all rows together, or of the rows that have the same text in a column.
 Grouping = Literal["row", "all"] | int
 Value = tuple[str, float | None]
 _COMPARED: dict[Comparison, Callable[..., bool]] = {
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "at_most": operator.le, "more": operator.gt,
     "at_least": operator.ge,
 }  # fmt: skip
-_AGGREGATED: dict[Aggregate, Callable[[list[float]], float]] = {
+_AGGREGATED: dict[str, Callable[[list[float]], float]] = {
     "sum": sum, "average": statistics.fmean, "max": max, "min": min
 }  # fmt: skip
-LEAST_ALIKE = 0.7
+# Operations on rows whether or not they have a figure, and those between two things.
+_COUNTING, _OF_TWO = frozenset({"lookup", "list", "count"}), frozenset({"difference", "ratio"})
+LEAST_ALIKE = 75  # of 100
 TWO = 2
+
+
+class DoesNotFit(Exception):
+    """A plan names what the tables do not have; the message says what."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,9 @@ class Condition:
     comparison: Comparison
     values: tuple[Value, ...]
 
-    def met_by(self, cell: GridCell | None) -> bool:
+    def met_by(self, row: Sequence[GridCell | None]) -> bool:
         """By number where the value is one and the cell too, else by text; an empty cell meets nothing."""
+        cell = row[self.column]
         met = (cell is not None and self._holds(cell, value) for value in self.values)
         return all(met) if self.comparison == "not_equal" else any(met)
 
@@ -61,47 +66,11 @@ class Group:
 
 
 @dataclass(frozen=True)
-class RowSelector:
-    """The rows of a table at some places that meet all conditions; `of` is the column that is computed on."""
-
-    table: DocumentTable
-    places: Sequence[int]
-    conditions: Sequence[Condition]
-    of: int
-
-    def select(self, by: Grouping, aggregate: Aggregate = "sum", sorting: Sorting = "") -> tuple[Group, ...]:
-        """The groups in the order asked for, else in that of the table; rows without a figure in `of` are left out,
-        unless they are counted."""
-        groups: dict[object, list[int]] = {}
-        for place in self.places:
-            row = self.table.rows[place]
-            figure = cell.number if (cell := row[self.of]) else None
-            if (aggregate == "count" or figure is not None) and all(c.met_by(row[c.column]) for c in self.conditions):
-                cell = row[by] if isinstance(by, int) else None
-                groups.setdefault(fold(cell.raw) if cell else place if by == "row" else None, []).append(place)
-        result = [Group(self._number(places, aggregate), tuple(places)) for places in groups.values()]
-        if sorting:
-            result.sort(key=lambda group: group.number, reverse=sorting == "descending")
-        return tuple(result)
-
-    def _number(self, places: Sequence[int], aggregate: Aggregate) -> float:
-        cells = [cell for place in places if (cell := self.table.rows[place][self.of])]
-        figures = [cell.number for cell in cells if cell.number is not None]
-        return len(places) if aggregate == "count" else _AGGREGATED[aggregate](figures)
-
-
-# --- plans ----------------------------------------------------------------------------------------------------------
-
-
-class DoesNotFit(Exception):
-    """A plan names what the tables do not have; the message says what."""
-
-
-@dataclass(frozen=True)
 class PlanOutcome:
     """What a plan came to: the groups of rows in order, the column computed on, and the rows that were looked at.
 
-    `number` is the one figure of a sum, an average, a count, a difference or a ratio.
+    `by` is the column whose equal cells made a group, "row" where each row is one, "all" where all are one. `number` is
+    the one figure of a sum, an average, a count, a difference or a ratio.
     """
 
     plan: TablePlan
@@ -109,13 +78,18 @@ class PlanOutcome:
     columns: tuple[int, ...]
     conditions: tuple[Condition, ...]
     by: Grouping
-    groups: tuple[Group, ...]
-    considered: tuple[Group, ...]
+    groups: tuple[Group, ...] = ()
+    rows: tuple[int, ...] = ()
     number: float | None = None
 
     def cell(self, row: int, column: int) -> GridCell | None:
         """A cell of the table."""
         return self.table.rows[row][column]
+
+    def number_at(self, row: int, column: int) -> float | None:
+        """The figure of a cell."""
+        cell = self.cell(row, column)
+        return cell.number if cell else None
 
 
 def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
@@ -125,74 +99,89 @@ def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
     """
     if not 1 <= plan.table <= len(tables):
         raise DoesNotFit(f"there is no table {plan.table} (there are {len(tables)})")
-    table = tables[plan.table - 1]
+    table, operation = tables[plan.table - 1], plan.operation
     columns = tuple(column_of(table, name) for name in plan.columns)
-    if not columns and plan.operation not in {"list", "count", "lookup"}:
-        raise DoesNotFit(f"the operation {plan.operation} needs a column")
+    if not columns and operation not in _COUNTING:
+        raise DoesNotFit(f"the operation {operation} needs a column")
     columns = columns or (table.label,)
-    conditions = _conditions(plan.filters, table)
-    by: Grouping = column_of(table, plan.group_by) if plan.group_by else "row"
-    if plan.operation == "list" and plan.columns and by == "row":
-        by = columns[0]
-    places = _newest(table, columns[0], conditions) if table.of_reports else range(len(table.rows))
-    selector = RowSelector(table, places, conditions, columns[0])
-    if plan.operation in {"difference", "ratio", "compare"} and by == "row":
-        by = _of_two(conditions, len(selector.select(by)))
-    groups, considered, number = _computed(plan, by, selector)
-    outcome = PlanOutcome(plan, table, columns, conditions, by, groups, considered, number)
-    if not groups and plan.operation != "count":
+    by: Grouping = columns[0] if operation == "list" and plan.columns else "row"
+    by = column_of(table, plan.group_by) if plan.group_by else by
+    outcome = PlanOutcome(plan, table, columns, _conditions(plan.filters, table), by)
+    outcome = replace(outcome, rows=_selected(outcome))
+    if not outcome.rows and operation != "count":
         raise DoesNotFit(f"no row of {table.name} meets the conditions and has a figure in {table.columns[columns[0]]}")
-    return _between(outcome) if plan.operation in {"difference", "ratio"} else outcome
+    return _computed(outcome)
 
 
-def _computed(
-    plan: TablePlan, by: Grouping, selector: RowSelector
-) -> tuple[tuple[Group, ...], tuple[Group, ...], float | None]:
-    """(the groups that are the result, all that were looked at, the one figure where there is one)"""
-    own: Aggregate = plan.aggregate if by != "row" else "sum"
-    if plan.operation in {"lookup", "list"}:
-        groups = selector.select(by, "count")
-        return groups[: plan.limit or None], groups, None
-    if plan.operation == "count":
-        groups = selector.select(by, "count")
-        return groups, groups, float(len(groups))
-    if plan.operation in {"sum", "average"}:
-        measure: Aggregate = "sum" if plan.operation == "sum" else "average"
-        groups = selector.select("all" if by == "row" else by, measure)
-        return groups, groups, groups[0].number if by == "row" and groups else None
-    sorting: Sorting = {"max": "descending", "min": "ascending"}.get(plan.operation, plan.order or "descending")  # type: ignore[assignment]
-    if plan.operation in {"difference", "ratio"}:
-        sorting = ""
-    groups = selector.select(by, own, sorting)
-    if plan.operation in {"max", "min"}:
-        many = plan.limit or 1
-        chosen = tuple(group for group in groups if group in groups[:many] or group.number == groups[many - 1].number)
-        return chosen, groups, None
-    return groups[: plan.limit or None], groups, None
+def _selected(outcome: PlanOutcome) -> tuple[int, ...]:
+    """The rows that meet all conditions; without a figure in the column computed on only where they are counted."""
+    counted = outcome.plan.operation in _COUNTING or (outcome.by != "row" and outcome.plan.aggregate == "count")
+    places = [
+        place
+        for place in range(len(outcome.table.rows))
+        if (counted or outcome.number_at(place, outcome.columns[0]) is not None)
+        and all(condition.met_by(outcome.table.rows[place]) for condition in outcome.conditions)
+    ]
+    return tuple(places)
 
 
-def _of_two(conditions: Sequence[Condition], rows: int) -> Grouping:
-    """Things that are set side by side and have several rows each are put together by the column that names them."""
-    named = next((condition.column for condition in conditions if len(condition.values) >= TWO), None)
-    return named if named is not None and rows > TWO else "row"
+def _computed(outcome: PlanOutcome) -> PlanOutcome:
+    plan, operation = outcome.plan, outcome.plan.operation
+    if operation in {"sum", "average"}:
+        whole = outcome.by == "row"
+        outcome = replace(outcome, by="all") if whole else outcome
+        groups = _grouped(outcome, operation)
+        return replace(outcome, groups=groups, number=groups[0].number if whole else None)
+    if outcome.by == "row" and operation in {*_OF_TWO, "compare"} and len(outcome.rows) > TWO:
+        # Things set side by side that have several rows each are put together by the column that names them.
+        named = (condition.column for condition in outcome.conditions if len(condition.values) >= TWO)
+        outcome = replace(outcome, by=next(named, "row"))
+    groups = _grouped(outcome, "count" if operation in _COUNTING else "sum" if outcome.by == "row" else plan.aggregate)
+    if operation == "count":
+        return replace(outcome, groups=groups, number=float(len(groups)))
+    if operation in _OF_TWO:
+        return _between(replace(outcome, groups=groups))
+    if operation not in _COUNTING:
+        lowest_first = operation == "min" or (operation != "max" and plan.order == "ascending")
+        groups = tuple(sorted(groups, key=lambda group: group.number, reverse=not lowest_first))
+        outcome = replace(outcome, rows=tuple(row for group in groups for row in group.rows))
+    if operation in {"max", "min"}:
+        last = groups[: plan.limit or 1][-1].number
+        return replace(outcome, groups=tuple(g for g in groups if g in groups[: plan.limit] or g.number == last))
+    return replace(outcome, groups=groups[: plan.limit or None])
+
+
+def _grouped(outcome: PlanOutcome, aggregate: str) -> tuple[Group, ...]:
+    """The rows in groups, in the order of the table."""
+    groups: dict[object, list[int]] = {}
+    for place in outcome.rows:
+        cell = outcome.cell(place, outcome.by) if isinstance(outcome.by, int) else None
+        groups.setdefault(fold(cell.raw) if cell else place if outcome.by == "row" else None, []).append(place)
+    figures = [
+        [number for row in rows if (number := outcome.number_at(row, outcome.columns[0])) is not None]
+        for rows in groups.values()
+    ]
+    return tuple(
+        Group(len(rows) if aggregate == "count" else _AGGREGATED[aggregate](own), tuple(rows))
+        for rows, own in zip(groups.values(), figures, strict=True)
+    )
 
 
 def _between(outcome: PlanOutcome) -> PlanOutcome:
     """The difference or ratio of two groups, in the order in which the conditions name them, or of two columns of a
     row."""
-    groups = outcome.groups
+    groups, operation = outcome.groups, outcome.plan.operation
     if len(groups) == 1 and len(outcome.columns) == TWO:
-        row = groups[0].rows[0]
-        figures = [cell.number for column in outcome.columns if (cell := outcome.cell(row, column))]
+        figures = [outcome.number_at(groups[0].rows[0], column) for column in outcome.columns]
     else:
         groups = tuple(sorted(groups, key=lambda group: _named_at(group, outcome)))
         figures = [group.number for group in groups]
     if len(figures) != TWO or figures[0] is None or figures[1] is None:
-        raise DoesNotFit(f"a {outcome.plan.operation} is between two figures, and there are {len(figures)}")
-    if outcome.plan.operation == "ratio" and not figures[1]:
+        raise DoesNotFit(f"a {operation} is between two figures, and there are {len(figures)}")
+    if operation == "ratio" and not figures[1]:
         raise DoesNotFit("the second figure of the ratio is 0")
-    number = figures[0] - figures[1] if outcome.plan.operation == "difference" else figures[0] / figures[1]
-    return replace(outcome, groups=groups, considered=groups, number=number)
+    number = figures[0] - figures[1] if operation == "difference" else figures[0] / figures[1]
+    return replace(outcome, groups=groups, number=number)
 
 
 def _named_at(group: Group, outcome: PlanOutcome) -> int:
@@ -204,25 +193,25 @@ def _named_at(group: Group, outcome: PlanOutcome) -> int:
     return 0
 
 
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
 def column_of(table: DocumentTable, name: str) -> int:
-    """The column that a name means: the same, one that holds it, else the most alike. DoesNotFit where none is near."""
-    key = fold_name(name)
-    names = [fold_name(column) for column in table.columns]
+    """The column that a name means: the same, else the one most alike. DoesNotFit where none is near."""
+    column = _nearest(name, table.columns)
+    if column is None:
+        raise DoesNotFit(f"{table.name} has no column {name!r}; it has {', '.join(table.columns[:12])}")
+    return column
+
+
+def _nearest(name: str, among: Sequence[str]) -> int | None:
+    """The place of what is most like a name: by the words that they share, then by their letters."""
+    key, names = fold_name(name), [fold_name(other) for other in among]
     if key in names:
         return names.index(key)
-    scores = [_alike(key, own) for own in names]
-    best = max(scores, default=0.0)
-    if best < LEAST_ALIKE:
-        raise DoesNotFit(f"{table.name} has no column {name!r}; it has {', '.join(table.columns[:12])}")
-    return scores.index(best)
-
-
-def _alike(name: str, own: str) -> float:
-    if not name or not own:
-        return 0.0
-    name_terms, own_terms = set(terms(name)), set(terms(own))
-    shared = len(name_terms & own_terms) / max(min(len(name_terms), len(own_terms)), 1)
-    return max(shared - 0.1 * (len(name_terms ^ own_terms) > 1), difflib.SequenceMatcher(None, name, own).ratio())
+    scores = [(fuzz.token_set_ratio(key, other), fuzz.ratio(key, other)) for other in names]
+    best = max(scores, default=(0.0, 0.0))
+    return scores.index(best) if best[0] >= LEAST_ALIKE else None
 
 
 def _conditions(filters: Sequence[TableFilter], table: DocumentTable) -> tuple[Condition, ...]:
@@ -251,32 +240,15 @@ def _value(table_filter: TableFilter, column: int, table: DocumentTable) -> Valu
     return fold(table_filter.value.strip()), number
 
 
-def _meant(text: str, comparison: Comparison, column: int, table: DocumentTable) -> tuple[Value, ...]:
+def _meant(text: str, comparison: str, column: int, table: DocumentTable) -> tuple[Value, ...]:
     """The cells that a text means: the same one, those that hold it, else the one most alike."""
-    cells = dict.fromkeys(fold(cell.raw) for row in table.rows if (cell := row[column]))
+    cells = list(dict.fromkeys(fold(cell.raw) for row in table.rows if (cell := row[column])))
     if comparison == "contains" and any(text in cell for cell in cells):
         return ((text, None),)
     held = [cell for cell in cells if text == cell] or [cell for cell in cells if text in cell]
-    if held:
-        return tuple((cell, None) for cell in held)
-    name = fold_name(text)
-    scored = [(difflib.SequenceMatcher(None, name, fold_name(cell)).ratio(), cell) for cell in cells]
-    scored += [(0.9, cell) for cell in cells if f" {fold_name(cell)} " in f" {name} "]
-    score, nearest = max(scored, default=(0.0, ""))
-    if score < LEAST_ALIKE:
+    nearest = None if held else _nearest(text, cells)
+    if nearest is not None:
+        held = [cells[nearest]]
+    if not held:
         raise DoesNotFit(f"no cell of {table.columns[column]} in {table.name} is called {text!r}")
-    return ((nearest, None),)
-
-
-def _newest(table: DocumentTable, column: int, conditions: Sequence[Condition]) -> list[int]:
-    """Of reports by date the first date of each document that has the column; all where a date is asked for."""
-    if column in {table.columns.index(DOCUMENT), table.columns.index(PERIOD)} or any(
-        condition.column == table.columns.index(PERIOD) for condition in conditions
-    ):
-        return list(range(len(table.rows)))
-    first: dict[str, int] = {}
-    for place, row in enumerate(table.rows):
-        cell = row[column]
-        if cell is not None and cell.number is not None:
-            first.setdefault(cell.document, place)
-    return list(first.values())
+    return tuple((cell, None) for cell in held)

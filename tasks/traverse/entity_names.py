@@ -49,13 +49,15 @@ class Spellings:
         linked: dict[tuple[int, int], list[Link]] = defaultdict(list)
         for link in self._linker.link(question):
             linked[link.start, link.end].append(link)
-        names = [name for name in written if not name.doubtful]
+        by_linker = []
         for (start, reach), links in linked.items():
             text = _POSSESSIVE.sub("", question[start:reach])
             entities = tuple(dict.fromkeys(self._ids[link.entity] for link in links))
-            names += _free(NamedEntity(text, start, start + len(text), entities), names)
-        for name in written:
-            names += _free(name, names) if name.doubtful else []
+            by_linker.append(NamedEntity(text, start, start + len(text), entities))
+        names = [name for name in written if not name.doubtful]
+        for name in (*by_linker, *(name for name in written if name.doubtful)):
+            if all(name.end <= other.start or name.start >= other.end for other in names):
+                names.append(name)
         return sorted(names, key=lambda name: name.start)
 
     def resolve(self, name: str) -> tuple[str, ...]:
@@ -90,11 +92,6 @@ class Spellings:
             return False  # a part of a longer name
         text = question[start:end]
         return text in self._exact and len(text) >= SHORTEST and text.lower() not in STOPWORDS
-
-
-def _free(name: NamedEntity, names: Sequence[NamedEntity]) -> list[NamedEntity]:
-    """The name, unless it overlaps with one of those taken."""
-    return [name] if all(name.end <= other.start or name.start >= other.end for other in names) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
 from typing import Literal
 
-from prompts.traverse import MAX_HOPS, MAX_STEPS, Hop, Operator, PlanStep, TraversalPlan
+from prompts.traverse import Hop, Operator, PlanStep, TraversalPlan
 from storage.graph import Direction, Measured, TraversalReader
 from storage.graph_records import Relation
 from tasks.retrieve.facts import GraphFacts, Ways
@@ -22,10 +22,6 @@ WIDE = 6  # results of a step that are described or connected further
 MOST_AROUND = 40  # relations
 MOST_COMPARED = 4  # things of which all are shown, so that a comparison can be followed
 _REFERENCE = re.compile(r"\{(\d+)\}")
-_NEEDS_HOPS: frozenset[Operator] = frozenset({"follow", "check"})
-_NEEDS_TARGETS: frozenset[Operator] = frozenset({"connect", "check"})
-_OF_STEPS: frozenset[Operator] = frozenset({"intersect", "difference"})
-
 ProblemKind = Literal["no path", "not in the graph", "bad plan"]
 
 
@@ -127,8 +123,6 @@ class UnfitPlan(Exception):
 
 def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...] | Problem:
     """The plan's steps with entities for names and the graph's own relations; a Problem where that cannot be."""
-    if len(plan.steps) > MAX_STEPS:
-        return Problem("bad plan", f"it has {len(plan.steps)} steps, more than {MAX_STEPS}.")
     try:
         return tuple(_checked(number, step, graph) for number, step in enumerate(plan.steps, 1))
     except UnfitPlan as unfit:
@@ -136,19 +130,16 @@ def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...]
 
 
 def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
-    def unfit(reason: str) -> UnfitPlan:
-        return UnfitPlan(Problem("bad plan", f"step {number} ({step.operator}) {reason}."))
-
-    if step.operator in _NEEDS_HOPS and not step.hops:
-        raise unfit("names no relation to follow")
-    if step.operator in _NEEDS_TARGETS and not step.targets:
-        raise unfit("names nothing to reach")
-    if len(step.hops) > MAX_HOPS:
-        raise unfit(f"has {len(step.hops)} hops, more than {MAX_HOPS}")
-    if step.operator in _OF_STEPS and len(step.sources) < 2:
-        raise unfit("needs two results")
-    if EVERYTHING in step.sources and not (step.hops and step.operator in {"count", "max", "min", "sort"}):
-        raise unfit("cannot start from everything")
+    everything = EVERYTHING in step.sources and not (step.hops and step.operator in {"count", "max", "min", "sort"})
+    wrong = (
+        (step.operator in {"follow", "check"} and not step.hops, "names no relation to follow"),
+        (step.operator in {"connect", "check"} and not step.targets, "names nothing to reach"),
+        (step.operator in {"intersect", "difference"} and len(step.sources) < 2, "needs two results"),
+        (everything, "cannot start from everything"),
+    )
+    for is_wrong, reason in wrong:
+        if is_wrong:
+            raise UnfitPlan(Problem("bad plan", f"step {number} ({step.operator}) {reason}."))
     hops = tuple(_hop(hop, graph) for hop in step.hops)
     sources, targets = (
         tuple(_operand(name, number, hops, graph) for name in names) for names in (step.sources, step.targets)
@@ -189,101 +180,94 @@ async def traverse(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[
 
     A step that needs one without a result has that one's Problem; where there is nothing to take away, the first stays.
     """
-    outcomes: list[Outcome] = []
+    walk = _Walk(graph)
     for checked in steps:
-        needed = checked.sources[:1] if checked.operator == "difference" else (*checked.sources, *checked.targets)
-        before = (outcomes[operand.step - 1] for operand in needed if operand.step is not None)
-        problem = next((outcome for outcome in before if isinstance(outcome, Problem)), None)
-        outcomes.append(problem or _run_step(checked, outcomes, graph))
-    return outcomes
+        walk.outcomes.append(walk.problem_before(checked) or walk.run(checked))
+    return walk.outcomes
 
 
-def _run_step(step: CheckedStep, done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
-    if step.operator in _OF_STEPS:
-        return _of_results(step, [_result(operand, done) for operand in step.sources])
-    sources = _entities(step.sources, done)
-    match step.operator:
-        case "max" | "min" | "sort":
-            return ranked(graph, sources, step.hops, step.operator)
-        case "neighbours":
-            return _described(sources[:WIDE], graph.facts)
-        case "connect" | "check":
-            return _tied(step, sources[:WIDE], done, graph)
-        case "count":
-            return _counted(_followed(step, sources, graph) if step.hops else _result(step.sources[0], done))
-    return _followed(step, sources, graph)
+class _Walk:
+    """A plan under way: what its steps found so far."""
 
+    def __init__(self, graph: TraversalGraph) -> None:
+        self.graph, self.facts, self.outcomes = graph, graph.facts, list[Outcome]()
 
-def _counted(outcome: Outcome) -> Outcome:
-    if isinstance(outcome, Problem):
+    def problem_before(self, step: CheckedStep) -> Problem | None:
+        needed = step.sources[:1] if step.operator == "difference" else (*step.sources, *step.targets)
+        outcomes = (self.outcomes[operand.step - 1] for operand in needed if operand.step is not None)
+        return next((outcome for outcome in outcomes if isinstance(outcome, Problem)), None)
+
+    def run(self, step: CheckedStep) -> Outcome:
+        sources = self.entities(step.sources)
+        match step.operator:
+            case "intersect" | "difference":
+                return self.combined(step)
+            case "max" | "min" | "sort":
+                return ranked(self.graph, sources, step.hops, step.operator)
+            case "neighbours":
+                return self.described(sources[:WIDE])
+            case "connect" | "check":
+                return self.tied(step, sources[:WIDE])
+        outcome = self.followed(step, sources) if step.hops else self.result(step.sources[0])
+        if step.operator == "count" and isinstance(outcome, StepResult):
+            return StepResult(values=(str(len(set(outcome.entities))),), chains=outcome.chains)
         return outcome
-    return StepResult(values=(str(len(set(outcome.entities))),), chains=outcome.chains)
 
+    def result(self, operand: Operand) -> StepResult:
+        outcome = self.outcomes[operand.step - 1] if operand.step is not None else StepResult(operand.entities)
+        return outcome if isinstance(outcome, StepResult) else StepResult()
 
-def _result(operand: Operand, done: Sequence[Outcome]) -> StepResult:
-    outcome = done[operand.step - 1] if operand.step is not None else StepResult(entities=operand.entities)
-    return outcome if isinstance(outcome, StepResult) else StepResult()
+    def entities(self, operands: Sequence[Operand]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(entity for operand in operands for entity in self.result(operand).entities))
 
+    def combined(self, step: CheckedStep) -> Outcome:
+        """What all results share, or the first holds and no other, with the chains that lead there."""
+        results = [self.result(operand) for operand in step.sources]
+        first, *others = (set(result.entities) for result in results)
+        shared = step.operator == "intersect"
+        picked = first.intersection(*others) if shared else first.difference(*others)
+        if not picked:
+            return Problem("no path", f"the results {'have nothing in common' if shared else 'leave nothing over'}.")
+        chains = [chain for result in (results if shared else results[:1]) for chain in result.chains]
+        ending = [chain for chain in chains if chain and picked & {chain[-1].source, chain[-1].target}]
+        return StepResult(tuple(sorted(picked)), chains=tuple(ending))
 
-def _entities(operands: Sequence[Operand], done: Sequence[Outcome]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(entity for operand in operands for entity in _result(operand, done).entities))
+    def described(self, sources: Sequence[str]) -> Outcome:
+        share = max(1, MOST_AROUND // max(1, len(sources)))
+        relations = {relation.id: relation for source in sources for relation in around(self.facts, source, share)}
+        if not relations:
+            return Problem("no path", "nothing is stated of it but its name.")
+        return StepResult(tuple(sources), chains=tuple((relation,) for relation in relations.values()))
 
+    def followed(self, step: CheckedStep, sources: Sequence[str]) -> Outcome:
+        chains = chains_along(self.facts, sources, step.hops)
+        if chains:
+            return StepResult(tuple(chains), chains=tuple(chains.values()))
+        stuck, *rest = step.hops
+        while further := tuple(chains_along(self.facts, sources, [stuck])):
+            sources, (stuck, *rest) = further, rest
+        return self.graph.no_such_way(sources, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
 
-def _of_results(step: CheckedStep, results: Sequence[StepResult]) -> Outcome:
-    """What all results share, or the first holds and no other, with the chains that lead there."""
-    first, *others = (set(result.entities) for result in results)
-    shared = step.operator == "intersect"
-    picked = sorted(first.intersection(*others) if shared else first.difference(*others))
-    if not picked:
-        return Problem("no path", f"the results {'have nothing in common' if shared else 'leave nothing over'}.")
-    entities = set(picked)
-    chains = [chain for result in (results if shared else results[:1]) for chain in result.chains]
-    ending = [chain for chain in chains if chain and entities & {chain[-1].source, chain[-1].target}]
-    return StepResult(entities=tuple(picked), chains=tuple(ending))
-
-
-def _described(sources: Sequence[str], facts: GraphFacts) -> Outcome:
-    share = max(1, MOST_AROUND // max(1, len(sources)))
-    relations = {relation.id: relation for source in sources for relation in around(facts, source, share)}
-    if not relations:
-        return Problem("no path", "nothing is stated of it but its name.")
-    return StepResult(entities=tuple(sources), chains=tuple((relation,) for relation in relations.values()))
-
-
-def _followed(step: CheckedStep, sources: Sequence[str], graph: TraversalGraph) -> Outcome:
-    chains = chains_along(graph.facts, sources, step.hops)
-    if chains:
-        return StepResult(entities=tuple(chains), chains=tuple(chains.values()))
-    reached, stuck = sources, step.hops[0]
-    for hop in step.hops:
-        stuck, further = hop, tuple(chains_along(graph.facts, reached, [hop]))
-        if not further:
-            break
-        reached = further
-    return graph.no_such_way(reached, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
-
-
-def _tied(step: CheckedStep, sources: Sequence[str], done: Sequence[Outcome], graph: TraversalGraph) -> Outcome:
-    facts = graph.facts
-    goals = [_entities([target], done)[:WIDE] for target in step.targets]
-    targets = tuple(dict.fromkeys(end for goal in goals for end in goal))
-    if step.operator == "check":
-        reached = chains_along(facts, sources, step.hops)
-        chains = [reached[target] for target in targets if target in reached]
-    else:
-        relations = frozenset(hop.relation for hop in step.hops) or None
-        # Of several things to reach the best way to each comes before the second best to any.
-        ways = [shortest_paths(facts, sources, goal, relations=relations) for goal in goals]
-        targets = next((goal for goal, way in zip(goals, ways, strict=True) if not way), targets)
-        # What nothing leads to is told: a path between the others would not answer.
-        paths = [way for rank in zip_longest(*ways) for way in rank if way]
-        chains = paths[: max(K, len(ways))] if all(ways) else []
-    if chains:
-        ends = {end for chain in chains for end in (chain[-1].source, chain[-1].target)}
-        return StepResult(entities=tuple(end for end in targets if end in ends), chains=tuple(chains))
-    source_names, target_names = (", ".join(graph.names_of(ends)[:3]) for ends in (sources, targets))
-    way = f" by {', '.join(f'`{hop.relation}`' for hop in step.hops)}" if step.hops else ""
-    return Problem("no path", f"no chain of relations leads from {source_names} to {target_names}{way}.")
+    def tied(self, step: CheckedStep, sources: Sequence[str]) -> Outcome:
+        goals = [self.entities([target])[:WIDE] for target in step.targets]
+        targets = tuple(dict.fromkeys(end for goal in goals for end in goal))
+        if step.operator == "check":
+            reached = chains_along(self.facts, sources, step.hops)
+            chains = [reached[target] for target in targets if target in reached]
+        else:
+            relations = frozenset(hop.relation for hop in step.hops) or None
+            # Of several things to reach the best way to each comes before the second best to any.
+            ways = [shortest_paths(self.facts, sources, goal, relations=relations) for goal in goals]
+            targets = next((goal for goal, way in zip(goals, ways, strict=True) if not way), targets)
+            # What nothing leads to is told: a path between the others would not answer.
+            paths = [way for rank in zip_longest(*ways) for way in rank if way]
+            chains = paths[: max(K, len(ways))] if all(ways) else []
+        if chains:
+            ends = {end for chain in chains for end in (chain[-1].source, chain[-1].target)}
+            return StepResult(tuple(end for end in targets if end in ends), chains=tuple(chains))
+        source_names, target_names = (", ".join(self.graph.names_of(ends)[:3]) for ends in (sources, targets))
+        way = f" by {', '.join(f'`{hop.relation}`' for hop in step.hops)}" if step.hops else ""
+        return Problem("no path", f"no chain of relations leads from {source_names} to {target_names}{way}.")
 
 
 def ranked(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from prompts.text.question import DIRECTION, REQUEST_WORDS
 from prompts.text.words import fold, stem
-from prompts.traverse import SURE, PlanStep, PlanTraversal, TraversalPlan
+from prompts.traverse import SURE, Operator, PlanStep, PlanTraversal, TraversalPlan
 from storage.answer_records import QuestionType
 from tasks.step import BRIEF, step
 from tasks.traverse.entity_names import Linked, NamedEntity
@@ -111,7 +111,7 @@ def ways_around(entities: Sequence[str], graph: TraversalGraph) -> list[str]:
 def draft(question: str, kind: QuestionType, linked: Linked, graph: TraversalGraph) -> Draft:
     """A plan for a question of a type, of relations that the graph has around what is named; or why there is none."""
     try:
-        return _drafted(question, kind, _names_in(question, kind, linked, graph), graph)
+        return TraversalPlan(steps=_Drafting(question, _names_in(question, kind, linked, graph), graph).steps(kind))
     except UnfitPlan as unfit:
         return unfit.problem
 
@@ -129,153 +129,127 @@ def _names_in(question: str, kind: QuestionType, linked: Linked, graph: Traversa
     return names
 
 
-def _drafted(question: str, kind: QuestionType, names: Sequence[NamedEntity], graph: TraversalGraph) -> TraversalPlan:
-    beyond = _BEYOND_WORDS.findall(blanked(question, names)) if kind not in {"s**", "s*o"} else []
-    for word in beyond:
-        if graph.vocabulary.worded_by(Cue(stem(fold(word)), word)) is None:
-            raise UnfitPlan(Problem("bad plan", f'without a model, no steps are found for "{word}".'))
-    if kind == "s**":
-        return _plan(PlanStep(operator="neighbours", sources=_called(names[:1], graph)))
-    if kind == "nested":
-        return _nested(question, names, graph)
-    if kind == "sp*" or len(names) == 1:
-        way, _ = _best_of(question, names, graph)
-        return _plan(_along(way, graph, "count" if _COUNTED.search(question) else "follow"))
-    return _connected(names[0], names[1:], graph) if kind == "s*o" else _of_two(question, names[0], names[1], graph)
+class _Drafting:
+    """One question with the names that a plan is about; raises `UnfitPlan` where its words give none."""
 
+    def __init__(self, question: str, names: Sequence[NamedEntity], graph: TraversalGraph) -> None:
+        self.question, self.names, self.graph = question, names, graph
+        self.bare = self.blanked(names)
+        self.telling = [cue for cue in cues_in(self.bare) if not cue.asking]
 
-def blanked(question: str, names: Sequence[NamedEntity]) -> str:
-    """The question with spaces for some names, so that places stay."""
-    for name in names:
-        question = question[: name.start] + " " * (name.end - name.start) + question[name.end :]
-    return question
+    def steps(self, kind: QuestionType) -> tuple[PlanStep, ...]:
+        """The steps for a question of this type."""
+        for word in _BEYOND_WORDS.findall(self.bare) if kind not in {"s**", "s*o"} else ():
+            if self.graph.vocabulary.worded_by(Cue(stem(fold(word)), word)) is None:
+                raise UnfitPlan(Problem("bad plan", f'without a model, no steps are found for "{word}".'))
+        first, *others = self.names
+        if kind == "s**":
+            return (PlanStep(operator="neighbours", sources=self.called(first)),)
+        if kind == "nested":
+            return self.nested()
+        if kind == "sp*" or not others:
+            return (self.along(self.best_of_all()[0], "count" if _COUNTED.search(self.question) else "follow"),)
+        if kind == "spo" and self.telling:
+            if _ASKS_IF.search(self.question) and not _SHARED.search(self.question):
+                return (self.check(first, others[0]),)
+            if not _LINKED.search(self.question):
+                ways = [self.along(self.best_way(name)) for name in self.names[:2]]
+                return (*ways, PlanStep(operator="intersect", sources=("{1}", "{2}")))
+        return (PlanStep(operator="connect", sources=self.called(first), targets=self.called(*others)),)
 
+    def nested(self) -> tuple[PlanStep, ...]:
+        """First those that the question describes, then what it asks of them."""
+        linking = {word for word in fold(self.question).split() if _LINKED.match(word)}
+        way, name = self.best_of_all(REQUEST_WORDS | linking)
+        others = [other for other in self.names if other is not name]
+        if not others:
+            return self.along(way), PlanStep(operator="neighbours", sources=(_IN_FIRST,))
+        if len(others) == 1 and linking:
+            return self.along(way), PlanStep(operator="connect", sources=self.called(*others), targets=(_IN_FIRST,))
+        raise UnfitPlan(Problem("bad plan", "without a model, no steps are found that answer so nested a question."))
 
-def best_way(question: str, name: NamedEntity, graph: TraversalGraph, ignored: Collection[str] = ()) -> WordedPath:
-    """The meta-path from a name that the words around it describe best, without the `ignored` ones.
+    def check(self, first: NamedEntity, second: NamedEntity) -> PlanStep:
+        """Whether the worded relation leads from the one that it is said to be of to the other one."""
+        owners = [
+            name
+            for name in (first, second)
+            if _OF_BEFORE.search(self.question[: name.start]) or _OWNED_AFTER.match(self.question, name.end)
+        ]
+        sources = owners if len(owners) == 1 else [second, first]
+        pairs = [(name, second if name is first else first) for name in sources]
+        tried = [(way, target) for source, target in pairs for way in self.ways(source, self.orders(source))]
+        if not tried:
+            raise self.nothing_worded(self.telling, sources[0])
+        reaching = [(way, target) for way, target in tried if set(target.entities) & set(way.ends) and not way.left]
+        way, target = max(reaching or tried, key=lambda pair: pair[0].score)
+        return self.along(way, "check").model_copy(update={"targets": self.called(target)})
 
-    Raises `UnfitPlan` where none does; a way that leaves out what the question asks for is none.
-    """
-    orders = _cue_orders(question, name, ignored)
-    ways = _worded_ways(orders, name, graph)
-    if not ways:
-        raise _nothing_worded(orders[0], name.entities, graph)
-    best = ways[0]
-    for cue in best.left:
-        relation = graph.vocabulary.worded_by(cue)
-        if relation is not None and all(step_score(hop, (cue,))[1] is None for hop in best.hops):
-            raise UnfitPlan(graph.no_such_way(best.ends, relation))
-        if relation is None and cue.bound:
-            raise UnfitPlan(graph.unknown_relation(cue.word, best.ends))
-    if best.left and not best.worded:
-        raise _nothing_worded(orders[0], name.entities, graph)
-    return best
+    def best_of_all(self, ignored: Collection[str] = ()) -> tuple[WordedPath, NamedEntity]:
+        """The best worded way from any of the names, of equals the last name's."""
+        ways: list[tuple[WordedPath, NamedEntity]] = []
+        unfit: list[UnfitPlan] = []
+        for name in self.names:
+            try:
+                ways.append((self.best_way(name, ignored), name))
+            except UnfitPlan as reason:
+                unfit.append(reason)
+        if not ways:
+            raise unfit[0]
+        return max(reversed(ways), key=lambda pair: pair[0].score)
 
+    def best_way(self, name: NamedEntity, ignored: Collection[str] = ()) -> WordedPath:
+        """The meta-path from a name that the words around it describe best, without the `ignored` ones; a way that
+        leaves out what the question asks for is none."""
+        orders = self.orders(name, ignored)
+        ways = self.ways(name, orders)
+        if not ways:
+            raise self.nothing_worded(orders[0], name)
+        best = ways[0]
+        for cue in best.left:
+            relation = self.graph.vocabulary.worded_by(cue)
+            if relation is not None and all(step_score(hop, (cue,))[1] is None for hop in best.hops):
+                raise UnfitPlan(self.graph.no_such_way(best.ends, relation))
+            if relation is None and cue.bound:
+                raise UnfitPlan(self.graph.unknown_relation(cue.word, best.ends))
+        if best.left and not best.worded:
+            raise self.nothing_worded(orders[0], name)
+        return best
 
-def _best_of(
-    question: str, names: Sequence[NamedEntity], graph: TraversalGraph, ignored: Collection[str] = ()
-) -> tuple[WordedPath, NamedEntity]:
-    """The best worded way from any of the names, of equals the last name's; `UnfitPlan` where there is none."""
-    ways: list[tuple[WordedPath, NamedEntity]] = []
-    unfit: list[UnfitPlan] = []
-    for name in names:
-        try:
-            ways.append((best_way(blanked(question, _others(name, names)), name, graph, ignored), name))
-        except UnfitPlan as reason:
-            unfit.append(reason)
-    if not ways:
-        raise unfit[0]
-    return max(reversed(ways), key=lambda pair: pair[0].score)
+    def orders(self, name: NamedEntity, ignored: Collection[str] = ()) -> list[tuple[Cue, ...]]:
+        """The orders in which the words around a name may lead away from it, the other names left out."""
+        dropped = {stem(word) for word in ignored}
+        alone = self.blanked([other for other in self.names if other is not name])
+        orders = cues_around(alone, name.start, name.end).orders()
+        return [tuple(cue for cue in order if cue.key not in dropped) for order in orders]
 
+    def ways(self, name: NamedEntity, orders: Sequence[Sequence[Cue]]) -> list[WordedPath]:
+        """The meta-paths from a name that the cues describe, best first."""
+        ways = [
+            way for cues in orders for entity in name.entities for way in best_paths(self.graph.facts, entity, cues)
+        ]
+        return sorted(ways, key=lambda way: (-way.score, len(way.hops), way.hops, way.source))
 
-def _cue_orders(question: str, name: NamedEntity, ignored: Collection[str] = ()) -> list[tuple[Cue, ...]]:
-    dropped = {stem(word) for word in ignored}
-    orders = cues_around(question, name.start, name.end).orders()
-    return [tuple(cue for cue in order if cue.key not in dropped) for order in orders]
+    def nothing_worded(self, cues: Sequence[Cue], name: NamedEntity) -> UnfitPlan:
+        """That the cues word no way from a name, with the ways that there are."""
+        graph, entities = self.graph, name.entities
+        relations = (graph.vocabulary.worded_by(cue) for cue in cues if not cue.asking)
+        relation = next((relation for relation in relations if relation is not None), None)
+        if relation is not None:
+            return UnfitPlan(graph.no_such_way(entities, relation))
+        if not cues:
+            near = tuple(graph.leaving(entities)[:MOST_NEAR])
+            return UnfitPlan(Problem("bad plan", "the question names no relation.", near))
+        return UnfitPlan(graph.unknown_relation(max(cues, key=lambda cue: (cue.bound, not cue.asking)).word, entities))
 
+    def along(self, way: WordedPath, operator: Operator = "follow") -> PlanStep:
+        return PlanStep(operator=operator, sources=self.graph.names_of([way.source]), hops=way.hops)
 
-def _worded_ways(orders: Sequence[Sequence[Cue]], name: NamedEntity, graph: TraversalGraph) -> list[WordedPath]:
-    """The meta-paths from a name that the cues describe, best first."""
-    ways = [way for cues in orders for entity in name.entities for way in best_paths(graph.facts, entity, cues)]
-    return sorted(ways, key=lambda way: (-way.score, len(way.hops), way.hops, way.source))
+    def called(self, *names: NamedEntity) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for named in names for name in self.graph.names_of(named.entities)))
 
-
-def _nothing_worded(cues: Sequence[Cue], entities: Sequence[str], graph: TraversalGraph) -> UnfitPlan:
-    relations = (graph.vocabulary.worded_by(cue) for cue in cues if not cue.asking)
-    relation = next((relation for relation in relations if relation is not None), None)
-    if relation is not None:
-        return UnfitPlan(graph.no_such_way(entities, relation))
-    if not cues:
-        return UnfitPlan(
-            Problem("bad plan", "the question names no relation.", tuple(graph.leaving(entities)[:MOST_NEAR]))
-        )
-    return UnfitPlan(graph.unknown_relation(max(cues, key=lambda cue: (cue.bound, not cue.asking)).word, entities))
-
-
-def _others(name: NamedEntity, names: Sequence[NamedEntity]) -> list[NamedEntity]:
-    return [other for other in names if other is not name]
-
-
-def _along(way: WordedPath, graph: TraversalGraph, operator: str = "follow") -> PlanStep:
-    return PlanStep.model_validate({"operator": operator, "sources": graph.names_of([way.source]), "hops": way.hops})
-
-
-def _plan(*steps: PlanStep) -> TraversalPlan:
-    return TraversalPlan(steps=steps)
-
-
-def _called(names: Sequence[NamedEntity], graph: TraversalGraph) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for named in names for name in graph.names_of(named.entities)))
-
-
-# --- two names -------------------------------------------------------------------------------------------------------
-
-
-def _of_two(question: str, first: NamedEntity, second: NamedEntity, graph: TraversalGraph) -> TraversalPlan:
-    telling = [cue for cue in cues_in(blanked(question, [first, second])) if not cue.asking]
-    if _ASKS_IF.search(question) and telling and not _SHARED.search(question):
-        return _checked(question, first, second, graph)
-    if telling and not _LINKED.search(question):
-        ways = [best_way(blanked(question, [other]), name, graph) for name, other in ((first, second), (second, first))]
-        return _plan(*(_along(way, graph) for way in ways), PlanStep(operator="intersect", sources=("{1}", "{2}")))
-    return _connected(first, [second], graph)
-
-
-def _connected(first: NamedEntity, others: Sequence[NamedEntity], graph: TraversalGraph) -> TraversalPlan:
-    """The first with each of the others."""
-    return _plan(PlanStep(operator="connect", sources=_called([first], graph), targets=_called(others, graph)))
-
-
-def _checked(question: str, first: NamedEntity, second: NamedEntity, graph: TraversalGraph) -> TraversalPlan:
-    """Whether the worded relation leads from the one that it is said to be of to the other one."""
-    owners = [name for name in (first, second) if _owns(question, name)]
-    pairs = [(name, second if name is first else first) for name in (owners if len(owners) == 1 else (second, first))]
-    tried = [
-        (way, target)
-        for source, target in pairs
-        for way in _worded_ways(_cue_orders(blanked(question, [target]), source), source, graph)
-    ]
-    if not tried:
-        cues = [cue for cue in cues_in(blanked(question, [first, second])) if not cue.asking]
-        raise _nothing_worded(cues, pairs[0][0].entities, graph)
-    reaching = [(way, target) for way, target in tried if set(target.entities) & set(way.ends) and not way.left]
-    way, target = max(reaching or tried, key=lambda pair: pair[0].score)
-    sources, targets = graph.names_of([way.source]), _called([target], graph)
-    return _plan(PlanStep(operator="check", sources=sources, targets=targets, hops=way.hops))
-
-
-def _owns(question: str, name: NamedEntity) -> bool:
-    """Whether a relation is said to be this name's ("X's spouse", "the spouse of X")."""
-    return bool(_OF_BEFORE.search(question[: name.start]) or _OWNED_AFTER.match(question, name.end))
-
-
-def _nested(question: str, names: Sequence[NamedEntity], graph: TraversalGraph) -> TraversalPlan:
-    """First those that the question describes, then what it asks of them."""
-    ignored = REQUEST_WORDS | {word for word in fold(question).split() if _LINKED.match(word)}
-    way, name = _best_of(question, names, graph, ignored)
-    if len(names) == 1:
-        return _plan(_along(way, graph), PlanStep(operator="neighbours", sources=(_IN_FIRST,)))
-    if len(names) == 2 and _LINKED.search(question):
-        others = _called(_others(name, names), graph)
-        return _plan(_along(way, graph), PlanStep(operator="connect", sources=others, targets=(_IN_FIRST,)))
-    raise UnfitPlan(Problem("bad plan", "without a model, no steps are found that answer so nested a question."))
+    def blanked(self, names: Sequence[NamedEntity]) -> str:
+        """The question with spaces for some names, so that places stay."""
+        text = self.question
+        for name in names:
+            text = text[: name.start] + " " * (name.end - name.start) + text[name.end :]
+        return text

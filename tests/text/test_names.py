@@ -80,59 +80,56 @@ def test_what_stands_around_a_name_tells_its_kind(text: str, name: str, kind: st
     assert kinds(extract_offline("", text))[name] == kind
 
 
-def test_relations_carry_the_words_between_names() -> None:
-    found = extract_offline(
-        "Orla Bridge", "The Orla Bridge was designed by Tomas Reyd. It was opened by Ada Korb in 1931."
-    )
-    assert said(found) == {("Orla Bridge", "designed by", "Tomas Reyd"), ("Orla Bridge", "opened by", "Ada Korb")}
-    assert {one.description for one in found.relations} == {
-        "The Orla Bridge was designed by Tomas Reyd.", "It was opened by Ada Korb in 1931.",
-    }  # fmt: skip
+FILM = "Tomas Reyd directed Grey Tide, Low Water, and Orla Sound."
+ROWS = """name | designer | length_m | opened_by
+name: Kestrel Bridge | designer: Tobias Wren | length_m: 412.5 | opened_by: Town of Saltmere
+name: Teal Causeway | designer: works department | length_m: 9 | opened_by: Ada Korb
+"""
+SHIPS = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV Petrel | none |\n\nA | B and C.\n"
 
 
-def test_the_words_before_a_list_hold_for_all_of_it() -> None:
-    film = "Tomas Reyd directed Grey Tide, Low Water, and Orla Sound."
-    assert said(extract_offline("", film)) == {
-        ("Tomas Reyd", "directed", name) for name in ("Grey Tide", "Low Water", "Orla Sound")
-    }
-
-
-def test_names_of_one_sentence_are_related_whatever_stands_between() -> None:
-    assert said(extract_offline("", "Ada Korb (Velin, 1931) → Orla Films.")) == {
-        ("Ada Korb", TOGETHER, "Velin"),
-        ("Velin", TOGETHER, "Orla Films"),
-    }
-    assert said(extract_offline("", "“海湾”很大，我们来看“红隼”。")) == {("海湾", TOGETHER_ZH, "红隼")}
-    assert said(extract_offline("", "“海湾”与“红隼”都很大。")) == {("海湾", TOGETHER_ZH, "红隼")}
-    assert said(extract_offline("", "“海湾”环绕“红隼”。")) == {("海湾", "环绕", "红隼")}
-
-
-def test_aliases_are_stated_relations() -> None:
-    text = "The Coastal Hydrology Institute (CHI) is old. Marrand & Oke, usually shortened to M&O, is a firm."
-    assert {
-        ("Coastal Hydrology Institute", ALIAS_PREDICATE, "CHI"),
-        ("Marrand & Oke", ALIAS_PREDICATE, "M&O"),
-    } <= said(extract_offline("", text))
-
-
-def test_labelled_rows_state_relations_of_their_first_cell() -> None:
-    text = (
-        "name | designer | length_m | opened_by\n"
-        "name: Kestrel Bridge | designer: Tobias Wren | length_m: 412.5 | opened_by: Town of Saltmere\n"
-        "name: Teal Causeway | designer: works department | length_m: 9 | opened_by: Ada Korb\n"
-    )
-    found = extract_offline("Bridges", text)
-    assert said(found) == {
-        ("Kestrel Bridge", "designer", "Tobias Wren"),
-        ("Kestrel Bridge", "opened by", "Town of Saltmere"),
-        ("Teal Causeway", "opened by", "Ada Korb"),
-    }
-    assert all(relation.description in " ".join(text.split()) for relation in found.relations)
-
-
-def test_markdown_tables_take_the_column_from_the_header() -> None:
-    text = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV Petrel | none |\n\nA | B and C.\n"
-    assert said(extract_offline("Ships", text)) == {("MV Heron", "master", "Ada Korb")}
+@pytest.mark.parametrize(
+    ("text", "relations"),
+    [
+        # the words between two names; "it" is the one before
+        (
+            "The Orla Bridge was designed by Tomas Reyd. It was opened by Ada Korb in 1931.",
+            {("Orla Bridge", "designed by", "Tomas Reyd"), ("Orla Bridge", "opened by", "Ada Korb")},
+        ),
+        # those before a list hold for all of it
+        (FILM, {("Tomas Reyd", "directed", name) for name in ("Grey Tide", "Low Water", "Orla Sound")}),
+        # names of one sentence, whatever stands between
+        (
+            "Ada Korb (Velin, 1931) → Orla Films.",
+            {("Ada Korb", TOGETHER, "Velin"), ("Velin", TOGETHER, "Orla Films")},
+        ),
+        ("“海湾”很大，我们来看“红隼”。", {("海湾", TOGETHER_ZH, "红隼")}),
+        ("“海湾”环绕“红隼”。", {("海湾", "环绕", "红隼")}),
+        # aliases
+        (
+            "The Coastal Hydrology Institute (CHI) is old.",
+            {("Coastal Hydrology Institute", how, "CHI") for how in (ALIAS_PREDICATE, TOGETHER)},
+        ),
+        (
+            "Marrand & Oke, usually shortened to M&O, is a firm.",
+            {("Marrand & Oke", how, "M&O") for how in (ALIAS_PREDICATE, "usually shortened to")},
+        ),
+        # tables: of the first cell, with the column's name
+        (
+            ROWS,
+            {
+                ("Kestrel Bridge", "designer", "Tobias Wren"), ("Kestrel Bridge", "opened by", "Town of Saltmere"),
+                ("Teal Causeway", "opened by", "Ada Korb"),
+            },
+        ),
+        (SHIPS, {("MV Heron", "master", "Ada Korb")}),
+    ],
+)  # fmt: skip
+def test_relations_are_what_a_text_says_of_two_names(text: str, relations: set[tuple[str, str, str]]) -> None:
+    extracted = extract_offline("Orla Bridge", text)
+    assert said(extracted) == relations
+    whole = " ".join(text.split())
+    assert all(" ".join(relation.description.split()) in whole for relation in extracted.relations)
 
 
 def test_a_story_has_characters_without_names() -> None:

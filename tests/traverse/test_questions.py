@@ -21,6 +21,8 @@ EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [
     ("what is the sex of dov_arlen 's offspring ?", "sp*", {"female"}),
     ("Where was cleo_vell born?", "sp*", {"hallen"}),
     ("How did bruno_vell die?", "sp*", {"drowning"}),
+    ("Who is the grandmother of finn_vell?", "sp*", {"ada_vell"}),
+    ("What does dov_arlen 's wife do for a living?", "sp*", {"glazier"}),
     ("Who are the parents of cleo_vell?", "sp*", {"ada_vell", "dov_arlen"}),
     ("Which films did dov_arlen direct?", "sp*", {"the glass harp", "salt road"}),
     ("Which actors starred in the films that dov_arlen directed?", "sp*", {"cleo_vell"}),

@@ -8,13 +8,17 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from prompts.text.words import stem
+from prompts.traverse import Hop
 from storage.database import Database
 from storage.graph import TraversalReader
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import Chunk, content_id
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.answer import Statements, entity_table, path_list, relation_table
+from tasks.traverse.meta_paths import step_score
 from tasks.traverse.plan import around, shortest_paths
+from tasks.traverse.relation_cues import Cue
 from tests.records import chunk_of
 
 
@@ -85,14 +89,6 @@ def test_what_was_walked_is_shown_in_three_formats() -> None:
     assert [place.start for place in stated.pool()] == [0, len("a|b -[knows]-> c\n")]
 
 
-def test_a_name_is_given_as_the_line_writes_it() -> None:
-    facts, chunk = facts_of(("a", "lives in", "s"))
-    one = facts.entities["s"].model_copy(update={"name": "South Orm"})
-    (relation,) = facts.relations.values()
-    merged = GraphFacts([facts.entities["a"], one], [relation], facts.places[relation.id])
-    assert Statements(merged, lambda _: chunk).name_at("s", (relation,)) == "s"
-
-
 def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
     tables = TraversalReader(Database.create(tmp_path / "g.duckdb"))
     dates = [("a", "12 May 1950"), ("b", "1950"), ("c", "June 3, 1950"), ("d", "unknown")]
@@ -101,3 +97,19 @@ def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
     assert [one.item for one in tables.ranked(figures, "max")] == ["a", "b", "c"]
     pairs = [("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")]
     assert [(one.item, one.number) for one in tables.counted(pairs, "max")] == [("b", 2.0), ("a", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("word", "relation", "inverse", "worded"),
+    [
+        # A relation names its target or its source.
+        ("daughter", "daughter of", True, True), ("father", "daughter of", False, True),
+        ("teacher", "taught", True, True), ("pupil", "taught", False, True), ("husband", "wife", True, True),
+        # It is not walked to the wrong end, and backwards by the opposite word alone.
+        ("mother", "daughter of", True, False), ("teacher", "taught", False, False),
+        ("parent", "children", True, True), ("child", "children", True, False),
+    ],
+)  # fmt: skip
+def test_a_relation_is_worded_in_its_direction(word: str, relation: str, inverse: bool, worded: bool) -> None:
+    score, left = step_score(Hop(relation=relation, inverse=inverse), (Cue(stem(word), word),))
+    assert score > 0.5 if worded else (score, left) == (0.0, None)
