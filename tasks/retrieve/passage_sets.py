@@ -9,7 +9,7 @@ one names what the other is about, or both name the same rare thing.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -52,46 +52,22 @@ def _sentences(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple((fold_name(sentence), frozenset(concept_terms(sentence))) for sentence in _END.split(text))
 
 
-def cue(text: str, names: Collection[str], wanted: Mapping[str, float]) -> float:
-    """The weight of the `wanted` concepts in the sentence that has most of it, among those with one of the names."""
-    keys = [key for key in map(fold_name, names) if len(key) >= _SHORTEST]
-    weights = [
-        sum(weight for concept, weight in wanted.items() if concept in concepts)
-        for sentence, concepts in _sentences(text)
-        if any(key in sentence for key in keys)
-    ]
-    return max(weights, default=0.0)
-
-
 def cues(
-    texts: Sequence[str], mentions: NDArray[np.bool_], names: Sequence[Collection[str]], wanted: Mapping[str, float]
+    texts: Sequence[str], mentions: Flags, names: Sequence[Collection[str]], wanted: Mapping[str, float]
 ) -> Scores:
     """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence in which one names
     what the other is about; `names[j]` are the names of what passage j is about."""
-    total = sum(wanted.values())
+    total = sum(wanted.values()) or 1.0
+    keys = [[key for key in map(fold_name, own) if len(key) >= _SHORTEST] for own in names]
     shares = np.zeros(mentions.shape)
-    if total > 0:
-        for place, other in np.argwhere(mentions):
-            shares[place, other] = cue(texts[place], names[other], wanted) / total
+    for place, other in np.argwhere(mentions):
+        weights = [
+            sum(weight for concept, weight in wanted.items() if concept in concepts)
+            for sentence, concepts in _sentences(texts[place])
+            if any(key in sentence for key in keys[other])
+        ]
+        shares[place, other] = max(weights, default=0.0) / total
     return np.maximum(shares, shares.T)
-
-
-@dataclass(frozen=True)
-class Ties:
-    """How the n passages of a pool are tied; each array is n × n.
-
-    Passages about the same are not tied. `mentions[i, j]`: passage i names what passage j is about. `shared[i, j]`: how
-    rare the rarest entity is that both name, 0 to 1; those that the question names do not count. `about` holds for each
-    passage the entities that it is about.
-    """
-
-    mentions: Flags
-    shared: Scores
-    about: tuple[tuple[int, ...], ...]
-
-    def cut(self) -> "Ties":
-        """The same passages, untied."""
-        return Ties(np.zeros_like(self.mentions), np.zeros_like(self.shared), self.about)
 
 
 class Bridges:
@@ -119,15 +95,19 @@ class Bridges:
         scores: Scores = np.asarray(self._mentions @ reached) / self._width
         return scores
 
-    def ties(self, pool: Sequence[int], linked: Collection[int]) -> Ties:
-        """How the chunks of a pool are tied; `linked` are the entities that the question names."""
+    def ties(self, pool: Sequence[int], linked: Collection[int]) -> tuple[Flags, Scores]:
+        """How the n chunks of a pool are tied, both n × n; chunks about the same are not.
+
+        First whether chunk i names what chunk j is about; then how rare the rarest entity is that both name, 0 to 1
+        (those that the question names, `linked`, do not count).
+        """
         rows, about = self._mentions[list(pool)], self._about[list(pool)]
         same = (about @ about.T).toarray() > 0
         mentions = ((rows @ about.T).toarray() > 0) & ~same
         known = np.setdiff1d(rows.indices, list(linked))
         rarity = rows[:, known].toarray() * self._rarity[known]
         shared = np.stack([np.minimum(rarity, row).max(axis=1, initial=0.0) for row in rarity])
-        return Ties(mentions, np.where(same, 0.0, shared), tuple(self.about[chunk] for chunk in pool))
+        return mentions, np.where(same, 0.0, shared)
 
 
 CHOSEN = 10
@@ -161,7 +141,8 @@ class Signs:
 
     `walked`: their part in the walk, the best 1. `meaning`: cosine with the question. `subject`: how surely the
     question names what they are about, 0 to 1. `holds[i, t]`: passage i has concept t of the question, and `rarity[t]`
-    is that concept's share of the question, all of them 1. `cues`: n × n, 0 to 1.
+    is that concept's share of the question, all of them 1. `mentions` and `shared`: see `Bridges.ties`; `cues`: n × n,
+    0 to 1.
     """
 
     walked: Scores
@@ -169,7 +150,8 @@ class Signs:
     subject: Scores
     holds: Flags
     rarity: Scores
-    ties: Ties
+    mentions: Flags
+    shared: Scores
     cues: Scores
 
 
@@ -186,8 +168,8 @@ def pair_scores(signs: Signs, weights: Weights = WEIGHTS) -> Scores:
     return np.asarray(
         alone[:, None] + alone[None, :]
         + weights.together * (covered[:, None] + covered[None, :] - both)
-        + weights.mention * (signs.ties.mentions | signs.ties.mentions.T)
-        + weights.shared * signs.ties.shared
+        + weights.mention * (signs.mentions | signs.mentions.T)
+        + weights.shared * signs.shared
         + weights.cue * signs.cues
     )  # fmt: skip
 
@@ -204,24 +186,24 @@ def choose(pairs: Scores, subject: Scores, size: int = CHOSEN) -> list[int]:
     likely = np.exp(pairs - pairs[~np.eye(count, dtype=bool)].max())
     np.fill_diagonal(likely, 0.0)
     alone = likely.sum(axis=1)
-    first, second = divmod(int(likely.argmax()), count)
-    chosen = [first, second]
     waiting = np.ones(count)
-    _match(first, second, subject, waiting)
-    _match(second, first, subject, waiting)
+
+    def match(place: int, other: int) -> None:
+        """Note that `other` is a second half for `place`, unless it is a beginning itself."""
+        if subject[other] == 0:
+            waiting[place] *= MATCHED
+
+    first, second = divmod(int(likely.argmax()), count)
+    match(first, second)
+    match(second, first)
+    chosen = [first, second]
     while len(chosen) < min(size, count):
         gained = waiting[chosen] @ likely[chosen] + _ALONE * alone
         gained[chosen] = -1.0
         best = int(gained.argmax())
-        _match(max(chosen, key=lambda place: (likely[best, place], -place)), best, subject, waiting)
+        match(max(chosen, key=lambda place: (likely[best, place], -place)), best)
         chosen.append(best)
     return chosen
-
-
-def _match(place: int, other: int, subject: Scores, waiting: Scores) -> None:
-    """Note that `other` is a second half for `place`, unless it is a beginning itself."""
-    if subject[other] == 0:
-        waiting[place] *= MATCHED
 
 
 def fused(rankings: Sequence[Sequence[int]], constant: int = 60) -> list[int]:
@@ -332,29 +314,28 @@ class PassageSetSelector:
 
     def signs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> Signs:
         """What is known of the passages of a pool."""
-        linked = asked.linked
-        weights = self._concepts(asked.question)
-        total = sum(weights.values()) or 1.0
-        ties = self._bridges.ties(pool, linked)
+        linked, weights = asked.linked, self._concepts(asked.question)
         near = asked.cosines[asked.cosines > 0]
+        about = [self._bridges.about[chunk] for chunk in pool]
+        mentions, shared = self._bridges.ties(pool, linked)
+        if not switches.bridges:
+            mentions, shared = np.zeros_like(mentions), np.zeros_like(shared)
         named = {concept for link in asked.links for concept in concept_terms(link.text)}
-        signs = Signs(
+        return Signs(
             walked=asked.walked[pool],
             meaning=np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0),
-            subject=np.array(
-                [max((linked.get(entity, 0.0) for entity in entities), default=0.0) for entities in ties.about]
-            ),
+            subject=np.array([max((linked.get(entity, 0.0) for entity in own), default=0.0) for own in about]),
             holds=self._holds(pool, list(weights)),
-            rarity=np.array(list(weights.values())) / total,
-            ties=ties,
+            rarity=np.array(list(weights.values())) / (sum(weights.values()) or 1.0),
+            mentions=mentions,
+            shared=shared,
             cues=cues(
                 [self._chunks[chunk].text for chunk in pool],
-                ties.mentions,
-                [[name for entity in entities for name in self._spellings[entity]] for entities in ties.about],
+                mentions,
+                [[name for entity in own for name in self._spellings[entity]] for own in about],
                 {concept: weight for concept, weight in weights.items() if concept not in named},
             ),
         )
-        return signs if switches.bridges else replace(signs, ties=ties.cut(), cues=np.zeros_like(signs.cues))
 
     def _concepts(self, question: str) -> Mapping[str, float]:
         """The concepts of the question with their rarity, that of the commonest word of each."""

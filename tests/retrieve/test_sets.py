@@ -19,7 +19,8 @@ def signs_of(holds: list[list[bool]], subject: list[float]) -> Signs:
         subject=np.array(subject),
         holds=np.array(holds),
         rarity=np.full(len(holds[0]), 1 / len(holds[0])),
-        ties=BRIDGES.ties(range(count), []).cut(),
+        mentions=np.zeros((count, count), bool),
+        shared=np.zeros((count, count)),
         cues=np.zeros((count, count)),
     )
 
