@@ -199,7 +199,7 @@ def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
         "B ties C.",
     ]
     assert found.given[0].entities == ("B",)
-    assert found.sources[0].places[0].start == len("A ties B. B ties C. ")
+    assert found.places[0][0].start == len("A ties B. B ties C. ")
 
 
 def test_claims_count_against_the_limit_and_belong_to_their_subjects_community() -> None:

@@ -118,8 +118,9 @@ async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() 
         update={"relations": (first, *evidence.relations[1:]), "places": (*evidence.places, again)}
     )
     context = ReportContextBuilder(evidence, [WHOLE], 3000).context(WHOLE, "offline")
-    (source,) = [one for one in context.sources if one.given.text == first.description]
-    assert [place.start for place in source.places] == [evidence.places[0].start, again.start]
+    (places,) = [places for given, places in zip(context.given, context.places, strict=True)
+                 if given.text == first.description]  # fmt: skip
+    assert [place.start for place in places] == [evidence.places[0].start, again.start]
 
 
 GROUPS = {"a": 5, "b": 4, "c": 3}
@@ -208,7 +209,7 @@ def test_what_nothing_makes_fit_is_cut_at_the_end_of_the_order() -> None:
     (leaf, *_), evidence = PARTS, grouped_evidence(words=30)
     desk = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 150)
     context = desk.context(leaf, "m")
-    assert 0 < len(context.sources) < 10
+    assert 0 < len(context.given) < 10
     assert sum(count_tokens(said(context))) <= 150
     assert {name for given in context.given for name in given.entities} == {name for name, _ in context.members}
 

@@ -5,7 +5,6 @@ Names are compared within blocks only: those that share a rare word.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from rapidfuzz.distance import OSA
@@ -23,12 +22,7 @@ _LOOKED_AT = 20  # passages of a name whose other names are compared
 _TELLING = 6  # documents, at most, that name what is to tell something
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPair:
-    """Two keys that may be one thing, and what there is to decide it by."""
-
-    keys: tuple[str, str]
-    pair: Pair
+OpenPair = tuple[tuple[str, str], Pair]  # two keys that may be one thing, and what there is to decide it by
 
 
 def open_pairs(
@@ -57,7 +51,7 @@ def open_pairs(
     for first, second in pairs:
         shared = _shared(beside[first] & beside[second], (first, second), read)
         if shared:
-            undecided.append(OpenPair((first, second), Pair(first=named[first], second=named[second], shared=shared)))
+            undecided.append(((first, second), Pair(first=named[first], second=named[second], shared=shared)))
     return undecided
 
 

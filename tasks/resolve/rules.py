@@ -72,10 +72,10 @@ def prepare(
 def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
     """The group of every (document, key); a pair without a decision is decided by the offline rule."""
     known, joined = prepared.read, prepared.joined.copy()
-    for open_pair in prepared.open:
-        verdict = decided.get(open_pair.pair) or decide(open_pair.pair)
+    for keys_of_pair, pair in prepared.open:
+        verdict = decided.get(pair) or decide(pair)
         if verdict.same:
-            joined.join(*open_pair.keys, verdict.reason)
+            joined.join(*keys_of_pair, verdict.reason)
     homonyms = Homonyms(known, joined)
     keys: dict[Place, str] = {}
     reasons: dict[Place, str] = {}
