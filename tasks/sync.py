@@ -162,7 +162,8 @@ def _kept(
     text = next((part for part in new if part.kind == "text"), None)
     parts = []
     for part in document.parts:
-        if part.source in sources and not _is_among(part.path, unread):
+        unseen = part.path in unread or any(part.path.startswith(f"{folder}/") for folder in unread)
+        if part.source in sources and not unseen:
             continue
         if part.source not in sources and part.kind == "text" and text is not None:
             if part.hash != text.hash and not gone(part.source):
@@ -170,11 +171,6 @@ def _kept(
             continue
         parts.append(part)
     return parts
-
-
-def _is_among(path: str, unread: Collection[str]) -> bool:
-    """Whether a file, or a folder above it, could not be read."""
-    return path in unread or any(path.startswith(f"{place}/") for place in unread)
 
 
 def _lost(

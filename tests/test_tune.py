@@ -19,6 +19,7 @@ from storage.errors import SourceNotFound, UsageError
 from storage.records import Chunk
 from tasks.tune import some_passages, to_tailoring
 from tests.models.running import Place
+from tests.records import chunk_of
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -60,10 +61,7 @@ def example(passage: str, *names: str, kind: str = "person", **more: object) -> 
 
 
 def chunk(document: str, ordinal: int, tokens: int = 100) -> Chunk:
-    return Chunk(
-        id=f"chk_{document}_{ordinal}", document=document, ordinal=ordinal, start=0, end=1, text="x", tokens=tokens,
-        language="en", title=document,
-    )  # fmt: skip
+    return chunk_of(document=document, ordinal=ordinal, tokens=tokens)
 
 
 CHUNKS = [chunk("long", number) for number in range(30)] + [chunk(f"d{number}", 0) for number in range(5)]

@@ -28,7 +28,7 @@ from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
-from tasks.sources import Source, number_of, span_of
+from tasks.sources import Source, number_of, source_of
 from tasks.step import BRIEF, first_fitting, step
 
 Vector = NDArray[np.float32]
@@ -277,7 +277,7 @@ def stating_sources(
         chunk = chunks[place.chunk]
         number = number_of(all_sources, chunk.document, place.start, place.end)
         if number is None:
-            all_sources.append(span_of(chunk, place.start, place.end))
+            all_sources.append(source_of(chunk, place.start, place.end))
             number = len(all_sources)
         numbers[relation.id] = number
     return all_sources, numbers
