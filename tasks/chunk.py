@@ -134,7 +134,11 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
     across a heading or between parts. A part of triples is cut between lines, subject by subject. Raises
     `SettingsError` unless `size` is at least 20 and `overlap` less than half of it.
     """
-    _check(size, overlap)
+    if size < SMALLEST:
+        raise SettingsError("chunk_tokens", size, f"a number of tokens of at least {SMALLEST}")
+    if not 0 <= overlap < size / 2:
+        expected = f"a number of tokens from 0 to less than half of chunk_tokens ({size})"
+        raise SettingsError("chunk_overlap", overlap, expected)
     chunks: list[Chunk] = []
     seen: Counter[str] = Counter()
     offset = 0
@@ -162,15 +166,6 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
             seen[text] += 1
         offset += len(part.text) + len(JOINT)
     return chunks
-
-
-def _check(size: int, overlap: int) -> None:
-    if size < SMALLEST:
-        raise SettingsError("chunk_tokens", size, f"a number of tokens of at least {SMALLEST}")
-    if not 0 <= overlap < size / 2:
-        raise SettingsError(
-            "chunk_overlap", overlap, f"a number of tokens from 0 to less than half of chunk_tokens ({size})"
-        )
 
 
 # --- packing ---------------------------------------------------------------------------------------------------
@@ -212,7 +207,9 @@ def pack(text: str, groups: Iterable[Group], size: int, overlap: int) -> list[Sp
                 break
             own += left.popleft()
         start = (shared or own)[0].start
-        while (tokens := _exact(text, start, own)) > size and (start < own[0].start or len(own) > 1):
+        while (tokens := count_tokens([text[start : own[-1].end]])[0]) > size and (
+            start < own[0].start or len(own) > 1
+        ):
             if start == own[0].start:  # the sum of the pieces has promised too much
                 left.appendleft([own.pop()])
             start = own[0].start
@@ -224,10 +221,6 @@ def pack(text: str, groups: Iterable[Group], size: int, overlap: int) -> list[Sp
 
 def _tokens(pieces: Iterable[TextPiece]) -> int:
     return sum(piece.tokens for piece in pieces)
-
-
-def _exact(text: str, start: int, own: Group) -> int:
-    return count_tokens([text[start : own[-1].end]])[0]
 
 
 def _last_sentences(pieces: Sequence[TextPiece], room: int) -> list[TextPiece]:

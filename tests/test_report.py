@@ -1,6 +1,5 @@
 """Community reports: what they are written from, cited, written once, and which of them stand after a change."""
 
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -11,10 +10,10 @@ from dspy.utils import DummyLM
 from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
 from prompts.text.tokens import count_tokens
-from storage.graph_records import Community, Entity, Finding, Occurrence, Relation, Report
+from storage.graph_records import Community, Finding, Report
 from tasks.communities import Hierarchy
 from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
-from tests.records import chunk_of
+from tests.records import evidence_of
 
 GOLDEN = Path(__file__).parent / "golden"
 SENTENCES = (
@@ -25,29 +24,6 @@ SENTENCES = (
 FOURTH = "Orla Bridge stands in Velin."
 NAMES = ("Orla Bridge", "Tomas Reyd", "Ana Korb", "Velin")
 ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", "Velin"))
-
-
-def evidence_of(stated: Sequence[tuple[str, str, str]], *, described: bool = False) -> ReportEvidence:
-    """Of (source, target, sentence), which stand one after another in one passage; `described`: by a model."""
-    text = " ".join(sentence for *_, sentence in stated)
-    relations = [
-        Relation(id=f"rel_{n:02}", source=one, target=other, predicate="p", description=sentence if described else "")
-        for n, (one, other, sentence) in enumerate(stated)
-    ]
-    places = [
-        Occurrence(item=f"rel_{n:02}", chunk="chk", start=50 + at, end=50 + at + len(sentence))
-        for n, (*_, sentence) in enumerate(stated)
-        if (at := text.index(sentence)) >= 0
-    ]
-    ends = [end for *pair, _ in stated for end in pair]
-    entities = [
-        Entity(id=name, name=name, kind="thing", degree=ends.count(name), mentions=2, description=f"{name} is one")
-        for name in dict.fromkeys(ends)
-    ]
-    return ReportEvidence(
-        entities=tuple(entities), relations=tuple(relations), places=tuple(places),
-        chunks=(chunk_of(text, start=50, id="chk"),),
-    )  # fmt: skip
 
 
 SMALL = evidence_of([(*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)])

@@ -126,14 +126,14 @@ def _bytes(path: str, zipped: bool) -> bytes:
 # --- one reader per family of formats ----------------------------------------------------------------------------
 
 
-def _document_part(file: SourceFile, page: PageText) -> Rows:
+def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
     """A file that is one document; its title has a place of its own beside the metadata."""
     part = Part(
         document=file.id,
         source=file.source,
         path=printable(file.path),
         kind="text",
-        title=page.title,
+        title=page.title or title_of(page.text, pretty_stem(file.id), page.metadata, headings),
         text=not_empty(page.text),
         metadata={key: value for key, value in page.metadata.items() if key != "title"},
         pages=page.pages,
@@ -145,13 +145,7 @@ def _text(data: bytes, file: SourceFile) -> Rows:
     """Markdown or plain text, which is read as Markdown as soon as it has front matter."""
     text, front = split_front_matter(read_text(data))
     headings = bool(front) or not file.id.lower().removesuffix(".gz").endswith(".txt")
-    title = title_of(text, pretty_stem(file.id), front, headings)
-    return _document_part(file, PageText(text=text, title=title, metadata=front))
-
-
-def _paged(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
-    title = page.title or title_of(page.text, pretty_stem(file.id), {}, headings)
-    return _document_part(file, page.model_copy(update={"title": title}))
+    return _page(PageText(text=text, title="", metadata=front), file, headings)
 
 
 def _json(data: bytes, file: SourceFile) -> Rows:
@@ -168,7 +162,7 @@ def _json(data: bytes, file: SourceFile) -> Rows:
         raise Unreadable(f"broken JSON ({error})") from error
     own_title = value.get("title") if isinstance(value, dict) else None
     title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
-    return _document_part(file, PageText(text=readable_json(written), title=title))
+    return _page(PageText(text=readable_json(written), title=title), file)
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
@@ -177,7 +171,7 @@ def _table(data: bytes, file: SourceFile) -> Rows:
     if names:
         return read_triples(rows, names, file)
     text = "\n".join(table_lines([cells for _, cells in rows]))
-    return _document_part(file, PageText(text=text, title=pretty_stem(file.id)))
+    return _page(PageText(text=text, title=pretty_stem(file.id)), file)
 
 
 def _graphml(data: bytes, file: SourceFile) -> Rows:
@@ -192,17 +186,17 @@ def _graphml(data: bytes, file: SourceFile) -> Rows:
 Reader = Callable[[bytes, SourceFile], Rows]
 _PLAIN: dict[str, Reader] = {
     **dict.fromkeys((".md", ".markdown", ".txt"), _text),
-    **dict.fromkeys((".html", ".htm"), lambda data, file: _paged(read_html(data), file)),
+    **dict.fromkeys((".html", ".htm"), lambda data, file: _page(read_html(data), file)),
     **dict.fromkeys((".csv", ".tsv"), _table),
     ".json": _json,
     ".jsonl": lambda data, file: read_jsonl(not_empty(decode(data)), file),
     ".graphml": _graphml,
 }
 _BINARY: dict[str, Reader] = {
-    ".pdf": lambda data, file: _paged(read_pdf(data), file, headings=False),
+    ".pdf": lambda data, file: _page(read_pdf(data), file, headings=False),
     **dict.fromkeys(
         (".docx", ".pptx", ".xlsx"),
-        lambda data, file: _paged(read_office(data, PurePosixPath(file.id.lower()).suffix), file),
+        lambda data, file: _page(read_office(data, PurePosixPath(file.id.lower()).suffix), file),
     ),
 }
 

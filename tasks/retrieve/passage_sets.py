@@ -118,64 +118,14 @@ _LEAST_WALKED = 1e-5
 _ALONE = 0.01
 
 
-class Weights(Record):
-    """What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence, fitted to
-    every other question of two public sets and read on the questions between and on others (docs/retrieval.md)."""
-
-    walked: float = 0.4
-    meaning: float = 6.8
-    subject: float = 2.2
-    covered: float = -2.4
-    together: float = 10.4
-    mention: float = 1.6
-    shared: float = 3.7
-    cue: float = 2.4
+# What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence, fitted to every
+# other question of two public sets and read on the questions between and on others (docs/retrieval.md).
+WALKED, MEANING, SUBJECT, COVERED = 0.4, 6.8, 2.2, -2.4
+TOGETHER, MENTION, SHARED, CUE = 10.4, 1.6, 3.7, 2.4
 
 
-WEIGHTS = Weights()
-
-
-@dataclass(frozen=True)
-class Signs:
-    """What is known of the n passages of a pool.
-
-    `walked`: their part in the walk, the best 1. `meaning`: cosine with the question. `subject`: how surely the
-    question names what they are about, 0 to 1. `holds[i, t]`: passage i has concept t of the question, and `rarity[t]`
-    is that concept's share of the question, all of them 1. `mentions` and `shared`: see `Bridges.ties`; `cues`: n × n,
-    0 to 1.
-    """
-
-    walked: Scores
-    meaning: Scores
-    subject: Scores
-    holds: Flags
-    rarity: Scores
-    mentions: Flags
-    shared: Scores
-    cues: Scores
-
-
-def pair_scores(signs: Signs, weights: Weights = WEIGHTS) -> Scores:
-    """n × n, symmetric: the logarithm of how likely two passages are evidence together, up to a constant."""
-    covered = signs.holds @ signs.rarity
-    both = (signs.holds * signs.rarity) @ signs.holds.T
-    alone = (
-        weights.walked * np.log(np.maximum(signs.walked, _LEAST_WALKED))
-        + weights.meaning * signs.meaning
-        + weights.subject * signs.subject
-        + weights.covered * covered
-    )
-    return np.asarray(
-        alone[:, None] + alone[None, :]
-        + weights.together * (covered[:, None] + covered[None, :] - both)
-        + weights.mention * (signs.mentions | signs.mentions.T)
-        + weights.shared * signs.shared
-        + weights.cue * signs.cues
-    )  # fmt: skip
-
-
-def choose(pairs: Scores, subject: Scores, size: int = CHOSEN) -> list[int]:
-    """Up to `size` places of the pool, the best pair first, the earlier place before the later; then, one after
+def choose(pairs: Scores, subject: Scores) -> list[int]:
+    """At most CHOSEN places of the pool, the best pair first, the earlier place before the later; then, one after
     another, what makes the likeliest pairs with those chosen. Ties go to the earlier place.
 
     `subject` tells which passages are about what the question names: each of them waits for a second half.
@@ -197,7 +147,7 @@ def choose(pairs: Scores, subject: Scores, size: int = CHOSEN) -> list[int]:
     match(first, second)
     match(second, first)
     chosen = [first, second]
-    while len(chosen) < min(size, count):
+    while len(chosen) < min(CHOSEN, count):
         gained = waiting[chosen] @ likely[chosen] + _ALONE * alone
         gained[chosen] = -1.0
         best = int(gained.argmax())
@@ -270,12 +220,11 @@ class PassageSetSelector:
         self._spellings = spellings
 
     def first(self, asked: SearchedQuestion, allowed: Flags, switches: Switches) -> list[int]:
-        """The chunks to read first, best first, at most `sets.CHOSEN`, none but the allowed ones."""
+        """The chunks to read first, best first, at most CHOSEN, none but the allowed ones."""
         pool = self.pool(asked, allowed, switches)
         if len(pool) < 2:
             return pool
-        signs = self.signs(asked, pool, switches)
-        chosen = [pool[place] for place in choose(pair_scores(signs), signs.subject)]
+        chosen = [pool[place] for place in choose(*self._pairs(asked, pool, switches))]
         # Of the best pair the one that is better by itself: a question may need no second.
         return sorted(chosen[:2], key=lambda chunk: -asked.base[chunk]) + chosen[2:]
 
@@ -312,30 +261,34 @@ class PassageSetSelector:
         named = {term for link in asked.links for term in self._lexicon.terms_of(link.text)}
         return [term for term in self._lexicon.terms_of(asked.question) if term not in named]
 
-    def signs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> Signs:
-        """What is known of the passages of a pool."""
+    def _pairs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> tuple[Scores, Scores]:
+        """The logarithm of how likely two passages of the pool are evidence together, up to a constant (n × n,
+        symmetric), and how surely the question names what each is about (0 to 1)."""
         linked, weights = asked.linked, self._concepts(asked.question)
-        near = asked.cosines[asked.cosines > 0]
         about = [self._bridges.about[chunk] for chunk in pool]
-        mentions, shared = self._bridges.ties(pool, linked)
-        if not switches.bridges:
-            mentions, shared = np.zeros_like(mentions), np.zeros_like(shared)
-        named = {concept for link in asked.links for concept in concept_terms(link.text)}
-        return Signs(
-            walked=asked.walked[pool],
-            meaning=np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0),
-            subject=np.array([max((linked.get(entity, 0.0) for entity in own), default=0.0) for own in about]),
-            holds=self._holds(pool, list(weights)),
-            rarity=np.array(list(weights.values())) / (sum(weights.values()) or 1.0),
-            mentions=mentions,
-            shared=shared,
-            cues=cues(
+        subject = np.array([max((linked.get(entity, 0.0) for entity in own), default=0.0) for own in about])
+        near = asked.cosines[asked.cosines > 0]
+        meaning = np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0)
+        # Which concepts of the question each passage has, and the share of the question that each concept is.
+        holds, rarity = (
+            self._holds(pool, list(weights)),
+            np.array(list(weights.values())) / (sum(weights.values()) or 1),
+        )
+        covered, both = holds @ rarity, (holds * rarity) @ holds.T
+        walked = np.log(np.maximum(asked.walked[pool], _LEAST_WALKED))
+        alone = WALKED * walked + MEANING * meaning + SUBJECT * subject + COVERED * covered
+        pairs = alone[:, None] + alone[None, :] + TOGETHER * (covered[:, None] + covered[None, :] - both)
+        if switches.bridges:
+            mentions, shared = self._bridges.ties(pool, linked)
+            named = {concept for link in asked.links for concept in concept_terms(link.text)}
+            cued = cues(
                 [self._chunks[chunk].text for chunk in pool],
                 mentions,
                 [[name for entity in own for name in self._spellings[entity]] for own in about],
                 {concept: weight for concept, weight in weights.items() if concept not in named},
-            ),
-        )
+            )
+            pairs = pairs + MENTION * (mentions | mentions.T) + SHARED * shared + CUE * cued
+        return np.asarray(pairs), subject
 
     def _concepts(self, question: str) -> Mapping[str, float]:
         """The concepts of the question with their rarity, that of the commonest word of each."""
