@@ -87,7 +87,6 @@ def is_cased(words: list[QuestionWord]) -> bool:
 
 # Longer Chinese names are rare, and each length costs a look-up at every place of the question.
 LONGEST = 24
-Match = tuple[int, int, str]
 
 
 class HanNames:
@@ -101,7 +100,7 @@ class HanNames:
                 self._key_of.setdefault(bare, key)
         self._longest = min(LONGEST, max(map(len, self._key_of), default=0))
 
-    def find(self, question: str) -> list[Match]:
+    def find(self, question: str) -> list[tuple[int, int, str]]:
         """(start, end, key) of the longest names, none overlapping another, in the order of the question."""
         pairs = [
             (folded, place)
@@ -236,7 +235,9 @@ class Names:
         links = self._chinese(question) if is_han(question) else []
         fragments = [words_of(fragment) for fragment in fragments_of(question)]
         for words in fragments:
-            links += self._exact(question, [word for word in words if not _covered(word.start, word.end, links)], cased)
+            links += self._exact(
+                question, [word for word in words if not _covered(word.start, word.start + 1, links)], cased
+            )
         links = self._misspelt(question, fragments[0], links)
         links += self._by_looks(question, links)
         links.sort(key=lambda link: (link.start, -link.score))
@@ -297,14 +298,12 @@ class Names:
         entities = self.by_key[key]
         if qualifier is not None:
             entities = self.by_key.get(name_key(f"{key} {qualifier[1]}"), entities)
-        links = []
-        for entity in entities:
-            weight = 1.0 if key.startswith(self._main[entity]) else OTHER_NAME
-            reach = qualifier.end() if qualifier else end  # no other name is looked for in a bracket
-            links.append(
-                Link(text=question[start:end], entity=entity, score=round(score * weight, 4), start=start, end=reach)
-            )
-        return links
+        text, reach = question[start:end], _reach(question, end)
+        weights = [1.0 if key.startswith(self._main[entity]) else OTHER_NAME for entity in entities]
+        return [
+            Link(text=text, entity=entity, score=round(score * weight, 4), start=start, end=reach)
+            for entity, weight in zip(entities, weights, strict=True)
+        ]
 
     def _chinese(self, question: str) -> list[Link]:
         return [
@@ -321,7 +320,7 @@ class Names:
         for size in range(min(MAX_WORDS, len(words)), 0, -1):
             for at in range(len(words) - size + 1):
                 stretch = words[at : at + size]
-                start, end = stretch[0].start, stretch[-1].end
+                start, end = stretch[0].start, _reach(question, stretch[-1].end)
                 touching = [link for link in links if _covered(start, end, [link])]
                 outside = any(link.start < start or link.end > end for link in touching)
                 if not outside and self._may_be_misspelt(stretch):
@@ -355,6 +354,12 @@ class Names:
         bare = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
         spans = name_spans_zh(bare) if is_han(bare) else name_spans(bare, [(0, len(bare))])
         return [(span.start, span.end) for span in spans if span.text.lower() not in IMPERATIVES]
+
+
+def _reach(question: str, end: int) -> int:
+    """Where a name that stops here ends with its bracket: no other name is looked for in that."""
+    qualifier = _QUALIFIED.match(question, end)
+    return qualifier.end() if qualifier else end
 
 
 def _covered(start: int, end: int, links: Sequence[Link]) -> bool:
