@@ -88,8 +88,7 @@ def indexed(folder: Path, documents: Sequence[Mapping[str, object]]) -> None:
 async def fires(question: str, session: Session) -> bool:
     """Whether the trigger would serve a question from memory; nothing is answered or kept."""
     asked = await resources_for(question, AskOptions(), session)
-    queries, memory = asked.question.queries, asked.memory
-    return (await check_trigger(queries, memory.offered(queries), memory.likeness)).used
+    return (await check_trigger(asked.question.queries, asked.memory)).used
 
 
 @measure(files=[GRAPH, QUESTIONS])

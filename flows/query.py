@@ -53,7 +53,7 @@ async def respond(asked: Resources, mode: Mode) -> Response:
     if mode != SEARCH:
         result = await mode_result(asked.in_mode(mode), find_mode(mode))
         return Response(mode, result, await written(asked, result))
-    recall = await check_trigger(question.queries, memory.offered(question.queries), memory.likeness)  # trigger check
+    recall = await check_trigger(question.queries, memory)  # trigger check
     if recall.used:
         remembered = [search.passage(name, 1 - rank / len(recall.chunks)) for rank, name in enumerate(recall.chunks)]
         result = await structured_search(asked, remembered)

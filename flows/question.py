@@ -45,8 +45,7 @@ from tasks.filter import FilterResult
 from tasks.retrieve.lexical import passage_of
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import OutsidePages, Retriever, best_parts, interleaved, read_pages
-from tasks.retrieve.rerank import Reranked, rerank
-from tasks.retrieve.search import SearchIndex, retrieve
+from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 from tasks.sources import Source, merged, packed, pool_of, source_of
@@ -168,7 +167,7 @@ class Question:
         weights = {term: min(map(rarity, members(term)), default=rarity(term)) for term in concept_terms(self.text)}
         aliases: dict[str, tuple[str, ...]] = {}
         for link in self.links:
-            names = (*aliases.get(link.text, ()), *self.index.names_of(link.entity))
+            names = (*aliases.get(link.text, ()), *self.index.spellings[link.entity])
             aliases[link.text] = tuple(dict.fromkeys(names))
         return Relevance(self.parsed, weights, aliases)
 

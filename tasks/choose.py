@@ -1,11 +1,10 @@
-"""Choose: the mode that answers a question, and the one that follows if it gives nothing.
+"""Choose: the mode that answers a question.
 
 One decision among the modes: a walk over a graph of triples where that answers, the reports where the question is about
 the whole collection, else the search, whose router chooses the structure.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from prompts.choose import Choose
 from prompts.engine.calls import fitting
@@ -20,47 +19,27 @@ SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
 WALK = "the graph's triples answer it"
 
 
-@dataclass(frozen=True)
-class Walk:
-    """What a walk over the graph would give: whether it is an answer by triples alone, and what it goes along."""
-
-    answers: bool
-    summary: str
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The modes in the order in which they are tried, and the decision for the first."""
-
-    order: tuple[Mode, ...]
-    decision: ModeDecision
-
-
 @step("choose", BRIEF, asks_model=True)
 async def choose(
-    ask: ParsedQuestion, titles: Sequence[str], walk: Walk | None, sizes: ReportSizes, chooser: Choose
-) -> Choice:
+    ask: ParsedQuestion, titles: Sequence[str], walk: str | None, sizes: ReportSizes, chooser: Choose
+) -> ModeDecision:
     """Whether the question is about the whole collection or a part of it.
 
-    `walk` is None where the graph has no triples. Where it answers no model is asked, except at high effort: then
-    it is walked unless the question is about the whole.
+    `walk` says along what a walk over the graph's triples comes to an answer; None: there is no such walk. Then no
+    model is asked, except at high effort: then it is walked unless the question is about the whole.
     """
-    walks = walk is not None and walk.answers
-    if walk is not None and walks and (chooser.is_offline or chooser.spares(WALK)):
-        return _choice(("traverse", SEARCH), 1.0, f"{WALK}: {walk.summary}")
+    if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
+        return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
     scope = await chooser.run(ask, fitting(titles, chooser.policy.limits.rate))
+    mode, reason = SEARCH, f"about a part of the documents: {scope.reason}"
     if scope.about == "whole" and sizes.reports:
-        return _choice((whole_mode(sizes), SEARCH), scope.confidence, f"about the whole collection: {scope.reason}")
-    if walk is not None and walks:
-        return _choice(("traverse", SEARCH), scope.confidence, f"{WALK}: {walk.summary}")
-    return _choice((SEARCH,), scope.confidence, f"about a part of the documents: {scope.reason}")
+        mode, reason = whole_mode(sizes), f"about the whole collection: {scope.reason}"
+    elif walk is not None:
+        mode, reason = "traverse", f"{WALK}: {walk}"
+    return ModeDecision(mode=mode, confidence=scope.confidence, reason=reason)
 
 
 def whole_mode(sizes: ReportSizes) -> Mode:
     """Reports alone where they speak for the collection, else what they lead to as well."""
     enough = sizes.reported >= min(MANY_DOCUMENTS, SPEAK_FOR * sizes.documents)
     return "global" if enough else "drift"
-
-
-def _choice(order: tuple[Mode, ...], confidence: float, reason: str) -> Choice:
-    return Choice(order, ModeDecision(mode=order[0], confidence=confidence, reason=reason))

@@ -7,7 +7,7 @@ elsewhere in the document leaves it as it is.
 
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -26,48 +26,55 @@ _STAY_TOGETHER = ("row", "item", "code")
 
 class TextPiece(NamedTuple):
     """A stretch of text that is not cut, with its tokens, counted up to the next piece; `level` is above 0 for a
-    Markdown heading. Pieces of one `group` (a table, a list, a block of code) stay together."""
+    Markdown heading."""
 
     start: int
     end: int
     tokens: int
-    group: int
     level: int = 0
     title: str = ""
     whole: bool = True  # False: a part of a sentence that was too long
 
 
-def text_pieces(text: str, size: int) -> list[TextPiece]:
-    """The pieces of a text in order, each of at most `size` tokens; they hold all its non-space characters."""
+Group = Sequence[TextPiece]  # what stays together
+
+
+def text_groups(text: str, size: int) -> list[Group]:
+    """The pieces of a text in order, in groups of at most `size` tokens; they hold all its non-space characters.
+
+    Tables, lists and blocks of code stay together where they fit, and headings and what announces a list ("…:") stay
+    with what follows.
+    """
+    groups: list[Group] = []
+    waiting: list[TextPiece] = []
     parts = units(text)
     pieces = zip(_measured(text, [(unit.start, unit.end) for unit in parts]), parts, strict=True)
-    groups = groupby(pieces, key=lambda pair: pair[1].kind)
-    return _within(
-        text,
-        (
-            (kind in _STAY_TOGETHER, [_headed(text, piece, kind == "heading") for piece, _ in group])
-            for kind, group in groups
-        ),
-        size,
-    )
+    for kind, members in groupby(pieces, key=lambda pair: pair[1].kind):
+        found = [_headed(text, piece, kind == "heading") for piece, _ in members]
+        for group in [found] if kind in _STAY_TOGETHER else [[piece] for piece in found]:
+            waiting += group
+            announces = text[group[-1].start : group[-1].end].rstrip("*_").endswith((":", "："))
+            if not (group[-1].level or (announces and kind not in _STAY_TOGETHER)):
+                groups += _within(text, waiting, size)
+                waiting = []
+    return groups + _within(text, waiting, size)
 
 
-def line_pieces(text: str, size: int) -> list[TextPiece]:
+def line_groups(text: str, size: int) -> list[Group]:
     """The lines of rendered triples; neighbours with one subject are a group."""
     spans = [match.span() for match in re.finditer(r"\S.*", text)]
-    groups = groupby(_measured(text, spans), key=lambda piece: text[piece.start : piece.end].partition(" -[")[0])
-    return _within(text, ((True, list(group)) for _, group in groups), size)
+    subjects = groupby(_measured(text, spans), key=lambda piece: text[piece.start : piece.end].partition(" -[")[0])
+    return [part for _, lines in subjects for part in _within(text, list(lines), size)]
 
 
-def _within(text: str, groups: Iterable[tuple[bool, Sequence[TextPiece]]], size: int) -> list[TextPiece]:
-    """Groups that stay `together` where they fit, the others piece by piece."""
-    result: list[TextPiece] = []
-    for together, members in groups:
-        if together and _tokens(members) <= size:
-            result += [piece._replace(group=members[0].start) for piece in members]
-        else:
-            result += [part for piece in members for part in split(text, piece, size)]
-    return result
+def _within(text: str, group: Group, size: int) -> list[Group]:
+    """The group, or where it does not fit its pieces, the first of them still with the headings above it."""
+    if _tokens(group) <= size:
+        return [group] if group else []
+    body = next((place for place, piece in enumerate(group) if not piece.level), 0)
+    head = [] if _tokens(group[: body + 1]) > size else [group[: body + 1]]
+    alone = group[body + 1 :] if head else group
+    return head + [[part] for piece in alone for part in split(text, piece, size)]
 
 
 def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
@@ -83,7 +90,7 @@ def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
     for start, end in ((piece.start, at), (at, piece.end)):
         raw = text[start:end]
         first = start + len(raw) - len(raw.lstrip())
-        half = TextPiece(first, first + len(raw.strip()), size + 1, first, whole=False)
+        half = TextPiece(first, first + len(raw.strip()), size + 1, whole=False)
         parts += split(text, half, size) if raw.strip() else []
     return parts
 
@@ -103,7 +110,7 @@ def _measured(text: str, spans: Sequence[tuple[int, int]]) -> list[TextPiece]:
     """Pieces with their tokens, the white space after each counted with it."""
     ends = [start for start, _ in spans[1:]] + [spans[-1][1]] if spans else []
     counts = count_tokens([text[start:end] for (start, _), end in zip(spans, ends, strict=True)])
-    return [TextPiece(start, end, tokens, start) for (start, end), tokens in zip(spans, counts, strict=True)]
+    return [TextPiece(start, end, tokens) for (start, end), tokens in zip(spans, counts, strict=True)]
 
 
 SMALLEST = 20
@@ -127,13 +134,17 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
     across a heading or between parts. A part of triples is cut between lines, subject by subject. Raises
     `SettingsError` unless `size` is at least 20 and `overlap` less than half of it.
     """
-    _check(size, overlap)
+    if size < SMALLEST:
+        raise SettingsError("chunk_tokens", size, f"a number of tokens of at least {SMALLEST}")
+    if not 0 <= overlap < size / 2:
+        expected = f"a number of tokens from 0 to less than half of chunk_tokens ({size})"
+        raise SettingsError("chunk_overlap", overlap, expected)
     chunks: list[Chunk] = []
     seen: Counter[str] = Counter()
     offset = 0
     for part in document.parts:
         triples = part.kind == "triples"
-        packed = pack(part.text, line_pieces(part.text, size), size, 0) if triples else []
+        packed = pack(part.text, line_groups(part.text, size), size, 0) if triples else []
         for span in packed if triples else _text_spans(part.text, size, overlap):
             text = part.text[span.start : span.end]
             language = language_of(text, document.language)
@@ -157,15 +168,6 @@ def chunk_document(document: Document, size: int, overlap: int) -> list[Chunk]:
     return chunks
 
 
-def _check(size: int, overlap: int) -> None:
-    if size < SMALLEST:
-        raise SettingsError("chunk_tokens", size, f"a number of tokens of at least {SMALLEST}")
-    if not 0 <= overlap < size / 2:
-        raise SettingsError(
-            "chunk_overlap", overlap, f"a number of tokens from 0 to less than half of chunk_tokens ({size})"
-        )
-
-
 # --- packing ---------------------------------------------------------------------------------------------------
 
 
@@ -178,8 +180,8 @@ def _text_spans(text: str, size: int, overlap: int) -> list[Span]:
     if tokens <= size:
         start = len(text) - len(text.lstrip())
         return [Span(start, start + len(stripped), tokens, start, heading_of(stripped))]
-    pieces = text_pieces(text, size)
-    return _with_headings(pack(text, pieces, size, overlap), pieces)
+    groups = text_groups(text, size)
+    return _with_headings(pack(text, groups, size, overlap), [piece for group in groups for piece in group])
 
 
 def _with_headings(spans: Iterable[Span], pieces: Sequence[TextPiece]) -> list[Span]:
@@ -193,89 +195,32 @@ def _with_headings(spans: Iterable[Span], pieces: Sequence[TextPiece]) -> list[S
     return [span._replace(heading=paths[bisect_right(starts, span.own) - 1][1]) for span in spans]
 
 
-def pack(text: str, pieces: Sequence[TextPiece], size: int, overlap: int) -> list[Span]:
-    """Pieces packed in order into spans of at most `size` tokens."""
+def pack(text: str, groups: Iterable[Group], size: int, overlap: int) -> list[Span]:
+    """Groups packed in order into spans of at most `size` tokens; a heading begins a span where one is half full."""
     packed: list[Span] = []
-    left = list(pieces)
+    left = deque(groups)
     shared: list[TextPiece] = []  # sentences that the last span holds too
     while left:
-        fitting, full = _fitting(left, size - _tokens(shared), size)
-        if not fitting:
-            shared = []
-            continue
-        count = _without_lead(text, left, fitting)
-        if (
-            not count
-            and full
-            and 2 * _tokens(left[:fitting]) <= size
-            and (loose := _loosened(text, left[fitting:], size))
+        own = list(left.popleft())
+        while left and (used := _tokens([*shared, *own])) + _tokens(left[0]) <= size:
+            if left[0][0].level and 2 * used >= size:
+                break
+            own += left.popleft()
+        start = (shared or own)[0].start
+        while (tokens := count_tokens([text[start : own[-1].end]])[0]) > size and (
+            start < own[0].start or len(own) > 1
         ):
-            left[fitting:] = loose  # its heading shall not stand alone
-            continue
-        count = count or fitting
-        span, held = _closed(text, shared, left[:count], size)
-        packed.append(span)
-        own, left = left[:held], left[held:]
-        room = min(overlap, size - _tokens(_group(left)))
-        begins_anew = held < fitting or not left or left[0].level
-        shared = [] if begins_anew else _last_sentences(shared + own, room)
+            if start == own[0].start:  # the sum of the pieces has promised too much
+                left.appendleft([own.pop()])
+            start = own[0].start
+        packed.append(Span(start, own[-1].end, tokens, own[0].start))
+        ends = not left or left[0][0].level
+        shared = [] if ends else _last_sentences([*shared, *own], min(overlap, size - _tokens(left[0])))
     return packed
-
-
-def _fitting(left: Sequence[TextPiece], room: int, size: int) -> tuple[int, bool]:
-    """How many pieces at the beginning go into one span, whole groups together, and whether room was what ended it."""
-    count, used, body = 0, size - room, False
-    while count < len(left):
-        group = _group(left[count:])
-        if used + _tokens(group) > size:
-            return count, True
-        if group[0].level and body and 2 * used >= size and not all(piece.level for piece in left[count:]):
-            return count, False
-        used += _tokens(group)
-        body = body or not group[0].level
-        count += len(group)
-    return count, False
-
-
-def _group(left: Sequence[TextPiece]) -> Sequence[TextPiece]:
-    """The pieces at the beginning that stay together."""
-    count = next((place for place, piece in enumerate(left) if piece.group != left[0].group), len(left))
-    return left[:count]
 
 
 def _tokens(pieces: Iterable[TextPiece]) -> int:
     return sum(piece.tokens for piece in pieces)
-
-
-def _without_lead(text: str, left: Sequence[TextPiece], count: int) -> int:
-    """How many remain without those at the end that belong to what follows: headings, a list's announcement."""
-    if count == len(left):
-        return count
-    last = left[count - 1]
-    if len(_group(left[count:])) > 1 and text[last.start : last.end].rstrip("*_").endswith((":", "：")):
-        count -= 1
-    while count and left[count - 1].level:
-        count -= 1
-    return count
-
-
-def _loosened(text: str, left: Sequence[TextPiece], size: int) -> list[TextPiece]:
-    """What comes next in smaller pieces; none where it is a heading, or as small as it gets."""
-    group = _group(left)
-    if len(group) > 1:
-        return [*(piece._replace(group=piece.start) for piece in group), *left[len(group) :]]
-    parts = split(text, left[0], size // 4)
-    return [] if left[0].level or len(parts) == 1 else [*parts, *left[1:]]
-
-
-def _closed(text: str, shared: list[TextPiece], own: list[TextPiece], size: int) -> tuple[Span, int]:
-    """The span, counted exactly, and how many of its own pieces it holds: the sum may have promised too much."""
-    while True:
-        start, end = (shared or own)[0].start, own[-1].end
-        tokens = count_tokens([text[start:end]])[0]
-        if tokens <= size or (len(own) == 1 and not shared):
-            return Span(start, end, tokens, own[0].start), len(own)
-        own, shared = (own, []) if shared else (own[:-1], [])
 
 
 def _last_sentences(pieces: Sequence[TextPiece], room: int) -> list[TextPiece]:

@@ -144,15 +144,8 @@ def _crisp_algorithms() -> dict[str, Callable[..., Any]]:
 
 def _partition(graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any]) -> list[list[int]]:
     """What cdlib makes of the nodes that have a relation; all that it leaves out stand alone."""
-    import networkx as nx
-
     related = [node for node, degree in enumerate(graph.degree()) if degree]
-    inside = graph.induced_subgraph(related)
-    weighted: nx.Graph[int] = nx.Graph()
-    weighted.add_nodes_from(range(len(related)))
-    weighted.add_weighted_edges_from(
-        (*pair, weight) for pair, weight in zip(inside.get_edgelist(), inside.es["weight"], strict=True)
-    )
+    weighted = graph.induced_subgraph(related).to_networkx()
     try:
         with _seeded(), redirect_stdout(io.StringIO()):
             found = cluster(weighted).communities if related else []

@@ -76,12 +76,9 @@ def _graph(
 
 def _places(resolved: Resolved, given: Mapping[str, Given]) -> dict[Place, Went]:
     """Where each name went and all that was decided on it: what differs here is what changed."""
-    reasons = resolved.reasons
-    if not given:
-        return {place: (group, reasons.get(place, "")) for place, group in resolved.keys.items()}
+    said = {group: repr(sorted(fields.items())) for group, fields in given.items()}
     return {
-        place: (group, reasons.get(place, "") + (repr(given[group]) if group in given else ""))
-        for place, group in resolved.keys.items()
+        place: (group, resolved.reasons.get(place, "") + said.get(group, "")) for place, group in resolved.keys.items()
     }
 
 
@@ -110,7 +107,7 @@ async def dedupe(
     """
     prepared = _prepared(extractions, {chunk.id: chunk for chunk in chunks})
     known = before.decisions if before else {}
-    pairs = {open_pair.pair: _hash(open_pair.pair, resolver) for open_pair in prepared.open}
+    pairs = {pair: content_id("dec", resolver.author, pair.model_dump_json()) for _, pair in prepared.open}
     decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
     open_ones = [pair for pair in pairs if pair not in decided]
     batches = [open_ones[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(open_ones), PAIRS_IN_ONE_CALL)]
@@ -121,10 +118,6 @@ async def dedupe(
     decisions = {pairs[pair]: (decision.same, decision.reason) for pair, decision in asked.items()}
     letters = tuple(letter for _, letter in answers if letter)
     return replace(graph, dead_letters=letters, decisions=decisions)
-
-
-def _hash(pair: Pair, resolver: Resolve) -> str:
-    return content_id("dec", resolver.author, pair.model_dump_json())
 
 
 async def _decide(pairs: Sequence[Pair], resolver: Resolve) -> tuple[dict[Pair, Decided], DeadLetter | None]:

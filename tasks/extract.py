@@ -79,56 +79,21 @@ def to_extraction(chunk: Chunk, extracted: Extracted, *, literal: bool = False) 
     claim that no sentence of the chunk makes, in its own words or in others. `literal`: names
     other than the title that the chunk does not hold are dropped, with relations that need them.
     """
+    found = _Found(chunk)
     if literal:
         extracted = _literal(chunk, extracted)
-    names = _Names(chunk)
     for entity in extracted.entities:
-        names.add(entity)
-    names.add_topic()
-    places = _Sentences(chunk)
-    relations = []
-    for relation in extracted.relations:
-        ends = (relation.source, relation.target)
-        if all(end.strip() for end in ends) and _folded(ends[0]) != _folded(ends[1]):
-            relations.append(places.bind(relation, names.listed(ends[0]), names.listed(ends[1])))
-    claims = []
-    for claim in extracted.claims:
-        other = names.listed(claim.object) if claim.object.strip() else None
-        claims.append(places.bind_claim(claim, names.listed(claim.subject), other))
+        found.add(entity)
+    found.add_topic()
+    relations = [
+        found.relation(relation)
+        for relation in extracted.relations
+        if all(map(_folded, ends := (relation.source, relation.target))) and _folded(ends[0]) != _folded(ends[1])
+    ]
+    claims = [found.claim(claim) for claim in extracted.claims]
     return Extraction(
-        chunk=chunk.id, mentions=tuple(names.mentions), relations=tuple(relations), claims=tuple(claims)
+        chunk=chunk.id, mentions=tuple(found.mentions), relations=tuple(relations), claims=tuple(claims)
     )  # fmt: skip
-
-
-class _Names:
-    """The mentions of a chunk, and the form in which each name was listed."""
-
-    def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk
-        self.mentions: list[Mention] = []
-        self._forms: dict[str, str] = {}
-
-    def add(self, entity: EntityFound) -> None:
-        if entity.name.strip():
-            start, end = find_name(self.chunk.text, entity.name) or (0, 0)
-            at = self.chunk.start
-            self.mentions.append(
-                Mention(self.chunk.id, entity.name, entity.kind, at + start, at + end, entity.description)
-            )
-            self._forms.setdefault(_folded(entity.name), entity.name)
-
-    def add_topic(self) -> None:
-        """A document's first chunk mentions its title."""
-        topic, start = topic_of(self.chunk.title), self.chunk.start
-        if topic and self.chunk.ordinal == 0 and topic not in self._forms.values():
-            self.mentions.append(Mention(chunk=self.chunk.id, name=topic, kind="thing", start=start, end=start))
-            self._forms.setdefault(_folded(topic), topic)
-
-    def listed(self, name: str) -> str:
-        """The listed form of a name that a relation or claim needs; one that was not listed is from now on."""
-        if _folded(name) not in self._forms:
-            self.add(EntityFound(name=name, kind="thing"))
-        return self._forms[_folded(name)]
 
 
 def _literal(chunk: Chunk, extracted: Extracted) -> Extracted:
@@ -145,11 +110,13 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-class _Sentences:
-    """The sentences of a chunk, for finding the one that says a relation or a claim."""
+class _Found:
+    """The mentions of a chunk, the form in which each name was listed, and the sentences that say what was found."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
+        self.mentions: list[Mention] = []
+        self._forms: dict[str, str] = {}
         self.spans = sentences(chunk.text) or [(0, len(chunk.text))]
         texts = [" ".join(chunk.text[start:end].split()) for start, end in self.spans]
         self.quoted = dict(reversed([*zip(texts, self.spans, strict=True)]))
@@ -159,34 +126,51 @@ class _Sentences:
         """The words of content of each sentence."""
         return [set(content_terms(self.chunk.text[start:end])) for start, end in self.spans]
 
-    def bind(self, relation: RelationFound, source: str, target: str) -> RelationMention:
+    def add(self, entity: EntityFound) -> None:
+        if entity.name.strip():
+            start, end = self._placed(find_name(self.chunk.text, entity.name) or (0, 0))
+            self.mentions.append(Mention(self.chunk.id, entity.name, entity.kind, start, end, entity.description))
+            self._forms.setdefault(_folded(entity.name), entity.name)
+
+    def add_topic(self) -> None:
+        """A document's first chunk mentions its title."""
+        topic, start = topic_of(self.chunk.title), self.chunk.start
+        if topic and self.chunk.ordinal == 0 and topic not in self._forms.values():
+            self.mentions.append(Mention(chunk=self.chunk.id, name=topic, kind="thing", start=start, end=start))
+            self._forms.setdefault(_folded(topic), topic)
+
+    def listed(self, name: str) -> str:
+        """The listed form of a name that a relation or claim needs; one that was not listed is from now on."""
+        if _folded(name) not in self._forms:
+            self.add(EntityFound(name=name, kind="thing"))
+        return self._forms[_folded(name)]
+
+    def relation(self, relation: RelationFound) -> RelationMention:
         """The relation between two listed names, with the sentence that says it."""
         spoken = f"{relation.source} {relation.target} {relation.predicate} {relation.description}"
-        start, end = self.quoted.get(relation.description) or self._saying(spoken, 0) or self.spans[0]
+        start, end = self._placed(self.quoted.get(relation.description) or self._saying(spoken, 0) or self.spans[0])
         return RelationMention(
-            chunk=self.chunk.id,
-            source=source,
-            target=target,
-            predicate=relation.predicate,
-            start=self.chunk.start + start,
-            end=self.chunk.start + end,
-            description=relation.description,
-            weight=max(relation.strength, 0.0),
-            keys=tuple(relation.keys),
-        )
-
-    def bind_claim(self, claim: ClaimFound, subject: str, other: str | None) -> ClaimMention:
-        """The claim about a listed name, with the words that are quoted, else the sentence that says them."""
-        start, end = self._quote(claim.quote) or self._saying(f"{claim.quote} {claim.description}", _SAYS_IT) or (0, 0)
-        return ClaimMention(
-            chunk=self.chunk.id, subject=subject, object=None if other == subject else other, kind=claim.kind,
-            status=claim.status, since=claim.since or None, until=claim.until or None,
-            start=self.chunk.start + start, end=self.chunk.start + end, description=claim.description,
+            chunk=self.chunk.id, source=self.listed(relation.source), target=self.listed(relation.target),
+            predicate=relation.predicate, start=start, end=end, description=relation.description,
+            weight=max(relation.strength, 0.0), keys=tuple(relation.keys),
         )  # fmt: skip
 
-    def _quote(self, quote: str) -> tuple[int, int] | None:
-        known = self.quoted.get(" ".join(quote.split()))
-        return known or find_name(self.chunk.text, quote) or find_name(self.chunk.text, quote.strip(_AROUND_A_QUOTE))
+    def claim(self, claim: ClaimFound) -> ClaimMention:
+        """The claim about a listed name, with the words that are quoted, else the sentence that says them."""
+        other = self.listed(claim.object) if claim.object.strip() else None
+        subject, quote, text = self.listed(claim.subject), claim.quote, self.chunk.text
+        quoted = self.quoted.get(" ".join(quote.split())) or find_name(text, quote)
+        quoted = quoted or find_name(text, quote.strip(_AROUND_A_QUOTE))
+        start, end = self._placed(quoted or self._saying(f"{quote} {claim.description}", _SAYS_IT) or (0, 0))
+        return ClaimMention(
+            chunk=self.chunk.id, subject=subject, object=None if other == subject else other, kind=claim.kind,
+            status=claim.status, since=claim.since or None, until=claim.until or None, start=start, end=end,
+            description=claim.description,
+        )  # fmt: skip
+
+    def _placed(self, span: tuple[int, int]) -> tuple[int, int]:
+        """A span of the chunk's text as one of the document's."""
+        return self.chunk.start + span[0], self.chunk.start + span[1]
 
     def _saying(self, text: str, least: float) -> tuple[int, int] | None:
         """The sentence that holds most of the text's words; None where none holds this share of them."""

@@ -7,6 +7,7 @@ pair of entities, which is what communities are detected on (GraphRAG, section 2
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from math import fsum
 from pathlib import Path
 
@@ -76,16 +77,10 @@ def write_graphml(graph: nx.Graph, path: Path) -> None:
     graphs give equal bytes.
     """
     written = graph.copy()
-    for _, attributes in written.nodes(data=True):
-        _to_xml(attributes)
-    for *_, attributes in written.edges(data=True):
-        _to_xml(attributes)
+    for attributes in (data for *_, data in chain(written.nodes(data=True), written.edges(data=True))):
+        for name, value in attributes.items():
+            if isinstance(value, str | tuple):
+                text = value if isinstance(value, str) else "; ".join(map(str, value))
+                attributes[name] = _NOT_XML.sub("\ufffd", _LINE_END.sub("\n", text))
     # Not `write_graphml`: it writes in another way where lxml happens to be installed.
     nx.write_graphml_xml(written, path, encoding="utf-8", prettyprint=True)
-
-
-def _to_xml(attributes: dict[str, object]) -> None:
-    for name, value in attributes.items():
-        if isinstance(value, str | tuple):
-            text = value if isinstance(value, str) else "; ".join(map(str, value))
-            attributes[name] = _NOT_XML.sub("\ufffd", _LINE_END.sub("\n", text))

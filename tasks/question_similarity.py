@@ -61,7 +61,11 @@ class ComparedQuestion:
 def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
     """The parts of a question; `mentions` are what it names, in its order."""
     han = is_han(text)
-    relations, words = _read_han(text) if han else (_relations(text, mentions), _words(text))
+    if han:
+        relations, words = _read_han(text)
+    else:
+        content = (word_terms(word) for word in WORD.findall(fold(text)) if word not in STOPWORDS)
+        relations, words = _relations(text, mentions), tuple(dict.fromkeys(term for terms in content for term in terms))
     return ComparedQuestion(
         text=text, mentions=tuple(mentions), names=frozenset(name for mention in mentions for name in mention.entities),
         figures=_figures(text), relations=relations, words=words, han=han, expects=parse_question(text).expects,
@@ -115,10 +119,10 @@ class QuestionFeatures:
     def __init__(self, index: SearchIndex, spellings: Spellings) -> None:
         self._index = index
         self._spellings = spellings
-        self.asked = lru_cache(MOST_TEXTS)(self._taken_apart)
+        self.asked = lru_cache(MOST_TEXTS)(self._asked)
         self.surroundings = lru_cache(MOST_TEXTS)(self._digest)
 
-    def _taken_apart(self, text: str) -> ComparedQuestion:
+    def _asked(self, text: str) -> ComparedQuestion:
         mentions = self._spellings.named(text)
         return taken_apart(text, [mention for mention in mentions if not mention.doubtful] or mentions)
 
@@ -132,12 +136,9 @@ class QuestionFeatures:
         if not any(names):
             words = sorted(content_terms(text), key=lambda term: (-lexicon.idf_of(term), term))
             names = [[term for term in words if len(lexicon.holding(term))][:WORDS_OF_NAMELESS]]
-        holding = min((self._holding(name) for name in names if name), key=len, default=frozenset())
+        places = ([set(lexicon.holding(term).tolist()) for term in name] for name in names if name)
+        holding = min((set.intersection(*sets) for sets in places), key=len, default=set())
         return content_id("near", *sorted(self._index.chunks[place].id for place in holding))
-
-    def _holding(self, name: list[str]) -> frozenset[int]:
-        places = [frozenset(self._index.lexicon.holding(term).tolist()) for term in name]
-        return frozenset.intersection(*places)
 
 
 def _relations(text: str, mentions: Sequence[NamedEntity]) -> tuple[_Meaning, ...]:
@@ -169,12 +170,11 @@ def _other_relation(left: ComparedQuestion, right: ComparedQuestion) -> bool:
     for (first, sex), (second, other) in zip(left.relations, right.relations, strict=True):
         if not first & second or len({sex, other} - {""}) == 2:
             return True
-    return not left.names and not (_within(left, right) or _within(right, left))
-
-
-def _within(left: ComparedQuestion, right: ComparedQuestion) -> bool:
-    """Whether each word of a question is like one of the other's."""
-    return all(any(likeness(word, other) > 0 for other in right.words) for word in left.words)
+    # Of questions that name nothing each word of one is like one of the other's.
+    return not left.names and not any(
+        all(any(likeness(word, other) > 0 for other in theirs.words) for word in mine.words)
+        for mine, theirs in ((left, right), (right, left))
+    )
 
 
 @lru_cache(MOST_TEXTS)
@@ -193,11 +193,6 @@ def _figures(text: str) -> frozenset[str]:
         elif word in MONTH_OF and (word not in {"may", "march"} or text[match.start()].isupper()):
             figures.add(f"m{MONTH_OF[word]}")
     return frozenset(figures)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    terms = (term for word in WORD.findall(fold(text)) if word not in STOPWORDS for term in word_terms(word))
-    return tuple(dict.fromkeys(terms))
 
 
 # --- Chinese ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ half of an answer's evidence never stands for all of it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from storage.answer_records import Fallback, Passage, SubQuestion
+from storage.answer_records import Passage, SubQuestion
 from storage.memory import MemoryEntry
 from tasks.answer import Answered
 from tasks.question_similarity import keys
@@ -27,34 +27,24 @@ class Lesson:
     parts: Sequence[SubQuestion]
 
 
-def worth_keeping(
-    support: Fallback, passages: Sequence[Passage], entailed: Sequence[str], cited: Sequence[str]
-) -> list[str]:
-    """The chunks to keep, in the order of the passages, then of the citations.
-
-    A supported answer rests on what it cites. Where the answer is less, the knowledge is there and nobody can say which
-    part of it matters: all that was read is kept, to be filtered again for each question. Nothing entailed, nothing
-    kept.
-    """
-    if support == "none":
-        wanted = set(cited or entailed)
-        read = [passage.chunk for passage in passages if passage.chunk in wanted]
-        return list(dict.fromkeys([*read, *cited]))
-    return [passage.chunk for passage in passages] if entailed else []
-
-
 @step("remember")
 async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[[str], Passage]) -> None:
-    """Keep the knowledge that an answer rests on, one entry a document; `passage_of` gives what is cited unread."""
+    """Keep the knowledge that an answer rests on, one entry a document; `passage_of` gives what is cited unread.
+
+    A supported answer rests on what it cites. Where it is less, the knowledge is there and nobody can say which part of
+    it matters: all that was read is kept, to be filtered again for each question. Excerpts are chosen by words: what
+    they leave out may be what the answer rests on. Nothing entailed, nothing kept.
+    """
     answered = lesson.answered
     used = [chunk for part in lesson.parts for chunk in part.evidence]
     used += [citation.chunk for citation in answered.citations]
-    # Excerpts are chosen by words: what they leave out may be what the answer rests on, so all that was read is kept.
-    support = "partial" if answered.answered_by == "excerpts" else answered.fallback
-    chosen = worth_keeping(support, lesson.read, lesson.entailed, used)
+    read = {passage.chunk: passage for passage in lesson.read}
+    chosen = list(read) if lesson.entailed else []
+    if answered.fallback == "none" and answered.answered_by != "excerpts":
+        wanted = set(used or lesson.entailed)
+        chosen = list(dict.fromkeys([*(chunk for chunk in read if chunk in wanted), *used]))
     if not chosen or not memory.open:
         return
-    read = {passage.chunk: passage for passage in lesson.read}
     by_document: dict[str, list[Passage]] = {}
     for passage in (read.get(chunk) or passage_of(chunk) for chunk in chosen):
         by_document.setdefault(passage.document, []).append(passage)

@@ -47,26 +47,17 @@ class ReportEvidence(Record):
     reports: tuple[Report, ...] = ()
 
 
-class PlacedStatement(Record):
-    """A statement with the places that say it, the telling one first."""
-
-    given: StatementGiven
-    places: tuple[TextSpan, ...]
-
-
 class ReportContext(Record):
     """What one report is written from, and the hash of it.
 
     `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities.
+    `places`: for each statement that is given those that say it, the telling one first.
     """
 
     members: tuple[tuple[str, str], ...]
-    sources: tuple[PlacedStatement, ...]
+    given: tuple[StatementGiven, ...]
+    places: tuple[tuple[TextSpan, ...], ...]
     inputs: str
-
-    @property
-    def given(self) -> list[StatementGiven]:
-        return [source.given for source in self.sources]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +189,11 @@ class ReportContextBuilder:
         while len(below) == 1:  # taken over unchanged: what splits it lies further down
             below = self._below.get(below[0].id, [])
         sizes = {part.id: self._size(self._elements(part.members)) for part in below if part.id in self.reports}
-        shorter = [
-            part
-            for part in below
-            if part.id in sizes and self._size(_Elements([], [], [self.reports[part.id]])) < sizes[part.id]
-        ]
+        shorter = [part for part in below if self._report_size(part) < sizes.get(part.id, 0)]
         return sorted(shorter, key=lambda part: (-sizes[part.id], part.id))
+
+    def _report_size(self, part: Community) -> int:
+        return self._size(_Elements([], [], [self.reports[part.id]])) if part.id in self.reports else 0
 
     def _without(self, everything: _Elements, replaced: Sequence[Community]) -> _Elements:
         """Reports in place of some sub-communities; edges between two communities stay."""
@@ -251,23 +241,21 @@ class ReportContextBuilder:
     def _context(self, elements: _Elements, model: str) -> ReportContext:
         members = [(report.title, report.summary) for report in elements.reports]
         members += [(self._entities[member].name, self._entities[member].description) for member in elements.members]
-        statements: list[tuple[str, tuple[str, ...], int, tuple[TextSpan, ...]]] = [
+        statements = [
             (finding.explanation, (report.title,), 0, finding.places)
             for report in elements.reports
             for finding in report.findings
-        ]
-        statements += [
+        ] + [
             (edge.text, tuple(self._entities[end].name for end in edge.ends), edge.degree, edge.places)
             for edge in elements.edges
         ]
-        sources = tuple(
-            PlacedStatement(
-                given=StatementGiven(number=number, text=text, entities=names, degree=degree), places=places
-            )
-            for number, (text, names, degree, places) in enumerate(statements, 1)
+        given = tuple(
+            StatementGiven(number=number, text=text, entities=names, degree=degree)
+            for number, (text, names, degree, _) in enumerate(statements, 1)
         )
         inputs = content_id("inp", model, repr(members), repr(statements))
-        return ReportContext(members=tuple(members), sources=sources, inputs=inputs)
+        places = tuple(statement[-1] for statement in statements)
+        return ReportContext(members=tuple(members), given=given, places=places, inputs=inputs)
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -315,12 +303,12 @@ async def report(
             if community.level != level:
                 continue
             context = builder.context(community, writer.author)
-            if context.inputs in known and context.sources:
+            if context.inputs in known and context.given:
                 update = {"community": community.id, "level": level, "stale": 0.0}
                 reports[community.id] = known[context.inputs].model_copy(update=update)
-            elif context.sources and (written := writer.sure(context.members, context.given)) is not None:
+            elif context.given and (written := writer.sure(context.members, context.given)) is not None:
                 reports[community.id] = _finish(community, written, context, context.inputs)
-            elif context.sources:
+            elif context.given:
                 asked.append((community, context))
         # A task for each call, not for each community: a graph has ten times as many.
         for made in await gather_or_cancel(ask(*pair) for pair in asked):
@@ -345,7 +333,7 @@ def of_their_own(communities: Sequence[Community]) -> list[Community]:
 def _finish(community: Community, written: ReportWritten, context: ReportContext, inputs: str) -> Report:
     """Bind each finding to all places of the statements that it cites; a number that was not given is dropped, and a
     finding left without any with it: it rests on nothing."""
-    places_of = {source.given.number: source.places for source in context.sources}
+    places_of = dict(enumerate(context.places, 1))
     findings = []
     for finding in written.findings:
         cited = [place for number in finding.statements for place in places_of.get(number, ())]

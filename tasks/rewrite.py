@@ -16,7 +16,6 @@ from tasks.retrieve.link import Link
 from tasks.step import BRIEF, step
 
 MAX_READINGS = 5
-SHOWN = 90  # characters of a description
 
 
 def turns(history: Sequence[str | Mapping[str, object]]) -> tuple[str, ...]:
@@ -93,7 +92,7 @@ def ambiguities(
     for text, entities in shared.items():
         weight = {e.id: sum(weights.get(chunk.id, 0.0) for chunk in chunks.get(e.id, ())) for e in entities}
         bearing = sorted(entities, key=lambda entity: -weight[entity.id])
-        readings = tuple(dict.fromkeys(_reading(entity, bearing, chunks.get(entity.id, ())) for entity in bearing))
+        readings = tuple(dict.fromkeys(entity.name for entity in bearing))
         if len(readings) > 1:
             by_text[text] = readings
     by_rewriting = {ambiguous.text: tuple(ambiguous.readings) for ambiguous in rewritten}
@@ -101,13 +100,3 @@ def ambiguities(
         Ambiguity(text=text, readings=readings, taken=next(iter(readings), ""))
         for text, readings in (by_rewriting | by_text | by_rewriting).items()
     )
-
-
-def _reading(entity: Entity, bearing: Sequence[Entity], chunks: Sequence[Chunk]) -> str:
-    """An entity as a reading: its name, and what tells it from the others of that name."""
-    if sum(other.name == entity.name for other in bearing) == 1:
-        return entity.name
-    kind = "" if entity.kind in {"", "thing"} else entity.kind
-    title = next((chunk.title for chunk in chunks if chunk.title), "")
-    parts = [kind, f"in {title}" if title else " ".join(entity.description.split())[:SHOWN]]
-    return f"{entity.name} ({', '.join(filter(None, parts))})" if any(parts) else entity.name

@@ -7,7 +7,7 @@ list or a triple.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence, cells_of, row_of
@@ -50,13 +50,9 @@ class Source:
         return self.document == document and self.start <= start and end <= self.end
 
 
-def source_of(chunk: Chunk) -> Source:
-    """A passage as a source."""
-    return Source(chunk.document, chunk.title, chunk.text, chunk.start, ((chunk.id, chunk.start),), chunk.heading)
-
-
-def span_of(chunk: Chunk, start: int, end: int) -> Source:
-    """The stretch [start, end) of a passage's document."""
+def source_of(chunk: Chunk, start: int | None = None, end: int | None = None) -> Source:
+    """A passage, or the stretch [start, end) of its document that lies in it, as a source."""
+    start, end = chunk.start if start is None else start, chunk.end if end is None else end
     text = chunk.text[start - chunk.start : end - chunk.start]
     return Source(chunk.document, chunk.title, text, start, ((chunk.id, chunk.start),), chunk.heading)
 
@@ -65,15 +61,16 @@ def merged(sources: Iterable[Source]) -> list[Source]:
     """Sources that overlap or touch as one, in the place of the better one."""
     result: list[Source] = []
     for new in sources:
-        touching = [source for source in result if _touch(source, new)]
-        if not touching:
+        touching = [
+            source
+            for source in result
+            if source.document == new.document and source.start <= new.end and new.start <= source.end
+        ]
+        if touching:
+            result[result.index(touching[0])] = reduce(_joined, touching, new)
+            result = [source for source in result if source not in touching[1:]]
+        else:
             result.append(new)
-            continue
-        whole = new
-        for source in touching:
-            whole = _joined(source, whole)
-        result[result.index(touching[0])] = whole
-        result = [source for source in result if source not in touching[1:]]
     return result
 
 
@@ -85,10 +82,6 @@ def piece_source(piece: Evidence) -> Source:
 def number_of(sources: Sequence[Source], document: str, start: int, end: int) -> int | None:
     """The number (from 1) of the source that holds a stretch of a document."""
     return next((n for n, source in enumerate(sources, 1) if source.holds(document, start, end)), None)
-
-
-def _touch(source: Source, other: Source) -> bool:
-    return source.document == other.document and source.start <= other.end and other.start <= source.end
 
 
 def _joined(source: Source, other: Source) -> Source:
@@ -120,13 +113,10 @@ def best_quote(statement: str, text: str) -> tuple[int, int]:
         return _stripped(text, 0, len(text))
     wanted = frozenset(content_terms(statement))
     spans = _sentence_terms(text) or ((0, len(text), frozenset()),)
-    start, end, _ = max(spans, key=lambda span: _weight(wanted & span[2]))
+    # Figures tell a sentence from others better than words do.
+    weights = {term: 2.0 if any(sign.isdigit() for sign in term) else 1.0 for term in wanted}
+    start, end, _ = max(spans, key=lambda span: sum(weights[term] for term in wanted & span[2]))
     return _stripped(text, start, min(end, start + LONGEST_QUOTE))
-
-
-def _weight(terms: Iterable[str]) -> float:
-    """Figures tell a sentence from others better than words do."""
-    return float(sum(2.0 if any(sign.isdigit() for sign in term) else 1.0 for term in terms))
 
 
 @lru_cache(maxsize=4_096)

@@ -7,7 +7,6 @@ What a model has described before is not described again for as long as model, p
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from prompts.engine.errors import ModelRefused
 from prompts.summarize import (
@@ -26,8 +25,6 @@ from tasks.step import PATIENT, gather_or_cancel, portions, step
 
 STATEMENTS_TOKENS = 3_000  # in one request, unless the settings say otherwise
 RELATIONS_IN_ONE_CALL = 10
-
-Made = TypeVar("Made")
 
 
 class Known(Record):
@@ -89,9 +86,13 @@ async def _entities(
 
     async def described(entity: Entity) -> Known:
         statements = graph.evidence[entity.id]
+        inputs = _inputs(summarizer.author, entity.name, statements)
+
+        async def of_group(group: tuple[str, ...]) -> Known:
+            return Known(inputs=inputs, text=await summarizer.run(entity.name, group))
+
         try:
-            text = await _in_groups(statements, limit, lambda group: summarizer.run(entity.name, group), str)
-            return Known(inputs=_inputs(summarizer.author, entity.name, statements), text=text)
+            return await _in_groups(statements, limit, of_group)
         except ModelRefused as error:
             letters.append(_letter(entity.id, error))
             return Known(inputs="", text=summarize_offline(entity.name, statements))
@@ -155,32 +156,28 @@ async def _described(
 ) -> dict[str, Known]:
     """Descriptions and keys of some relations. One that the model leaves out keeps the statements, joined; one alone is
     described however much is stated of it."""
-    first = batch[0][1]
 
-    async def of_group(group: tuple[str, ...]) -> RelationDescribed | None:
-        return (await relater.run([replace(first, statements=group)]))[0]
+    def known(relation: Relation, stated: StatedRelation, answer: RelationDescribed | None) -> Known:
+        if answer is None:
+            return Known(inputs="", text=" ".join(stated.statements), keys=relation.keys)
+        keys = tuple(dict.fromkeys(answer.keys)) or relation.keys
+        return Known(inputs=_inputs(relater.author, str(stated)), text=answer.description, keys=keys)
 
-    def written(answer: RelationDescribed | None) -> str:
-        return answer.description if answer else ""
+    relation, stated = batch[0]
+
+    async def of_group(group: tuple[str, ...]) -> Known:
+        return known(relation, stated, (await relater.run([replace(stated, statements=group)]))[0])
 
     try:
         if len(batch) == 1:
-            answers = [await _in_groups(first.statements, limit, of_group, written)]
-        else:
-            answers = await relater.run([stated for _, stated in batch])
+            return {relation.id: await _in_groups(stated.statements, limit, of_group)}
+        answers = await relater.run([stated for _, stated in batch])
     except ModelRefused as error:
         # The letter is the source's: with it, its relations are tried again.
         letters += [_letter(relation.source, error) for relation, _ in batch]
         return {}
     return {
-        relation.id: Known(
-            inputs=_inputs(relater.author, str(stated)),
-            text=answer.description,
-            keys=tuple(dict.fromkeys(answer.keys)) or relation.keys,
-        )
-        if answer
-        else Known(inputs="", text=" ".join(stated.statements), keys=relation.keys)
-        for (relation, stated), answer in zip(batch, answers, strict=True)
+        relation.id: known(relation, stated, answer) for (relation, stated), answer in zip(batch, answers, strict=True)
     }
 
 
@@ -193,17 +190,12 @@ def _letter(item: str, error: ModelRefused) -> DeadLetter:
 
 
 async def _in_groups(
-    statements: tuple[str, ...],
-    limit: int,
-    describe: Callable[[tuple[str, ...]], Coroutine[object, object, Made]],
-    written: Callable[[Made], str],
-) -> Made:
-    """One description of all statements: of groups that fit into `limit` tokens, then of what is `written` of these."""
+    statements: tuple[str, ...], limit: int, describe: Callable[[tuple[str, ...]], Coroutine[object, object, Known]]
+) -> Known:
+    """One description of all statements: of groups that fit into `limit` tokens, then of their descriptions."""
     groups = packs(statements, limit)
     while len(groups) > 1:
-        parts = [
-            text for description in await gather_or_cancel(map(describe, groups)) if (text := written(description))
-        ]
+        parts = [known.text for known in await gather_or_cancel(map(describe, groups)) if known.text]
         fewer = packs(parts, limit)
         # Summaries that are no shorter than what they sum up will not get shorter: the model has to take them at once.
         groups = fewer if len(fewer) < len(groups) else [tuple(parts)]

@@ -6,7 +6,7 @@ sources that it names and leaves all others alone; a document goes when none of 
 
 import fnmatch
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -66,15 +66,14 @@ def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
 
     None where a document of the named sources is gone: its text may have come back under another id.
     """
-    read: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
-    for part in loaded.parts:
-        read[part.document].append((part.source, part.path, part.kind, part.hash))
-    stored: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
-    for row in known:
-        stored[row.document].append((row.source, row.path, row.kind, row.hash))
-        if row.source in loaded.sources and row.document not in read:
-            return frozenset()
-    return frozenset(name for name, parts in read.items() if sorted(parts) == sorted(stored.get(name, ())))
+    read, stored = (
+        {(part.document, part.source, part.path, part.kind, part.hash) for part in parts}
+        for parts in (loaded.parts, known)
+    )
+    named = frozenset(part.document for part in loaded.parts)
+    if any(part.source in loaded.sources and part.document not in named for part in known):
+        return frozenset()
+    return named.difference(document for document, *_ in read ^ stored)
 
 
 def exclude_forgotten(
@@ -137,17 +136,11 @@ def plan_sync(
         _refuse_emptied(loaded.sources, lost, stored, after)
         if mine and len(lost) > REMOVAL_LIMIT * len(mine):
             raise RemovalRefused(len(lost), len(mine))
-    moved = [
-        name for name in set(after) & set(stored) if name not in changed and after[name].parts != stored[name].parts
-    ]
+    put = tuple(after[name] for name in sorted(after) if name not in stored or after[name].parts != stored[name].parts)
     counts = DocumentCounts(
-        added=len(added) - renamed,
-        changed=len(changed),
-        removed=len(lost),
-        renamed=renamed,
+        added=len(added) - renamed, changed=len(changed), removed=len(lost), renamed=renamed,
         unchanged=len(same) + len(after) - len(added) - len(changed),
-    )
-    put = tuple(after[name] for name in sorted([*added, *changed, *moved]))
+    )  # fmt: skip
     return SyncPlan(put=put, removed=tuple(removed), counts=counts)
 
 
@@ -162,7 +155,8 @@ def _kept(
     text = next((part for part in new if part.kind == "text"), None)
     parts = []
     for part in document.parts:
-        if part.source in sources and not _is_among(part.path, unread):
+        unseen = part.path in unread or any(part.path.startswith(f"{folder}/") for folder in unread)
+        if part.source in sources and not unseen:
             continue
         if part.source not in sources and part.kind == "text" and text is not None:
             if part.hash != text.hash and not gone(part.source):
@@ -172,18 +166,11 @@ def _kept(
     return parts
 
 
-def _is_among(path: str, unread: Collection[str]) -> bool:
-    """Whether a file, or a folder above it, could not be read."""
-    return path in unread or any(path.startswith(f"{place}/") for place in unread)
-
-
 def _lost(
     removed: Sequence[str], added: Sequence[str], stored: Mapping[str, Document], after: Mapping[str, Document]
 ) -> tuple[list[str], int]:
     """The removed documents whose text did not come back under another id, and how many did."""
-    new: dict[str, int] = defaultdict(int)
-    for name in added:
-        new[after[name].text] += 1
+    new = Counter(after[name].text for name in added)
     lost = []
     for name in removed:
         if new[stored[name].text]:

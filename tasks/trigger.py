@@ -5,14 +5,14 @@ remembered title counts only if it asks the same of the same things (`tasks.ques
 in one name, year or relation are close in meaning and need different evidence.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prompts.engine.embedders import Embedder
 from storage.answer_records import Fallback, TriggerDecision
 from storage.memory import Memory, MemoryEntry
 from storage.records import Record
-from tasks.question_similarity import ComparedQuestion, QuestionFeatures, alike, differs, keys
+from tasks.question_similarity import QuestionFeatures, alike, differs, keys
 from tasks.retrieve.search import SearchIndex
 from tasks.step import step
 
@@ -21,20 +21,9 @@ _SUPPORT: tuple[Fallback, ...] = ("none", "partial", "ungrounded", "abstained")
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """When two questions are alike: τ and θ, how a text is taken apart, and how close a query is to
-    titles (-1..1)."""
-
-    tau: float
-    theta: int
-    taken_apart: Callable[[str], ComparedQuestion]
-    similarity: Callable[[ComparedQuestion, Sequence[ComparedQuestion]], list[float]]
-
-
-@dataclass(frozen=True)
 class QuestionMemory:
-    """Memory as one question uses it: the reservoir, and how questions are compared in a generation. Where memory has
-    no part in the question it is not `open`: it offers nothing, and nothing is kept."""
+    """Memory as one question uses it: the reservoir, and how questions are compared in a generation (τ, θ). Where
+    memory has no part in the question it is not `open`: it offers nothing, and nothing is kept."""
 
     reservoir: Memory
     features: QuestionFeatures
@@ -44,11 +33,6 @@ class QuestionMemory:
     theta: int
     generation: int
     open: bool
-
-    @property
-    def likeness(self) -> Likeness:
-        """How queries are compared with remembered titles."""
-        return Likeness(self.tau, self.theta, self.features.asked, self._similarity)
 
     def offered(self, queries: Sequence[str]) -> list[MemoryEntry]:
         """The entries for the queries that hold in this generation.
@@ -65,15 +49,21 @@ class QuestionMemory:
             and entry.surroundings in {"", self.features.surroundings(entry.title)}
         ]
 
-    def _similarity(self, query: ComparedQuestion, titles: Sequence[ComparedQuestion]) -> list[float]:
-        """Likeness by words, and where that is less than τ, by cosines if the embedder reads both."""
-        scores = [1.0 if title.text == query.text else alike(query, title) for title in titles]
-        unlike = [at for at, title in enumerate(titles) if scores[at] < self.tau and self.embedder.reads(title.text)]
-        if unlike and self.embedder.reads(query.text):
-            vectors = self.embedder.embed([query.text, *(titles[at].text for at in unlike)], query=True)
-            for at, cosine in zip(unlike, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-                scores[at] = max(scores[at], cosine)
-        return scores
+    def near(self, query: str, titles: Iterable[str]) -> dict[str, float]:
+        """How close (-1 to 1) a query is to each title that asks the same: by words, and where that is less than τ, by
+        cosines if the embedder reads both. The parts first: they leave few to be embedded."""
+        asked = self.features.asked(query)
+        close = {
+            title: 1.0 if title == query else alike(asked, compared)
+            for title in titles
+            if not differs(asked, compared := self.features.asked(title))
+        }
+        unlike = [title for title in close if close[title] < self.tau and self.embedder.reads(title)]
+        if unlike and self.embedder.reads(query):
+            vectors = self.embedder.embed([query, *unlike], query=True)
+            for title, cosine in zip(unlike, (vectors[1:] @ vectors[0]).tolist(), strict=True):
+                close[title] = max(close[title], cosine)
+        return close
 
 
 class Recall(Record):
@@ -104,21 +94,17 @@ class Recall(Record):
 
 
 @step("trigger-check")
-async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], likeness: Likeness) -> Recall:
-    """Whether what earlier questions have brought answers each query.
-
-    `entries` are alive (their evidence is in the generation).
-    """
-    titles = {title: likeness.taken_apart(title) for title in dict.fromkeys(entry.title for entry in entries)}
+async def check_trigger(queries: Sequence[str], memory: QuestionMemory) -> Recall:
+    """Whether what earlier questions have brought answers each query."""
+    entries = memory.offered(queries)
+    titles = dict.fromkeys(entry.title for entry in entries)
     decisions, close = [], dict[tuple[str, str], MemoryEntry]()
     for query in queries:
-        near = _near(query, list(titles.values()), likeness) if titles else {}
-        matches = [entry for entry in entries if near.get(entry.title, -1.0) >= likeness.tau]
+        near = memory.near(query, titles) if titles else {}
+        matches = [entry for entry in entries if near.get(entry.title, -1.0) >= memory.tau]
         pop = len({entry.source for entry in matches})
-        use = pop >= likeness.theta
-        decisions.append(
-            TriggerDecision(query=query, pop=pop, threshold=likeness.theta, tau=likeness.tau, use_memory=use)
-        )
+        use = pop >= memory.theta
+        decisions.append(TriggerDecision(query=query, pop=pop, threshold=memory.theta, tau=memory.tau, use_memory=use))
         if use:
             matches.sort(key=lambda entry: (-near[entry.title], entry.source, entry.title))
             close |= {(entry.source, entry.title): entry for entry in matches}
@@ -127,12 +113,3 @@ async def check_trigger(queries: Sequence[str], entries: Sequence[MemoryEntry], 
         chunks=tuple(dict.fromkeys(chunk for entry in close.values() for chunk in entry.ranked or entry.evidence)),
         support=min((entry.support for entry in close.values()), key=_SUPPORT.index, default="none"),
     )
-
-
-def _near(query: str, titles: Sequence[ComparedQuestion], likeness: Likeness) -> dict[str, float]:
-    """How close the query is to each title that asks the same; the parts first: they leave few to be embedded."""
-    asked = likeness.taken_apart(query)
-    fit = [title for title in titles if not differs(asked, title)]
-    if not fit:
-        return {}
-    return {title.text: close for title, close in zip(fit, likeness.similarity(asked, fit), strict=True)}

@@ -58,7 +58,7 @@ def _lot(seed: int, name: str) -> str:
     return content_id("lot", str(seed), name)
 
 
-def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, tuple[str, ...]]:
+def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> Fitted:
     """What may be used of the findings, and what may not, in words."""
     left_out: list[str] = []
     types: dict[str, EntityType] = {}
@@ -82,10 +82,10 @@ def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> tuple[Tailoring, 
             continue
         examples.append(example)
         room -= example.tokens()
-    fitted = Tailoring(
+    tailoring = Tailoring(
         persona=tuned.persona, language=tuned.language, entity_types=tuple(types.values()), examples=tuple(examples)
     )
-    return fitted, tuple(left_out)
+    return Fitted(tailoring=tailoring, left_out=tuple(left_out))
 
 
 def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequence[Sampled]) -> Example:
@@ -112,5 +112,4 @@ def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequen
 @step("tune", PATIENT, asks_model=True)
 async def tune(passages: Sequence[Sampled], tuner: Tune) -> Fitted:
     """What fits the prompts to the passages' domain. EngineError where the model gives no usable answer."""
-    tailoring, left_out = to_tailoring(await tuner.run(passages), passages)
-    return Fitted(tailoring=tailoring, left_out=left_out)
+    return to_tailoring(await tuner.run(passages), passages)

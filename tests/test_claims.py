@@ -22,12 +22,12 @@ from prompts.extract import (
     merge,
 )
 from prompts.tailoring import UNTAILORED
-from storage.graph_records import Claim, Community, Entity, Occurrence, Relation
+from storage.graph_records import Claim, Community
 from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
-from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence
+from tasks.report import ReportContext, ReportContextBuilder
 from tests.models.running import Place
-from tests.records import chunk_of
+from tests.records import chunk_of, evidence_of
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -157,36 +157,25 @@ def test_what_two_overlapping_chunks_claim_of_the_same_words_is_one_claim() -> N
     assert [(claim.chunk, claim.start, claim.end) for claim in graph.claims] == [("chk_d_1", 50, 50 + len(text))]
 
 
-STATED = {"ab": "A ties B.", "bc": "B ties C."}
+STATED = [("a", "b", "A ties B."), ("b", "c", "B ties C.")]
 CLAIMED = {"b": "B was fined.", "c": "C was sued."}
 
 
 def context(limit: int = 1000, members: str = "abc") -> ReportContext:
-    text = " ".join([*STATED.values(), *CLAIMED.values(), "Nobody did."])
-    chunk = chunk_of(text)
-    at = {said: text.index(said) for said in (*STATED.values(), *CLAIMED.values())}
-    evidence = ReportEvidence(
-        entities=tuple(Entity(id=one, name=one.upper(), kind="thing", degree=1 + (one == "b")) for one in "abcd"),
-        relations=tuple(
-            Relation(id=ends, source=ends[0], target=ends[1], predicate="ties", description=said)
-            for ends, said in STATED.items()
-        ),
-        places=tuple(
-            Occurrence(item=ends, chunk="chk_d", start=at[said], end=at[said] + len(said))
-            for ends, said in STATED.items()
-        ),
-        chunks=(chunk,),
-        claims=tuple(
-            Claim(
-                id=one, subject=one, object="d", kind="sanction", status="suspected", since=None, until=None,
-                description=description, chunk="chk_d", start=at[said], end=at[said] + len(said),
-            )
-            for one, said, description in (("b", CLAIMED["b"], "B had to pay."), ("c", CLAIMED["c"], CLAIMED["c"]))
-        ),
+    evidence = evidence_of(STATED, described=True)
+    (chunk,) = evidence.chunks
+    text = " ".join([chunk.text, *CLAIMED.values(), "Nobody did."])
+    claims = tuple(
+        Claim(
+            id=one, subject=one, object="d", kind="sanction", status="suspected", since=None, until=None,
+            description=description, chunk="chk", start=50 + text.index(CLAIMED[one]),
+            end=50 + text.index(CLAIMED[one]) + len(CLAIMED[one]),
+        )
+        for one, description in (("b", "B had to pay."), ("c", CLAIMED["c"]))
     )  # fmt: skip
+    evidence = evidence.model_copy(update={"claims": claims, "chunks": (chunk.model_copy(update={"text": text}),)})
     community = Community(id="com", level=0, parent=None, members=tuple(members))
-    desk = ReportContextBuilder(evidence, [community], limit)
-    return desk.context(community, "m")
+    return ReportContextBuilder(evidence, [community], limit).context(community, "m")
 
 
 def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
@@ -198,8 +187,8 @@ def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
         "C was sued.",
         "B ties C.",
     ]
-    assert found.given[0].entities == ("B",)
-    assert found.sources[0].places[0].start == len("A ties B. B ties C. ")
+    assert found.given[0].entities == ("b",)
+    assert found.places[0][0].start == 50 + len("A ties B. B ties C. ")
 
 
 def test_claims_count_against_the_limit_and_belong_to_their_subjects_community() -> None:

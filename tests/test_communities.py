@@ -82,15 +82,6 @@ def test_any_graph_is_partitioned_the_same_way_whatever_the_order(
     assert found == detect(mixed.sample(entities, size), mixed.sample(relations, len(relations)), max_size)
 
 
-def test_the_global_random_state_is_left_alone() -> None:
-    entities, relations = graph_of(*SHAPES["caveman"])
-    random.seed(5)
-    expected = random.random()  # noqa: S311
-    random.seed(5)
-    detect(entities, relations)
-    assert random.random() == expected  # noqa: S311
-
-
 NAMED = (
     "leiden(resolution_parameter=0.5)", "louvain", "infomap", "label_propagation", "walktrap", "em(k=4)",
     "label_propagation_cordasco_gargano", "scan(epsilon=0.5, mu=3)",

@@ -12,16 +12,14 @@ from storage.graph_records import Entity, Extraction, Mention, RelationMention
 from storage.records import Chunk
 from tasks.dedupe import build_graph
 from tasks.resolve.assemble import ResolvedGraph
+from tests.records import chunk_of
 
 Named = str | tuple[str, str]
 Said = tuple[str, str, str]
 
 
 def chunk(document: str, title: str = "", ordinal: int = 0) -> Chunk:
-    return Chunk(
-        id=f"chk_{document}_{ordinal}", document=document, ordinal=ordinal, start=0, end=9, text="x" * 9, tokens=1,
-        language="en", title=title or document,
-    )  # fmt: skip
+    return chunk_of("x" * 9, document, ordinal, id=f"chk_{document}_{ordinal}", title=title or document)
 
 
 def extraction(of: Chunk, names: Sequence[Named], said: Sequence[Said] = (), description: str = "") -> Extraction:

@@ -10,10 +10,10 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime
 from flows.session import open_session
-from storage.answer_records import Answer
+from storage.answer_records import Answer, TriggerDecision
 from storage.memory import MemoryEntry
-from tasks.question_similarity import ComparedQuestion, alike, keys, taken_apart
-from tasks.trigger import Likeness, check_trigger
+from tasks.question_similarity import keys
+from tasks.trigger import Recall
 from tests.workspaces import opened, write_rows
 
 TELLERS = ("almanac", "gazette", "ledger")
@@ -161,31 +161,20 @@ async def test_a_restricted_question_neither_reads_memory_nor_fills_it(runtime: 
     assert {passage.document for passage in restricted.passages} == {"ledger"}
 
 
-def overlap(query: ComparedQuestion, titles: Sequence[ComparedQuestion]) -> list[float]:
-    return [alike(query, title) for title in titles]
+async def test_the_popularity_counts_sources_not_entries(runtime: Runtime, tmp_path: Path) -> None:
+    for source in ("almanac", "gazette"):
+        for title in (ORLA, LIKE):
+            planted(runtime, [source], title)
+    for theta, used in ((2, True), (3, False)):
+        answer = await asked(ORLA, opened(tmp_path / "workspace", theta=theta))
+        assert (answer.trace.trigger[0].pop, served(answer)) == (2, used)
 
 
-async def test_the_popularity_counts_sources_not_entries() -> None:
-    entries = [
-        MemoryEntry(source=source, title=title, content="", evidence=("chk_1",), documents=(source,), generation=1)
-        for source in ("a", "b")
-        for title in ("who built it", "who built it then")
-    ]
-
-    def apart(text: str) -> ComparedQuestion:
-        return taken_apart(text, ())
-
-    recall = await check_trigger(["who built it"], entries, Likeness(0.5, 3, apart, overlap))
-    assert (recall.decisions[0].pop, recall.used, recall.chunks) == (2, False, ())
-    assert (await check_trigger(["who built it"], entries, Likeness(0.5, 2, apart, overlap))).used
-
-
-async def test_each_query_is_decided_by_itself() -> None:
+@pytest.mark.parametrize(
+    ("known", "used"),
+    [((True, False), True), ((False, True), True), ((False, True, False), False), ((False,), False)],
+)
+def test_each_query_is_decided_by_itself(known: tuple[bool, ...], used: bool) -> None:
     """The question alone is enough, or all that it was rewritten into; not some of those."""
-    entry = MemoryEntry(source="a", title="who built it", content="", evidence=("chk_1",), generation=1)
-    likeness = Likeness(0.9, 1, lambda text: taken_apart(text, ()), overlap)
-    known, new = "who built it", "what does it weigh"
-    for queries, used in (((known, new), True), ((new, known), True), ((new, known, new), False), ((new,), False)):
-        recall = await check_trigger(queries, [entry], likeness)
-        assert [decision.use_memory for decision in recall.decisions] == [query == known for query in queries]
-        assert recall.used is used
+    decisions = tuple(TriggerDecision(query="q", pop=use, threshold=1, tau=0.9, use_memory=use) for use in known)
+    assert Recall(decisions=decisions, chunks=("chk_1",)).used is used

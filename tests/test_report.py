@@ -10,10 +10,10 @@ from dspy.utils import DummyLM
 from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
 from prompts.text.tokens import count_tokens
-from storage.graph_records import Community, Entity, Finding, Occurrence, Relation, Report
+from storage.graph_records import Community, Finding, Report
 from tasks.communities import Hierarchy
 from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
-from tests.records import chunk_of
+from tests.records import evidence_of
 
 GOLDEN = Path(__file__).parent / "golden"
 SENTENCES = (
@@ -21,57 +21,31 @@ SENTENCES = (
     "Tomas Reyd studied under Ana Korb.",
     "Ana Korb lived in Velin.",
 )
-TEXT = " ".join(SENTENCES)
 FOURTH = "Orla Bridge stands in Velin."
 NAMES = ("Orla Bridge", "Tomas Reyd", "Ana Korb", "Velin")
 ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", "Velin"))
 
 
-def evidence_of() -> ReportEvidence:
-    chunk = chunk_of(TEXT, start=50, id="chk")
-    relations = tuple(
-        Relation(id=f"rel_{n}", source=one, target=two, predicate="p") for n, (one, two) in enumerate(ENDS)
-    )
-    places = tuple(
-        Occurrence(item=f"rel_{n}", chunk="chk", start=50 + TEXT.index(said), end=50 + TEXT.index(said) + len(said))
-        for n, said in enumerate(SENTENCES)
-    )
-    entities = tuple(
-        Entity(id=name, name=name, kind="thing", degree=sum(name in ends for ends in ENDS), mentions=2)
-        for name in NAMES
-    )
-    return ReportEvidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
-
-
+SMALL = evidence_of([(*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)])
+# With a fourth statement, so that quoting alone makes no report.
+LARGER = evidence_of(
+    [*((*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)), ("Orla Bridge", "Velin", FOURTH)]
+)
 WHOLE = Community(id="com_0", level=0, parent=None, members=tuple(sorted(NAMES)))
 SAME = Community(id="com_1", level=1, parent="com_0", members=WHOLE.members)
 ALONE = Community(id="com_2", level=0, parent=None, members=("Velin",))
 
 
 async def test_a_repeated_community_and_a_single_entity_have_no_report_of_their_own() -> None:
-    found = (await report([WHOLE, SAME, ALONE], evidence_of(), WriteReports(Models.offline()), {})).reports
+    found = (await report([WHOLE, SAME, ALONE], SMALL, WriteReports(Models.offline()), {})).reports
     assert [one.community for one in found] == ["com_0"]
-
-
-def larger_evidence() -> ReportEvidence:
-    """With a fourth statement, so that quoting alone makes no report."""
-    evidence = evidence_of()
-    text = f"{TEXT} {FOURTH}"
-    place = Occurrence(item="rel_9", chunk="chk", start=50 + text.index(FOURTH), end=50 + len(text))
-    relation = Relation(id="rel_9", source="Orla Bridge", target="Velin", predicate="p")
-    return ReportEvidence(
-        entities=evidence.entities,
-        relations=(*evidence.relations, relation),
-        places=(*evidence.places, place),
-        chunks=(evidence.chunks[0].model_copy(update={"text": text, "end": 50 + len(text)}),),
-    )
 
 
 async def test_a_small_community_costs_no_call_and_all_its_statements_are_quoted() -> None:
     writer = WriteReports(Models.offline())
     model = DummyLM([], adapter=dspy.JSONAdapter())
     writer.lm = model
-    (found,) = (await report([WHOLE], evidence_of(), writer, {})).reports
+    (found,) = (await report([WHOLE], SMALL, writer, {})).reports
     assert sorted(finding.explanation for finding in found.findings) == sorted(SENTENCES)
     assert model.history == []
 
@@ -101,25 +75,25 @@ async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it
     written = {"title": "T", "summary": "S", "findings": findings, "rating_reason": "r", "rating": 5}
     writer = WriteReports(Models.offline())
     writer.lm = DummyLM([{"report": written}] * 2, adapter=dspy.JSONAdapter())  # it is told once, and repeats it
-    larger = larger_evidence()
-    (found,) = (await report([WHOLE], larger, writer, {})).reports
+    (found,) = (await report([WHOLE], LARGER, writer, {})).reports
     assert [one.summary for one in found.findings] == [f"s{number}" for number in range(10)]
     assert found.findings[0].explanation == "A paragraph 0. " * 9
-    said = [larger.chunks[0].text[place.start - 50 : place.end - 50] for place in found.findings[0].places]
+    said = [LARGER.chunks[0].text[place.start - 50 : place.end - 50] for place in found.findings[0].places]
     assert len(said) == len(set(said)) == 3
     assert set(said) <= {*SENTENCES, FOURTH}
 
 
 async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() -> None:
-    evidence = larger_evidence()
+    evidence = LARGER
     first = evidence.relations[0].model_copy(update={"description": "Reyd, taught by Korb, made the bridge."})
     again = evidence.places[1].model_copy(update={"item": first.id})
     evidence = evidence.model_copy(
         update={"relations": (first, *evidence.relations[1:]), "places": (*evidence.places, again)}
     )
     context = ReportContextBuilder(evidence, [WHOLE], 3000).context(WHOLE, "offline")
-    (source,) = [one for one in context.sources if one.given.text == first.description]
-    assert [place.start for place in source.places] == [evidence.places[0].start, again.start]
+    (places,) = [places for given, places in zip(context.given, context.places, strict=True)
+                 if given.text == first.description]  # fmt: skip
+    assert [place.start for place in places] == [evidence.places[0].start, again.start]
 
 
 GROUPS = {"a": 5, "b": 4, "c": 3}
@@ -128,31 +102,10 @@ BRIDGES = (("a0", "b0"), ("b1", "c1"))
 
 def grouped_evidence(words: int = 8) -> ReportEvidence:
     """Three groups in which everyone knows everyone, two edges between them; a sentence of so many words an edge."""
-    names = [f"{group}{n}" for group, size in GROUPS.items() for n in range(size)]
     pairs = [pair for group, size in GROUPS.items() for pair in combinations([f"{group}{n}" for n in range(size)], 2)]
     pairs += BRIDGES
-    sentences = [f"{one} knows {other}" + " indeed" * (words - 3) + "." for one, other in pairs]
-    text = " ".join(sentences)
-    chunk = chunk_of(text, id="chk")
-    relations = tuple(
-        Relation(id=f"rel_{n:02}", source=one, target=other, predicate="knows", description=said)
-        for n, ((one, other), said) in enumerate(zip(pairs, sentences, strict=True))
-    )
-    places = tuple(
-        Occurrence(item=f"rel_{n:02}", chunk="chk", start=text.index(said), end=text.index(said) + len(said))
-        for n, said in enumerate(sentences)
-    )
-    entities = tuple(
-        Entity(
-            id=name,
-            name=name.upper(),
-            kind="thing",
-            degree=sum(name in pair for pair in pairs),
-            description=f"{name} is one of many",
-        )
-        for name in names
-    )
-    return ReportEvidence(entities=entities, relations=relations, places=places, chunks=(chunk,))
+    stated = [(one, other, f"{one} knows {other}" + " indeed" * (words - 3) + ".") for one, other in pairs]
+    return evidence_of(stated, described=True)
 
 
 ALL_GROUPS = Community(
@@ -208,7 +161,7 @@ def test_what_nothing_makes_fit_is_cut_at_the_end_of_the_order() -> None:
     (leaf, *_), evidence = PARTS, grouped_evidence(words=30)
     desk = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 150)
     context = desk.context(leaf, "m")
-    assert 0 < len(context.sources) < 10
+    assert 0 < len(context.given) < 10
     assert sum(count_tokens(said(context))) <= 150
     assert {name for given in context.given for name in given.entities} == {name for name, _ in context.members}
 
@@ -220,7 +173,7 @@ async def test_a_finding_taken_from_a_sub_report_keeps_its_place_in_the_source()
     assert set(by_id) == {"whole", "a", "b", "c"}
     text = evidence.chunks[0].text
     assert by_id["whole"].findings
-    assert all(text[f.start : f.end] == f.explanation for f in by_id["whole"].findings)
+    assert all(text[f.start - 50 : f.end - 50] == f.explanation for f in by_id["whole"].findings)
 
 
 async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> None:

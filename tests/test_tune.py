@@ -19,6 +19,7 @@ from storage.errors import SourceNotFound, UsageError
 from storage.records import Chunk
 from tasks.tune import some_passages, to_tailoring
 from tests.models.running import Place
+from tests.records import chunk_of
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -60,10 +61,7 @@ def example(passage: str, *names: str, kind: str = "person", **more: object) -> 
 
 
 def chunk(document: str, ordinal: int, tokens: int = 100) -> Chunk:
-    return Chunk(
-        id=f"chk_{document}_{ordinal}", document=document, ordinal=ordinal, start=0, end=1, text="x", tokens=tokens,
-        language="en", title=document,
-    )  # fmt: skip
+    return chunk_of(document=document, ordinal=ordinal, tokens=tokens)
 
 
 CHUNKS = [chunk("long", number) for number in range(30)] + [chunk(f"d{number}", 0) for number in range(5)]
@@ -94,12 +92,12 @@ def test_an_example_keeps_what_stands_in_the_sample() -> None:
     relation = {"source": "Tomas Reyd", "target": "Orla Bridge", "predicate": "built"}
     lost = {**relation, "target": "Elsewhere"}
     made = example("The Orla Bridge\nwas built by Tomas Reyd in 1931.", "Tomas Reyd", "Elsewhere", "Orla Bridge")
-    tailoring, left_out = to_tailoring(found(examples=[{**made, "relations": [relation, lost]}]), PASSAGES)
-    (kept,) = tailoring.examples
+    fitted = to_tailoring(found(examples=[{**made, "relations": [relation, lost]}]), PASSAGES)
+    (kept,) = fitted.tailoring.examples
     assert (kept.title, [one.name for one in kept.entities]) == ("Bridge", ["Tomas Reyd", "Orla Bridge"])
     assert [(one.source, one.target) for one in kept.relations] == [("Tomas Reyd", "Orla Bridge")]
     assert {one.kind for one in kept.entities} == {"Person"}
-    assert left_out == ()
+    assert fitted.left_out == ()
 
 
 @pytest.mark.parametrize(
@@ -113,20 +111,20 @@ def test_an_example_keeps_what_stands_in_the_sample() -> None:
     ],
 )
 def test_what_was_made_up_is_left_out_and_told(shown: dict[str, object], said: str) -> None:
-    tailoring, left_out = to_tailoring(found(examples=[shown]), PASSAGES)
-    assert tailoring.examples == ()
-    assert len(left_out) == 1
-    assert said in left_out[0]
+    fitted = to_tailoring(found(examples=[shown]), PASSAGES)
+    assert fitted.tailoring.examples == ()
+    assert len(fitted.left_out) == 1
+    assert said in fitted.left_out[0]
 
 
 def test_examples_keep_to_their_room_and_kinds_to_their_form() -> None:
     long = Sampled(title="", text="Tomas Reyd came. " + "word " * 4 * MOST_EXAMPLE_TOKENS)
     shown = [example(long.text, "Tomas Reyd"), example("Tomas Reyd came.", "Tomas Reyd")]
     kinds = [{"name": "person"}, {"name": "Person"}, {"name": "a;b"}]
-    tailoring, left_out = to_tailoring(found(entity_types=kinds, examples=shown), [long])
-    assert [one.passage for one in tailoring.examples] == ["Tomas Reyd came."]
-    assert [one.name for one in tailoring.entity_types] == ["person"]
-    assert len(left_out) == 2
+    fitted = to_tailoring(found(entity_types=kinds, examples=shown), [long])
+    assert [one.passage for one in fitted.tailoring.examples] == ["Tomas Reyd came."]
+    assert [one.name for one in fitted.tailoring.entity_types] == ["person"]
+    assert len(fitted.left_out) == 2
 
 
 # --- the command's work ----------------------------------------------------------------------------------------------

@@ -13,49 +13,47 @@ from flows.session import SAMPLE, GraphReader, ReportReader
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
-from tasks.choose import SEARCH, Choice, Walk, choose
+from tasks.choose import SEARCH, choose
 
 SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer
 
 
 async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mode], Awaitable[Response]]) -> Response:
     """The answer of the first of the modes that fit the question that gives any; `respond` answers in one mode."""
-    choice = await given(choose_modes, resources)
+    decision = await given(choose_mode, resources)
     first: Response | None = None
     tried: list[ModeTried] = []
-    for mode in choice.order:
+    for mode in dict.fromkeys((decision.mode, SEARCH)):
         if tried:
             resources.withdraw_draft()
         response = await respond(resources, mode)
         if response.answered.fallback != "abstained":
-            decision = choice.decision.model_copy(update={"mode": mode, "tried": tuple(tried)})
-            return replace(response, decision=decision)
+            return replace(response, decision=decision.model_copy(update={"mode": mode, "tried": tuple(tried)}))
         first = first or response
         tried.append(ModeTried(mode=mode, said=response.answered.text[:SHOWN_OF_TRIED]))
     assert first is not None  # noqa: S101 -- the order holds one mode at least
-    return replace(first, decision=choice.decision.model_copy(update={"tried": tuple(tried[1:])}))
+    return replace(first, decision=decision.model_copy(update={"tried": tuple(tried[1:])}))
 
 
-async def choose_modes(
+async def choose_mode(
     question: Question, search: PassageSearch, graph: GraphReader, reports: ReportReader, models: Models
-) -> Choice:
-    """The mode for the question, and the one that follows where it gives nothing.
+) -> ModeDecision:
+    """The mode for the question; the search follows where it gives nothing.
 
     A structure or documents that the caller names are searched: there the router decides.
     """
     if question.options.structure is not None or question.options.documents is not None:
-        decision = ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
-        return Choice((SEARCH,), decision)
+        return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
     titles = list(dict.fromkeys(chunk.title for chunk in question.index.chunks[:SAMPLE] if chunk.title))
     return await choose(question.parsed, titles, await _walk(question, search, graph), reports.sizes, Choose(models))
 
 
-async def _walk(question: Question, search: PassageSearch, graph: GraphReader) -> Walk | None:
-    """What a walk without a model gives; None where the question names something that texts speak of too, or nothing:
-    there the search reads both."""
+async def _walk(question: Question, search: PassageSearch, graph: GraphReader) -> str | None:
+    """Along what a walk without a model comes to an answer; None where it comes to none, and where the question names
+    something that texts speak of too, or nothing: there the search reads both."""
     if not is_imported(question, graph) or not graph.traversal.spellings.named(question.text):
         return None
     result = await walk(question, search, graph, Models.offline())
-    answers = result.stated is not None and result.stated.fallback != "abstained"
-    reason = result.route.reason if result.route else ""
-    return Walk(answers, f"{reason} ({len(result.subquestions)} steps)")
+    if result.stated is None or result.stated.fallback == "abstained":
+        return None
+    return f"{result.route.reason if result.route else ''} ({len(result.subquestions)} steps)"

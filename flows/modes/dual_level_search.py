@@ -49,7 +49,7 @@ async def dual_level_search(
     request = filter_request(question.parsed, passages, question.rarity, not models.is_offline("answer"))
     filtered = await filter_passages(request, passages, Filter(models))
     most = models.policy.limits.answer
-    entities, relations = best_rows(searched, graph.index.entities, facts, most)
+    entities, relations = best_rows(searched, graph.levels, most)
     if only is not None:
         entities = [entity.model_copy(update={"description": ""}) for entity in entities]
         relations = [relation.model_copy(update={"description": ""}) for relation in relations]

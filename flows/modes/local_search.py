@@ -18,7 +18,7 @@ from storage.answer_records import ReportRead
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note
 from tasks.read_reports.points import report_texts
-from tasks.sources import Source, number_of, piece_source, span_of
+from tasks.sources import Source, number_of, piece_source, source_of
 
 # Shares of an answer's evidence.
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
@@ -55,7 +55,7 @@ def _claims(
     for claim in graph.claims(named):
         chunk = search.chunk(claim.chunk)
         if only is None or chunk.document in only:
-            source = span_of(chunk, claim.start, claim.end)
+            source = source_of(chunk, claim.start, claim.end)
             text = " ".join((claim.description or source.text).split())
             claims.append((f"{entities[claim.subject].name}, {claim.kind} ({claim.status}): {text}", source))
     return claims

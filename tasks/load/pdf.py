@@ -135,7 +135,9 @@ def _paragraphs(lines: Sequence[_Line]) -> str:
     for above, line in itertools.pairwise(lines):
         text += _between(above, line, usual, width) + line.text
     text = _HYPHEN.sub("", _SOFT_BREAK.sub("", text.replace("\r", "")))
-    return clean(_unwrap(text))
+    # Wrapped lines are joined by a space (by nothing between Chinese or Japanese characters); other newlines stay.
+    text = re.sub(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n(?=[\u3000-\u9fff\uff00-\uffef])", "", text)
+    return clean(re.sub(r"(?<!\n)\n(?!\n)", " ", text).replace("\v", "\n"))
 
 
 def _between(above: _Line, line: _Line, usual: float, width: float) -> str:
@@ -149,13 +151,6 @@ def _between(above: _Line, line: _Line, usual: float, width: float) -> str:
     if _BULLET.match(line.text) or (not full and (_ENDS.search(above.text) or not line.text[:1].islower())):
         return "\v"
     return "\n"
-
-
-def _unwrap(text: str) -> str:
-    """Joins wrapped lines by a space (by nothing between Chinese or Japanese characters); other newlines stay."""
-    text = re.sub(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n(?=[\u3000-\u9fff\uff00-\uffef])", "", text)
-    text = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
-    return text.replace("\v", "\n")
 
 
 def _joint(texts: Sequence[str], number: int) -> str:

@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,19 +55,21 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
     """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
     parts: list[Part] = []
     dead: list[DeadLetter] = []
-    triples: dict[str, dict[tuple[str, str, str], float]] = {}
+    triples: dict[str, dict[tuple[str, str, str], float]] = defaultdict(lambda: defaultdict(float))
     for line, row in rows:
         try:
-            part, triple, document = _read(row, line, file)
+            if isinstance(row, BadRow):
+                raise row
+            if not isinstance(row, dict):
+                raise BadRow(f"not an object but a {type(row).__name__}")
+            text = _text(row)
+            if text is not None:
+                parts.append(_text_part(row, text, line, file))
+            else:
+                triple = _triple(row)
+                triples[_identifier(row.get("document")) or file.id][triple.s, triple.p, triple.o] += triple.weight
         except BadRow as bad:
             dead.append(DeadLetter(item=f"{file.path}:{line}", step="load", error=str(bad), remedy=_REMEDY))
-            continue
-        if part:
-            parts.append(part)
-        if triple:
-            weights = triples.setdefault(document, {})
-            key = (triple.s, triple.p, triple.o)
-            weights[key] = weights.get(key, 0.0) + triple.weight
     parts += [_triples_part(document, weights, file) for document, weights in triples.items()]
     return Rows(parts=tuple(parts), dead_letters=tuple(dead))
 
@@ -77,17 +80,6 @@ def _parsed(line: str) -> object:
         return json.loads(line, strict=False)
     except (ValueError, RecursionError) as error:
         return BadRow(f"not valid JSON: {error}")
-
-
-def _read(row: object, line: int, file: SourceFile) -> tuple[Part | None, Triple | None, str]:
-    if isinstance(row, BadRow):
-        raise row
-    if not isinstance(row, dict):
-        raise BadRow(f"not an object but a {type(row).__name__}")
-    text = _text(row)
-    if text is not None:
-        return _text_part(row, text, line, file), None, ""
-    return None, _triple(row), _identifier(row.get("document")) or file.id
 
 
 def _text(row: Mapping[str, object]) -> str | None:
@@ -132,20 +124,15 @@ def _triple(row: Mapping[str, object]) -> Triple:
     s, p, o = names = [_identifier(row[name]) for name in ("s", "p", "o")]
     if not all(names):
         raise BadRow(f"`{'spo'[names.index('')]}` is empty or not a string")
-    triple = Triple(s=s, p=p, o=o, weight=_weight(row.get("weight")))
+    weight = row.get("weight")
+    try:
+        triple = Triple(s=s, p=p, o=o, weight=1.0 if weight in (None, "") else _WEIGHT.validate_python(weight))
+    except ValidationError as error:
+        raise BadRow(f"`weight` is not a number above zero: {weight!r}") from error
     length = len(triple.rendered())
     if length > _LONGEST_TRIPLE:
         raise BadRow(f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a `text`")
     return triple
-
-
-def _weight(value: object) -> float:
-    if value is None or value == "":
-        return 1.0
-    try:
-        return _WEIGHT.validate_python(value)
-    except ValidationError as error:
-        raise BadRow(f"`weight` is not a number above zero: {value!r}") from error
 
 
 def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], file: SourceFile) -> Part:
@@ -219,12 +206,14 @@ def _shown(value: object) -> str:
 
 
 def read_table(text: str, delimiter: str | None) -> list[tuple[int, list[str]]]:
-    """(Line from 1, cells) of each row of a delimited text; the delimiter is found where it is None.
+    """(Line from 1, cells) of each row of a delimited text; where the delimiter is None it is the one that the first
+    line holds most of, outside quotation marks.
 
     Raises `Unreadable` with the parser's reason.
     """
     csv.field_size_limit(_LARGEST_FIELD)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter or _delimiter(text))
+    first = re.sub(r'"[^"]*"', "", text[:10_000].lstrip().split("\n", 1)[0])
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter or max(",;\t|", key=first.count))
     try:
         return [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except csv.Error as error:
@@ -277,9 +266,3 @@ def is_header(cells: Sequence[str]) -> bool:
     named = [cell for cell in cells if cell]
     distinct = len(set(named)) == len(named)
     return bool(named) and distinct and not any(_FIGURE.match(cell) and not _YEAR.match(cell) for cell in named)
-
-
-def _delimiter(text: str) -> str:
-    """The delimiter that the first line holds most of, outside quotation marks."""
-    first = re.sub(r'"[^"]*"', "", text[:10_000].lstrip().split("\n", 1)[0])
-    return max(",;\t|", key=first.count)

@@ -18,6 +18,8 @@ from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument
 from storage.records import DeadLetter, Document, Part, Record, Skipped
 from tasks.load.discover import SourceFile, printable, resolve, walk
+from tasks.load.office import read_office
+from tasks.load.pdf import read_pdf
 from tasks.load.rows import (
     Rows,
     collect,
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "str | Path | nx.Graph"
 JOINT = "\n\n"
-_LINE_NUMBER = re.compile(r"^(.*):(\d+)$")
+_LINE_NUMBER = re.compile(r"^.*:\d+$")
 _LARGEST = 1 << 30
 
 
@@ -76,27 +78,20 @@ def read_sources(sources: Sequence[Source]) -> Loaded:
     """
     named = resolve([source for source in sources if isinstance(source, str | Path)])
     graphs = {graph_file(source): source for source in sources if not isinstance(source, str | Path)}
-    parts: list[Part] = []
+    read: list[Rows] = []
     skipped: list[Skipped] = []
-    dead: list[DeadLetter] = []
     for source in named:
         for file in walk(source, skipped):
             try:
-                rows = read_file(file)
+                read.append(read_file(file))
             except Unreadable as reason:
                 skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
-                continue
-            parts.extend(rows.parts)
-            dead.extend(rows.dead_letters)
-    for file, graph in graphs.items():
-        rows = read_graph(graph, file)
-        parts.extend(rows.parts)
-        dead.extend(rows.dead_letters)
+    read += [read_graph(graph, file) for file, graph in graphs.items()]
     return Loaded(
         sources=(*(source.key for source in named), *(file.source for file in graphs)),
-        parts=tuple(parts),
+        parts=tuple(part for rows in read for part in rows.parts),
         skipped=tuple(skipped),
-        dead_letters=tuple(dead),
+        dead_letters=tuple(letter for rows in read for letter in rows.dead_letters),
     )
 
 
@@ -131,14 +126,14 @@ def _bytes(path: str, zipped: bool) -> bytes:
 # --- one reader per family of formats ----------------------------------------------------------------------------
 
 
-def _document_part(file: SourceFile, page: PageText) -> Rows:
+def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
     """A file that is one document; its title has a place of its own beside the metadata."""
     part = Part(
         document=file.id,
         source=file.source,
         path=printable(file.path),
         kind="text",
-        title=page.title,
+        title=page.title or title_of(page.text, pretty_stem(file.id), page.metadata, headings),
         text=not_empty(page.text),
         metadata={key: value for key, value in page.metadata.items() if key != "title"},
         pages=page.pages,
@@ -150,17 +145,7 @@ def _text(data: bytes, file: SourceFile) -> Rows:
     """Markdown or plain text, which is read as Markdown as soon as it has front matter."""
     text, front = split_front_matter(read_text(data))
     headings = bool(front) or not file.id.lower().removesuffix(".gz").endswith(".txt")
-    title = title_of(text, pretty_stem(file.id), front, headings)
-    return _document_part(file, PageText(text=text, title=title, metadata=front))
-
-
-def _paged(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
-    title = page.title or title_of(page.text, pretty_stem(file.id), {}, headings)
-    return _document_part(file, page.model_copy(update={"title": title}))
-
-
-def _jsonl(data: bytes, file: SourceFile) -> Rows:
-    return read_jsonl(not_empty(decode(data)), file)
+    return _page(PageText(text=text, title="", metadata=front), file, headings)
 
 
 def _json(data: bytes, file: SourceFile) -> Rows:
@@ -177,7 +162,7 @@ def _json(data: bytes, file: SourceFile) -> Rows:
         raise Unreadable(f"broken JSON ({error})") from error
     own_title = value.get("title") if isinstance(value, dict) else None
     title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
-    return _document_part(file, PageText(text=readable_json(written), title=title))
+    return _page(PageText(text=readable_json(written), title=title), file)
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
@@ -186,7 +171,7 @@ def _table(data: bytes, file: SourceFile) -> Rows:
     if names:
         return read_triples(rows, names, file)
     text = "\n".join(table_lines([cells for _, cells in rows]))
-    return _document_part(file, PageText(text=text, title=pretty_stem(file.id)))
+    return _page(PageText(text=text, title=pretty_stem(file.id)), file)
 
 
 def _graphml(data: bytes, file: SourceFile) -> Rows:
@@ -198,28 +183,22 @@ def _graphml(data: bytes, file: SourceFile) -> Rows:
         raise Unreadable(f"broken GraphML ({error})") from error
 
 
-def _pdf(data: bytes, file: SourceFile) -> Rows:
-    from tasks.load.pdf import read_pdf
-
-    return _paged(read_pdf(data), file, headings=False)
-
-
-def _office(data: bytes, file: SourceFile) -> Rows:
-    from tasks.load.office import read_office
-
-    return _paged(read_office(data, PurePosixPath(file.id.lower()).suffix), file)
-
-
 Reader = Callable[[bytes, SourceFile], Rows]
 _PLAIN: dict[str, Reader] = {
     **dict.fromkeys((".md", ".markdown", ".txt"), _text),
-    **dict.fromkeys((".html", ".htm"), lambda data, file: _paged(read_html(data), file)),
+    **dict.fromkeys((".html", ".htm"), lambda data, file: _page(read_html(data), file)),
     **dict.fromkeys((".csv", ".tsv"), _table),
     ".json": _json,
-    ".jsonl": _jsonl,
+    ".jsonl": lambda data, file: read_jsonl(not_empty(decode(data)), file),
     ".graphml": _graphml,
 }
-_BINARY: dict[str, Reader] = {".pdf": _pdf, **dict.fromkeys((".docx", ".pptx", ".xlsx"), _office)}
+_BINARY: dict[str, Reader] = {
+    ".pdf": lambda data, file: _page(read_pdf(data), file, headings=False),
+    **dict.fromkeys(
+        (".docx", ".pptx", ".xlsx"),
+        lambda data, file: _page(read_office(data, PurePosixPath(file.id.lower()).suffix), file),
+    ),
+}
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
@@ -238,9 +217,8 @@ def compose(parts: Iterable[Part]) -> list[Document]:
 
 
 def _order(part: Part) -> tuple[bool, str, str, int]:
-    numbered = _LINE_NUMBER.match(part.path)
-    place, line = (numbered.group(1), int(numbered.group(2))) if numbered else (part.path, 0)
-    return part.kind == "triples", part.source, place, line
+    place, _, line = part.path.rpartition(":") if _LINE_NUMBER.match(part.path) else (part.path, "", "0")
+    return part.kind == "triples", part.source, place, int(line)
 
 
 def _document(name: str, parts: list[Part]) -> Document:
@@ -248,7 +226,10 @@ def _document(name: str, parts: list[Part]) -> Document:
     for other in texts[1:]:
         if other.text != texts[0].text:
             raise DuplicateDocument(name, texts[0].path, other.path)
-    chosen = tuple(texts[:1] + _each_once([part for part in parts if part.kind == "triples"]))
+    # The same triples count once, whether one file was named twice or a copy of it stands in another source.
+    by_file = {part.path: part for part in reversed(parts) if part.kind == "triples"}
+    triples = list({part.hash: part for part in by_file.values()}.values())[::-1]
+    chosen = (*texts[:1], *triples)
     text = JOINT.join(part.text for part in chosen)
     first = chosen[0]
     # The first part begins the text, so that its page offsets hold in the whole.
@@ -256,9 +237,3 @@ def _document(name: str, parts: list[Part]) -> Document:
         id=name, title=first.title, text=text, language=language_of(text), parts=chosen, metadata=first.metadata,
         pages=first.pages,
     )  # fmt: skip
-
-
-def _each_once(parts: list[Part]) -> list[Part]:
-    """The same triples count once, whether one file was named twice or a copy of it stands in another source."""
-    by_file = {part.path: part for part in reversed(parts)}
-    return list({part.hash: part for part in by_file.values()}.values())[::-1]

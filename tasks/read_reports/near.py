@@ -16,7 +16,7 @@ from prompts.text.thesaurus import members
 from prompts.text.tokens import rarity
 from prompts.text.words import content_terms, is_han
 from storage.records import Chunk
-from tasks.retrieve.lexical import Scores, scaled
+from tasks.retrieve.lexical import scaled
 from tasks.retrieve.search import SearchIndex
 from tasks.sources import pool_of
 
@@ -85,7 +85,8 @@ def near_of(
     relevance: Relevance, index: SearchIndex, cosines: Mapping[str, float], documents: Collection[str] | None
 ) -> NearPassages:
     """The passages nearest to the question by words and meaning, and the words that they share."""
-    absent = frozenset(term for term in relevance.weights if not _is_held(term, index))
+    held = index.lexicon.column
+    absent = frozenset(term for term in relevance.weights if held.keys().isdisjoint(members(term) or (term,)))
     topic = CollectionTopic(
         relevance,
         everywhere=_commoner(EVERYWHERE, relevance, index),
@@ -98,18 +99,15 @@ def near_of(
     lexical = index.lexicon.scores_of(dict.fromkeys([*topic.words, *named]))
     # Where the question says nothing that sets passages apart, they are those about what the collection is about.
     keys = {} if set(topic.asked) - topic.common else _key_terms(topic, index)
-    scores = scaled(lexical) + scaled(index.by_chunk(cosines)) if topic.asked else _holding(keys, index)
+    scores = scaled(lexical) + scaled(index.by_chunk(cosines)) if topic.asked else np.zeros(len(index.chunks))
+    for term, weight in ({} if topic.asked else keys).items():
+        scores[index.lexicon.holding(term)] += weight
     scores[~index.allowed(documents)] = 0.0
     best = [int(place) for place in np.argsort(-scores, kind="stable")[:NEAR_CHUNKS] if scores[place] > 0]
     few = min(FEEDBACK_CHUNKS, max(FEEDBACK_LEAST, len(index.chunks) // 10))
     near = keys or _shared_terms([index.chunks[place] for place in best[:few]], topic, index)
     chunks = {index.chunks[place].id: float(scores[place] / scores[best[0]]) for place in best}
     return NearPassages(replace(topic, near=near), chunks)
-
-
-def _is_held(term: str, index: SearchIndex) -> bool:
-    """Whether any passage has the term, or a word of the concept that it stands for."""
-    return any(word in index.lexicon.column for word in members(term) or (term,))
 
 
 def _commoner(share: float, relevance: Relevance, index: SearchIndex) -> frozenset[str]:
@@ -123,8 +121,7 @@ def _key_terms(topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:
     fewer sources than chance would have it (residual IDF: Church and Gale 1995)."""
     lexicon = index.lexicon
     held = np.diff(lexicon.matrix.indptr)
-    names = {name: row for row, name in enumerate(dict.fromkeys(_source(chunk) for chunk in index.chunks))}
-    rows = [names[_source(chunk)] for chunk in index.chunks]
+    names, rows = np.unique([chunk.title or chunk.document for chunk in index.chunks], return_inverse=True)
     of = sparse.csr_matrix((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(names), len(rows)))
     spread = np.diff((of @ lexicon.matrix).tocsc().indptr)
     expected = len(names) * -np.expm1(-held / len(names))
@@ -149,18 +146,6 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
     """Weights that are 1 together."""
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}
-
-
-def _source(chunk: Chunk) -> str:
-    return chunk.title or chunk.document
-
-
-def _holding(terms: Mapping[str, float], index: SearchIndex) -> Scores:
-    """The weight of the terms that each chunk holds."""
-    scores = np.zeros(len(index.chunks))
-    for term, weight in terms.items():
-        scores[index.lexicon.holding(term)] += weight
-    return scores
 
 
 def _shared_terms(chunks: Sequence[Chunk], topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:

@@ -191,7 +191,11 @@ def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> 
     while left and len(chosen) < MOST_POINTS:
         best = max(left, key=lambda point: (point.score * 0.5 ** spoken[point.source], -left.index(point)))
         left.remove(best)
-        if any(_repeats(terms[best], terms[other]) for other in chosen):
+        own = terms[best]
+        if any(
+            len(own & terms[other]) > ALIKE * min(len(own), len(terms[other])) or own == terms[other]
+            for other in chosen
+        ):
             continue
         most -= size(best)
         if chosen and most < 0:
@@ -199,10 +203,6 @@ def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> 
         chosen.append(best)
         spoken[best.source] += 1
     return chosen
-
-
-def _repeats(terms: frozenset[str], other: frozenset[str]) -> bool:
-    return len(terms & other) > ALIKE * min(len(terms), len(other)) if terms and other else terms == other
 
 
 def by_source(points: Sequence[Point]) -> Iterator[Point]:

@@ -114,8 +114,11 @@ async def descend(
     `rate` (a model; None: nobody) is asked about, whose ratings stand. A report gives way to those under it that are
     at least as relevant; where none is, it is read itself. What is read, best first, is within the reach.
     """
+    downwards = list(tree.roots)
+    for name in downwards:
+        downwards += tree.below.get(name, ())
     branch: dict[str, float] = {}
-    for name in reversed(_downwards(tree)):
+    for name in reversed(downwards):
         branch[name] = max([estimates[name], *(branch[under] for under in tree.below.get(name, ()))])
     roots = sorted(tree.roots, key=lambda name: (-branch[name], name))[: reach.roots]
     ratings = await _rated(tree, roots, estimates, rate)
@@ -149,14 +152,6 @@ def weightiest(tree: ReportTree, estimates: Mapping[str, float], size: Size, rea
     roots = sorted(tree.roots, key=lambda name: (-estimates[name], name))
     chosen = first_fitting((tree.reports[name] for name in roots), size, reach.tokens)
     return SelectedReports(tuple(chosen), {}, len(tree.reports) - len(chosen))
-
-
-def _downwards(tree: ReportTree) -> list[str]:
-    """All reports, each before those under it."""
-    names = list(tree.roots)
-    for name in names:
-        names += tree.below.get(name, ())
-    return names
 
 
 async def _rated(

@@ -7,7 +7,7 @@ they come back.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import fsum
 
@@ -16,7 +16,6 @@ from storage.graph import Edit, GraphRows, Subject
 from storage.graph_records import (
     Alias,
     Claim,
-    ClaimMention,
     Entity,
     Extraction,
     Mention,
@@ -28,14 +27,7 @@ from storage.provenance import Verdict, Went
 from storage.records import DeadLetter, content_id
 from tasks.resolve.keys import Place, Resolved, main_kind, name_key, qualifier_of
 
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What people say a group is; None where they say nothing."""
-
-    kind: str | None = None
-    name: str | None = None
-    description: str | None = None
+Given = Mapping[str, str]  # what people say a group is: its kind, name and description, where they say one
 
 
 def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping[str, Given]]:
@@ -59,17 +51,17 @@ def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping
         target, other = (_group_of(subject, keys, by_name) for subject in (edit.subject, edit.other))
         if target is None:
             continue
-        known = given.get(target, Given())
+        known = given.get(target, {})
         if edit.action == "change":
             changed = {name: getattr(edit, name) for name in ("kind", "name", "description")}
-            given[target] = replace(known, **{name: value for name, value in changed.items() if value is not None})
+            given[target] = {**known, **{name: value for name, value in changed.items() if value is not None}}
         elif edit.action == "split":
             leaving = _leaving(edit, members[target])
             first = min((key for _, key in leaving), default="")
             move(leaving, target, f"{first} / {edit.id}", f"split by hand (edit {edit.id})")
         elif other is not None and other != target:
             move(set(members[other]), other, target, f"merged by hand (edit {edit.id})")
-            given[target] = replace(known, name=known.name or edit.subject.name)
+            given[target] = {"name": edit.subject.name, **known}
     return Resolved(keys, reasons), given
 
 
@@ -106,16 +98,14 @@ def claims_of(extractions: Sequence[Extraction], documents: Mapping[str, str], e
             document = documents[extraction.chunk]
             subject = entity(document, mention.subject)
             other = entity(document, mention.object) if mention.object else None
-            claim = _claim(mention, document, subject, None if other == subject else other)
+            other = None if other == subject else other
+            words = (mention.kind, mention.status, mention.since or "", mention.until or "", mention.description)
+            place = (document, str(mention.start), str(mention.end))
+            name = content_id("clm", subject, other or "", *words, *place)
+            claim = Claim.model_validate({**mention._asdict(), "id": name, "subject": subject, "object": other})
             if claim.id not in claims or claim.chunk < claims[claim.id].chunk:
                 claims[claim.id] = claim
     return tuple(claims[key] for key in sorted(claims))
-
-
-def _claim(mention: ClaimMention, document: str, subject: str, other: str | None) -> Claim:
-    words = (mention.kind, mention.status, mention.since or "", mention.until or "", mention.description)
-    claim = content_id("clm", subject, other or "", *words, document, str(mention.start), str(mention.end))
-    return Claim.model_validate({**mention._asdict(), "id": claim, "subject": subject, "object": other})
 
 
 _TITLED = ("Mr ", "Mr. ", "Dr ", "Dr. ", "Prof ", "Prof. ", "Professor ", "Sir ")
@@ -173,7 +163,7 @@ def assemble(
     relations = {
         triple: _relation(triple, group, strengths[triple] / heaviest, ids) for triple, group in statements.items()
     }
-    entities = [_entity(ids[key], of, degree[key], given.get(key)) for key, of in mentions.items()]
+    entities = [_entity(ids[key], of, degree[key], given.get(key, {})) for key, of in mentions.items()]
     entity_ids = {ids[group] for group in mentions}
     claims = claims_of(
         extractions, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)])
@@ -239,21 +229,13 @@ def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrenc
     )
 
 
-def _entity(entity: str, mentions: Sequence[Mention], degree: int, given: Given | None) -> Entity:
+def _entity(entity: str, mentions: Sequence[Mention], degree: int, given: Given) -> Entity:
     names = Counter(mention.name for mention in mentions)
     name = max(
         names, key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name)
     )
-    kind = main_kind(Counter(mention.kind for mention in mentions))
-    override = given or Given()
-    return Entity(
-        id=entity,
-        name=override.name or name,
-        kind=override.kind or kind,
-        description=override.description or "",
-        mentions=len(mentions),
-        degree=degree,
-    )
+    made = {"name": name, "kind": main_kind(Counter(mention.kind for mention in mentions)), "description": ""}
+    return Entity.model_validate({**made, **given, "id": entity, "mentions": len(mentions), "degree": degree})
 
 
 def _aliases(

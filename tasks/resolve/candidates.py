@@ -5,7 +5,6 @@ Names are compared within blocks only: those that share a rare word.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from rapidfuzz.distance import OSA
@@ -15,7 +14,7 @@ from prompts.text.likeness import SAME_WORD, numbers_of, opposed
 from prompts.text.names import kind_of_words
 from storage.graph_records import Extraction
 from tasks.resolve.keys import Joined, kinds_differ, name_key
-from tasks.resolve.mentions import NamesRead, quotes
+from tasks.resolve.mentions import NamesRead
 
 _RARE = 8  # names that share a word, at most, for it to make a block
 _LEAST_WORD = 5  # letters of a word that may be misspelt
@@ -23,12 +22,7 @@ _LOOKED_AT = 20  # passages of a name whose other names are compared
 _TELLING = 6  # documents, at most, that name what is to tell something
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPair:
-    """Two keys that may be one thing, and what there is to decide it by."""
-
-    keys: tuple[str, str]
-    pair: Pair
+OpenPair = tuple[tuple[str, str], Pair]  # two keys that may be one thing, and what there is to decide it by
 
 
 def open_pairs(
@@ -47,8 +41,8 @@ def open_pairs(
     wanted = {key for pair in pairs for key in pair}
     beside = _beside(extractions, wanted)
     quoted: dict[str, list[str]] = defaultdict(list)
-    for (_, key), texts in sorted(quotes(extractions, documents, wanted).items()):
-        quoted[key] += texts
+    for key, _, description in sorted(_descriptions(extractions, documents, wanted)):
+        quoted[key].append(description)
     named = {
         key: NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(quoted[key][:MOST_SAID]))
         for key in wanted
@@ -57,7 +51,7 @@ def open_pairs(
     for first, second in pairs:
         shared = _shared(beside[first] & beside[second], (first, second), read)
         if shared:
-            undecided.append(OpenPair((first, second), Pair(first=named[first], second=named[second], shared=shared)))
+            undecided.append(((first, second), Pair(first=named[first], second=named[second], shared=shared)))
     return undecided
 
 
@@ -103,6 +97,18 @@ def fits_given(short: Sequence[str], long: Sequence[str]) -> bool:
         return False
     left = iter(long)
     return all(any(word in {other, other[0]} for other in left) for word in short)
+
+
+def _descriptions(
+    extractions: Sequence[Extraction], documents: Mapping[str, str], wanted: set[str]
+) -> set[tuple[str, str, str]]:
+    """(Wanted key, document, sentence there that describes it)."""
+    return {
+        (key, documents[extraction.chunk], mention.description)
+        for extraction in (extractions if wanted else ())
+        for mention in extraction.mentions
+        if mention.description and (key := name_key(mention.name)) in wanted
+    }
 
 
 def _beside(extractions: Sequence[Extraction], wanted: set[str]) -> dict[str, set[str]]:

@@ -4,7 +4,7 @@ A pure function of the mentions, of the decisions on pairs that the rules leave 
 order and no history counts. In this order:
 
 1. A document whose title adds a qualifier to a name ("Mercury (planet)") means that thing by the bare name, and by its
-   last word where that is a surname. Documents that define a name as different things mean different things.
+   last word where that is a surname.
 2. Names that a text states to mean the same are one ("A, also known as B", 中文(English)). A short form that stands for
    several things, and a name that several things bear, mean their partner only in the document that says so.
 3. Names that differ in writing alone are one: titles, legal forms, inverted names, figures, Chinese script.
@@ -72,20 +72,20 @@ def prepare(
 def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
     """The group of every (document, key); a pair without a decision is decided by the offline rule."""
     known, joined = prepared.read, prepared.joined.copy()
-    for open_pair in prepared.open:
-        verdict = decided.get(open_pair.pair) or decide(open_pair.pair)
+    for keys_of_pair, pair in prepared.open:
+        verdict = decided.get(pair) or decide(pair)
         if verdict.same:
-            joined.join(*open_pair.keys, verdict.reason)
-    chooser = Homonyms(known, joined)
+            joined.join(*keys_of_pair, verdict.reason)
+    homonyms = Homonyms(known, joined)
     keys: dict[Place, str] = {}
     reasons: dict[Place, str] = {}
-    for document, counted in known.counts.items():
+    for document, names in known.keys.items():
         shortened = DocumentNames(document, known)
-        for key in counted:
+        for key in names:
             full, reason = (key, "") if document in prepared.exact else shortened.full_name(key)
             if (document, full) in prepared.local:
                 full, reason = prepared.local[document, full], "the document states that both names mean the same"
-            target, why = chooser.target(document, full)
+            target, why = homonyms.target(document, full)
             if target != key:
                 reasons[document, key] = why or reason
             elif key in joined.reasons:
@@ -146,43 +146,39 @@ class Homonyms:
 
     def __init__(self, read: NamesRead, joined: Joined) -> None:
         self.read = read
-        self.joined = joined
-        self.titled: dict[str, list[str]] = defaultdict(list)
-        for document, title in sorted(read.titles.items()):
-            self.titled[title].append(document)
-        self.spread: Counter[str] = Counter()
-        if any(len(keys) > 1 for keys in read.qualified.values()):
-            for counted in read.counts.values():
-                self.spread.update({joined.find(key) for key in counted})
+        self.several = {bare: keys for bare, keys in read.qualified.items() if len(keys) > 1}
+        documents = [*read.keys] if self.several else []
+        self.named = {document: {joined.find(key) for key in read.keys[document]} for document in documents}
+        self.spread = Counter(key for keys in self.named.values() for key in keys)
+        self.belonging: dict[str, set[str]] = defaultdict(set)
+        for document, title in read.titles.items():
+            self.belonging[title] |= self.named.get(document, set())
+        for key, tied in read.ties.items():
+            self.belonging[key] |= {joined.find(other) for other in tied}
+        for bare, keys in self.several.items():
+            for key in keys:
+                self.belonging[key] -= {joined.find(key), bare}
 
     def target(self, document: str, key: str) -> tuple[str, str]:
         """The key that a key stands for in a document, and why."""
-        candidates = self.read.qualified.get(key, ())
         title = self.read.titles.get(document, "")
-        if title in candidates:
+        if title in self.read.qualified.get(key, ()):
             return title, "the document's title names it with a qualifier"
-        if (document, key) in self.read.assigned:
-            return self.read.assigned[document, key], "the document defines which thing of the name it means"
-        if len(candidates) < 2 or title == key:
+        candidates = self.several.get(key, ())
+        if not candidates or title == key:
             return key, ""
-        fits = sorted(((self._fit(document, key, candidate), candidate) for candidate in candidates), reverse=True)
+        fits = sorted(
+            ((self._fit(document, candidate, candidates), candidate) for candidate in candidates), reverse=True
+        )
         if fits[0][0] > _CLEAR * fits[1][0]:
             return fits[0][1], "the document names what belongs to this one of the name"
         return key, ""
 
-    def _fit(self, document: str, bare: str, candidate: str) -> float:
+    def _fit(self, document: str, candidate: str, candidates: Sequence[str]) -> float:
         """How much of what belongs to this candidate alone the document names; the rarer, the more it tells."""
-        keys = {self.joined.find(key) for key in self.read.counts[document] if key != bare}
-        others = (self._belonging(other) for other in self.read.qualified[bare] if other != candidate)
-        telling = (self._belonging(candidate) & keys).difference(*others)
+        others = (self.belonging[other] for other in candidates if other != candidate)
+        telling = (self.belonging[candidate] & self.named[document]).difference(*others)
         return sum(1 / self.spread[key] for key in sorted(telling))
-
-    def _belonging(self, key: str) -> set[str]:
-        """The groups that are tied to a qualified thing by a relation, or that the documents about it name."""
-        documents = (*self.titled.get(key, ()), *self.read.about.get(key, ()))
-        named = {other for document in documents for other in self.read.counts.get(document, ())}
-        named |= {other for _, other in self.read.ties.get(key, ())}
-        return {self.joined.find(other) for other in named} - {self.joined.find(key), key[: key.rindex(" (")]}
 
 
 class DocumentNames:
@@ -190,11 +186,11 @@ class DocumentNames:
 
     def __init__(self, document: str, read: NamesRead) -> None:
         self.read = read
-        self.keys = read.counts[document]
+        self.keys = read.keys[document]
         self.title = read.titles.get(document, "").partition(" (")[0]
         self.by_last: dict[str, list[str]] = defaultdict(list)
         self.by_first: dict[str, list[str]] = defaultdict(list)
-        for key in sorted(self.keys):
+        for key in self.keys:
             words = key.split()
             titled = len(words) == 2 and words[0] in _TITLES
             if 2 <= len(words) <= 4 and words[-1].isalpha() and _NO_PART_OF_A_NAME.isdisjoint(words) and not titled:

@@ -7,13 +7,13 @@ that states it, so that an answer can cite it. Source: LightRAG (arXiv 2410.0577
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from prompts.engine.embedders import Embedder
 from prompts.structures import markdown_table
@@ -28,12 +28,12 @@ from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
-from tasks.sources import Source, number_of, span_of
+from tasks.sources import Source, number_of, source_of
 from tasks.step import BRIEF, first_fitting, step
 
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
-_Key = TypeVar("_Key", int, str)
+Item = TypeVar("Item", Entity, Relation)
 # The chunks that state a relation and that the question may look into.
 Stating = Callable[[str], Sequence[Chunk]]
 
@@ -57,20 +57,20 @@ HIGH_SHARE = 0.3
 ENTITY_SHARE, RELATION_SHARE = 0.1, 0.15
 
 
-@dataclass
+@dataclass(frozen=True)
 class LevelScores:
-    """What one level, or both, found: scores of all chunks, of entities (by index) and of relations (by id)."""
+    """What one level, or both, found: a score for every chunk, entity and relation of `Levels`, 0 where it is not."""
 
     chunks: Scores
-    entities: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    relations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    entities: Scores
+    relations: Scores
 
     def with_high(self, high: "LevelScores") -> "LevelScores":
         """Both levels; this one is the low."""
         return LevelScores(
             scaled(self.chunks) + HIGH_SHARE * scaled(high.chunks),
-            _joined(self.entities, high.entities),
-            _joined(self.relations, high.relations),
+            scaled(self.entities) + HIGH_SHARE * scaled(high.entities),
+            scaled(self.relations) + HIGH_SHARE * scaled(high.relations),
         )
 
 
@@ -84,9 +84,35 @@ class Levels:
         vectors: Mapping[str, Vector] | None = None,
     ) -> None:
         """All of one generation; `vectors` of what `keyed_text` gives for a relation, by relation, of unit length."""
-        self._index, self._facts = index, facts
-        self._vectors = vectors or {}
-        self._where = {entity.id: place for place, entity in enumerate(index.entities)}
+        self._index, self.facts = index, facts
+        self.relations = [relation for relation in facts.relations.values() if facts.places[relation.id]]
+        place_of = {entity.id: place for place, entity in enumerate(index.entities)}
+        self.entities = index.entities
+        ends = [(place_of[relation.source], place_of[relation.target]) for relation in self.relations]
+        self._ends = np.array(ends, np.int64).reshape(-1, 2)
+        self._touching: dict[int, list[int]] = defaultdict(list)
+        for row in sorted(range(len(ends)), key=lambda row: (-self.relations[row].weight, self.relations[row].id)):
+            for end in set(ends[row]):
+                self._touching[end].append(row)
+        stated = [[index.position[place.chunk] for place in facts.places[relation.id]] for relation in self.relations]
+        self._stated = np.array([places[0] for places in stated], np.int64)  # the chunk that states it first
+        self._stating = _incidence([sorted(set(places)) for places in stated], len(index.chunks))
+        self._themes: dict[str, list[int]] = defaultdict(list)
+        for row, relation in enumerate(self.relations):
+            for term in {term for text in (relation.predicate, *relation.keys) for term in concept_terms(text)}:
+                self._themes[term].append(row)
+        # Which chunk names an entity, and which of these is about it: of the entities whose name its title is.
+        self._named = (index.stands > 0).astype(np.float64)
+        by_title: dict[str, list[int]] = defaultdict(list)
+        for place, chunk in enumerate(index.chunks):
+            by_title[fold_name(chunk.title)].append(place)
+        keys = [{fold_name(name) for name in names} for names in index.spellings]
+        about = [sorted(place for key in own for place in by_title.get(key, ())) for own in keys]
+        self._about = self._named.multiply(_incidence(about, len(index.chunks))).tocsr()
+        self._spread = 1 + np.log1p(np.diff(self._named.indptr))
+        keyed = vectors or {}
+        self._keyed = [row for row, relation in enumerate(self.relations) if relation.id in keyed]
+        self._vectors = [keyed[self.relations[row].id] for row in self._keyed]
 
     def near(self, question: str, cosines: Mapping[str, float], documents: Collection[str] | None = None) -> Scores:
         """How near each chunk is to the question by words and meaning, 0 to 1; -1 outside the documents."""
@@ -102,154 +128,84 @@ class Levels:
         return list({link.entity: link for link in reversed([*links, *more])}.values())[::-1]
 
     def low(self, links: Sequence[Link], keys: Iterable[str], near: Scores) -> LevelScores:
-        """The linked entities, their relations, the entities one hop on, and the passages of all; `keys` are the
-        question's high ones, by which relations are preferred."""
+        """The linked entities, their relations nearest to the question, the entities one hop on, and the passages of
+        all; `keys` are the question's high ones, by which relations are preferred."""
+        entities, relations = np.zeros(len(self.entities)), np.zeros(len(self.relations))
         wanted = self._wanted(keys)
-        tally = LevelScores(np.zeros(len(near)))
         for link in links:
-            weight = link.score / (1 + float(np.log1p(len(self._places(link.entity)))))
-            self._add_entity(tally, link.entity, weight, near)
-            for relation, fit in self._nearest(link.entity, wanted, near):
-                self._add_relation(tally, relation, weight * fit, near)
-                self._add_entity(tally, self._other(relation, link.entity), ONE_HOP * weight * fit, near)
-        return tally
+            weight = link.score / self._spread[link.entity]
+            entities[link.entity] += weight
+            touching = np.array(self._touching.get(link.entity, []), np.int64)
+            if not len(touching):
+                continue
+            nearest = self._stating[touching].multiply(near + 1).max(axis=1).toarray().ravel() - 1
+            fits = FLOOR + wanted[touching] + nearest
+            order = np.argsort(-fits, kind="stable")
+            best = order[nearest[order] >= 0][:MOST_RELATIONS]
+            rows = touching[best]
+            relations[rows] += weight * fits[best]
+            others = np.where(self._ends[rows, 0] == link.entity, self._ends[rows, 1], self._ends[rows, 0])
+            np.add.at(entities, others, ONE_HOP * weight * fits[best])
+        return self._with_chunks(entities, relations, near)
 
     def alike(self, vectors: NDArray[np.float32]) -> Scores:
         """For each relation how near its keys and description lie to the nearest of these vectors of unit length (the
         question's high keys): 1 for the nearest of all, 0 from LEAST_ALIKE on and for relations without vectors."""
-        scores = np.zeros(len(self._relations))
-        if len(vectors) and len(self._keyed[0]):
-            places, matrix = self._keyed
-            scores[places] = np.maximum((matrix @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0)
+        scores = np.zeros(len(self.relations))
+        if len(vectors) and self._vectors:
+            scores[self._keyed] = np.maximum((np.stack(self._vectors) @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0)
         return scaled(scores)
 
     @property
     def has_vectors(self) -> bool:
         """Whether relations can be found by meaning."""
-        return bool(self._vectors)
+        return bool(self._keyed)
 
     def high(self, keys: Iterable[str], near: Scores, alike: Scores | None = None) -> LevelScores:
         """The relations whose keys and predicates share most with the keys, or mean the same (`alike`), among equals
         those near the question; the entities at their ends, and the passages of all."""
-        wanted = self._wanted(keys)
-        fits = np.zeros(len(self._relations))
-        for term, weight in wanted.items():
-            fits[self._themes.get(term, [])] += weight
-        scores = fits * np.maximum(near[self._stated], 0.0) ** SHARPNESS
+        scores = self._wanted(keys) * np.maximum(near[self._stated], 0.0) ** SHARPNESS
         if alike is not None:
             # A theme may share no word with the passage that states it: nearness must not decide here.
             scores = scores + MEANT * np.where(near[self._stated] >= 0, alike, 0.0)
-        tally = LevelScores(np.zeros(len(near)))
-        for place in np.argsort(-scores, kind="stable")[:THEMED]:
-            if scores[place] <= 0:
-                break
-            relation = self._relations[place]
-            self._add_relation(tally, relation, float(scores[place]), near)
-            for end in (relation.source, relation.target):
-                self._add_entity(tally, self._where[end], ONE_HOP * float(scores[place]), near)
-        return tally
+        best = np.argsort(-scores, kind="stable")[:THEMED]
+        relations = np.zeros(len(scores))
+        relations[best] = scores[best]
+        entities = np.zeros(len(self.entities))
+        np.add.at(entities, self._ends, ONE_HOP * relations[:, None])
+        return self._with_chunks(entities, relations, near)
 
     def best(self, scores: LevelScores, k: int) -> list[Passage]:
         """The k best passages of what was found; only such as the graph leads to."""
         return self._index.rank(scores.chunks, k)
 
-    # --- one level --------------------------------------------------------------------------------------------------
+    def _wanted(self, keys: Iterable[str]) -> Scores:
+        """For each relation the share of the keys' terms that its own hold, by rarity: 0 to 1."""
+        terms = dict.fromkeys(term for key in keys for term in concept_terms(key) if term in self._themes)
+        rarity = {term: float(np.log1p(len(self.relations) / (1 + len(self._themes[term])))) for term in terms}
+        shares = np.zeros(len(self.relations))
+        for term in terms:
+            shares[self._themes[term]] += rarity[term] / sum(rarity.values())
+        return shares
 
-    def _wanted(self, keys: Iterable[str]) -> dict[str, float]:
-        """The terms of the keys with their share of all rarity; 1 in sum."""
-        terms = dict.fromkeys(term for key in keys for term in concept_terms(key))
-        rarity = {term: self._rarity(term) for term in terms}
-        total = sum(rarity.values())
-        return {term: rare / total for term, rare in rarity.items()} if total else {}
-
-    def _rarity(self, term: str) -> float:
-        stating = len(self._themes.get(term, ()))
-        return float(np.log1p(len(self._relations) / (1 + stating))) if stating else 0.0
-
-    def _nearest(self, entity: int, wanted: Mapping[str, float], near: Scores) -> list[tuple[Relation, float]]:
-        """The relations of an entity that fit the question best, with how well, at most MOST_RELATIONS."""
-        fitting = []
-        for relation in self._facts.of(self._index.entities[entity].id):
-            weight = sum(wanted.get(term, 0.0) for term in _themes_of(relation))
-            stated = max(
-                (float(near[self._index.position[place.chunk]]) for place in self._facts.places[relation.id]),
-                default=-1.0,
-            )
-            if stated >= 0:
-                fitting.append((relation, FLOOR + weight + stated))
-        fitting.sort(key=lambda pair: -pair[1])
-        return fitting[:MOST_RELATIONS]
-
-    def _places(self, entity: int) -> NDArray[np.int32]:
-        """The chunks that an entity stands in."""
-        stands = self._index.stands
-        return np.asarray(stands.indices[stands.indptr[entity] : stands.indptr[entity + 1]])
-
-    def _other(self, relation: Relation, entity: int) -> int:
-        source, target = self._where[relation.source], self._where[relation.target]
-        return target if source == entity else source
-
-    def _add_entity(self, tally: LevelScores, entity: int, weight: float, near: Scores) -> None:
+    def _with_chunks(self, entities: Scores, relations: Scores, near: Scores) -> LevelScores:
         """The passage about an entity counts in full, those that mention it the more the nearer they are."""
-        tally.entities[entity] += weight
-        names = {fold_name(name) for name in self._index.names_of(entity)}
-        stands = self._places(entity)
-        share = MENTIONED / (1 + float(np.log1p(len(stands))))
-        for place in stands:
-            if near[place] >= 0:
-                about = fold_name(self._index.chunks[place].title) in names
-                tally.chunks[place] += weight * ((1.0 if about else share) + near[place] * share)
+        shared = entities * MENTIONED / self._spread
+        about = self._about.T @ (entities - shared)
+        chunks = about + (1 + near) * (self._named.T @ shared) + MENTIONED * (self._stating.T @ relations)
+        return LevelScores(np.where(near >= 0, chunks, 0.0), entities, relations)
 
-    def _add_relation(self, tally: LevelScores, relation: Relation, weight: float, near: Scores) -> None:
-        tally.relations[relation.id] += weight
-        for chunk in {place.chunk for place in self._facts.places[relation.id]}:
-            place = self._index.position[chunk]
-            if near[place] >= 0:
-                tally.chunks[place] += MENTIONED * weight
 
-    @cached_property
-    def _relations(self) -> list[Relation]:
-        return [relation for relation in self._facts.relations.values() if self._facts.places[relation.id]]
-
-    @cached_property
-    def _keyed(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The places of the relations with vectors, and these."""
-        places = [place for place, relation in enumerate(self._relations) if relation.id in self._vectors]
-        rows = [self._vectors[self._relations[place].id] for place in places]
-        return np.array(places, np.int64), np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-
-    @cached_property
-    def _stated(self) -> NDArray[np.int64]:
-        """For each relation the chunk that states it first."""
-        first = [self._facts.places[relation.id][0].chunk for relation in self._relations]
-        return np.array([self._index.position[chunk] for chunk in first], np.int64)
-
-    @cached_property
-    def _themes(self) -> dict[str, list[int]]:
-        """The relations by the terms of their keys and predicate."""
-        themes: dict[str, list[int]] = defaultdict(list)
-        for place, relation in enumerate(self._relations):
-            for term in _themes_of(relation):
-                themes[term].append(place)
-        return dict(themes)
+def _incidence(places: Sequence[Sequence[int]], width: int) -> sparse.csr_matrix:
+    """A row for each list, 1 at its places."""
+    columns = [place for row in places for place in row]
+    starts = np.cumsum([0, *map(len, places)])
+    return sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(places), width))
 
 
 def keyed_text(relation: Relation) -> str:
     """What a relation is found by in meaning: its keys, and what is said of it."""
     return f"{', '.join(relation.keys)}: {relation.description or relation.predicate}"
-
-
-def _themes_of(relation: Relation) -> set[str]:
-    return {term for text in (relation.predicate, *relation.keys) for term in concept_terms(text)}
-
-
-def _joined(low: Mapping[_Key, float], high: Mapping[_Key, float]) -> dict[_Key, float]:
-    total: dict[_Key, float] = defaultdict(float)
-    for share, scores in ((1.0, low), (HIGH_SHARE, high)):
-        best = max(scores.values(), default=1.0)
-        for key, score in scores.items():
-            total[key] += share * score / best
-    return dict(total)
 
 
 @step("search-graph", BRIEF, asks_model=True)
@@ -263,37 +219,31 @@ async def search_graph(
 ) -> LevelScores:
     """What one level finds, or both: the low one from the links, the high one from the keys by their words, and with an
     embedder also by their meaning where relations have vectors."""
-    low = levels.low(links, keys, near) if level != "high" else None
-    if level == "low" and low is not None:
-        return low
-    high = levels.high(keys, near, _alike(levels, keys, embedder))
-    return low.with_high(high) if low is not None else high
-
-
-def _alike(levels: Levels, keys: Sequence[str], embedder: Embedder | None) -> Scores | None:
-    if embedder is None or not levels.has_vectors:
-        return None
-    readable = [key for key in keys if embedder.reads(key)]
-    return levels.alike(embedder.embed(readable, query=True)) if readable else None
+    if level == "low":
+        return levels.low(links, keys, near)
+    readable = [key for key in keys if embedder.reads(key)] if embedder and levels.has_vectors else []
+    alike = levels.alike(embedder.embed(readable, query=True)) if embedder and readable else None
+    high = levels.high(keys, near, alike)
+    return levels.low(links, keys, near).with_high(high) if level == "both" else high
 
 
 # --- tables for the context ------------------------------------------------------------------------------------------
 
 
-def best_rows(
-    scores: LevelScores, entities: Sequence[Entity], facts: GraphFacts, tokens: int
-) -> tuple[list[Entity], list[Relation]]:
+def best_rows(scores: LevelScores, levels: Levels, tokens: int) -> tuple[list[Entity], list[Relation]]:
     """The entities and relations that scored best, as many as fit into their shares of an answer's tokens, at least one
     of each."""
-    by_score = sorted(scores.entities, key=lambda place: (-scores.entities[place], place))
-    relations = sorted(scores.relations, key=lambda name: (-scores.relations[name], name))
-    named, stated = (entities[place] for place in by_score), (facts.relations[name] for name in relations)
+    entities, relations = _best(scores.entities, levels.entities), _best(scores.relations, levels.relations)
     return (
-        first_fitting(named, lambda entity: _tokens(entity_cells(entity)), round(ENTITY_SHARE * tokens)),
+        first_fitting(entities, lambda entity: _tokens(entity_cells(entity)), round(ENTITY_SHARE * tokens)),
         first_fitting(
-            stated, lambda relation: _tokens(relation_cells(relation, facts)), round(RELATION_SHARE * tokens)
+            relations, lambda relation: _tokens(relation_cells(relation, levels.facts)), round(RELATION_SHARE * tokens)
         ),
     )
+
+
+def _best(scores: Scores, items: Sequence[Item]) -> Iterator[Item]:
+    return (items[place] for place in np.argsort(-scores, kind="stable") if scores[place] > 0)
 
 
 def _tokens(cells: Sequence[str]) -> int:
@@ -327,7 +277,7 @@ def stating_sources(
         chunk = chunks[place.chunk]
         number = number_of(all_sources, chunk.document, place.start, place.end)
         if number is None:
-            all_sources.append(span_of(chunk, place.start, place.end))
+            all_sources.append(source_of(chunk, place.start, place.end))
             number = len(all_sources)
         numbers[relation.id] = number
     return all_sources, numbers
@@ -337,16 +287,13 @@ def graph_notes(
     entities: Sequence[Entity], relations: Sequence[Relation], facts: GraphFacts, numbers: Mapping[str, int]
 ) -> list[Note]:
     """Both tables in Markdown; relations without a source are left out."""
-    notes = []
-    if entities:
-        table = markdown_table(("entity", "kind", "description"), map(entity_cells, entities))
-        notes.append(Note("Entities", table))
     stated = [
         (*relation_cells(relation, facts), f"[{numbers[relation.id]}]")
         for relation in relations
         if relation.id in numbers
     ]
-    if stated:
-        head = ("source", "relation", "target", "description", "stated in")
-        notes.append(Note("Relations", markdown_table(head, stated)))
-    return notes
+    tables = (
+        ("Entities", ("entity", "kind", "description"), list(map(entity_cells, entities))),
+        ("Relations", ("source", "relation", "target", "description", "stated in"), stated),
+    )
+    return [Note(label, markdown_table(head, rows)) for label, head, rows in tables if rows]

@@ -8,9 +8,8 @@ with capitals: what general English writes small is no name by itself.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +31,14 @@ _ARTICLES = frozenset({"the", "a", "an"})
 MAX_WORDS = 16  # of a name
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionWord:
-    """A word of a question: its folded form, and its place."""
+class QuestionWord(NamedTuple):
+    """A word of a question: its folded form, its place, whether it has a capital and whether it carries meaning."""
 
     folded: str
     start: int
     end: int
     capital: bool
-
-    @property
-    def tells(self) -> bool:
-        """Whether it carries meaning."""
-        return self.folded not in STOPWORDS
+    tells: bool
 
 
 def words_of(question: str) -> list[QuestionWord]:
@@ -53,7 +47,7 @@ def words_of(question: str) -> list[QuestionWord]:
     for match in _WORD.finditer(question):
         text = match.group()
         folded = _POSSESSIVE.sub("", fold(text)).replace(".", "").replace("’", "'")
-        words.append(QuestionWord(folded, match.start(), match.end(), text != text.lower()))
+        words.append(QuestionWord(folded, *match.span(), text != text.lower(), folded not in STOPWORDS))
     return words
 
 
@@ -93,7 +87,6 @@ def is_cased(words: list[QuestionWord]) -> bool:
 
 # Longer Chinese names are rare, and each length costs a look-up at every place of the question.
 LONGEST = 24
-Match = tuple[int, int, str]
 
 
 class HanNames:
@@ -107,40 +100,34 @@ class HanNames:
                 self._key_of.setdefault(bare, key)
         self._longest = min(LONGEST, max(map(len, self._key_of), default=0))
 
-    def find(self, question: str) -> list[Match]:
+    def find(self, question: str) -> list[tuple[int, int, str]]:
         """(start, end, key) of the longest names, none overlapping another, in the order of the question."""
-        bare, places = _unspaced(simplified(question))
-        matches: list[Match] = []
-        for start in range(len(bare)):
-            for end in range(start + 2, min(start + self._longest, len(bare)) + 1):
-                key = self._key_of.get(bare[start:end])
-                # No Latin word or figure is cut in two.
-                if key is not None and not (_joined(bare, start) or _joined(bare, end)):
-                    matches.append((start, end, key))
-        matches.sort(key=lambda match: (match[0] - match[1], match[0]))
-        longest: list[Match] = []
-        for start, end, key in matches:
+        pairs = [
+            (folded, place)
+            for place, character in enumerate(simplified(question))
+            if not character.isspace() and character not in "-·_"
+            for folded in fold(character)
+        ]
+        bare = "".join(folded for folded, _ in pairs)
+        # No Latin word or figure is cut in two.
+        cuts = [not (_is_latin(bare[at - 1 : at]) and _is_latin(bare[at : at + 1])) for at in range(len(bare) + 1)]
+        matches = [
+            (start, end)
+            for size in range(self._longest, 1, -1)
+            for start in range(len(bare) - size + 1)
+            if bare[start : (end := start + size)] in self._key_of and cuts[start] and cuts[end]
+        ]
+        longest: list[tuple[int, int]] = []
+        for start, end in matches:
             if all(end <= other[0] or start >= other[1] for other in longest):
-                longest.append((start, end, key))
-        return [(places[start], places[end - 1] + 1, key) for start, end, key in sorted(longest)]
+                longest.append((start, end))
+        return [
+            (pairs[start][1], pairs[end - 1][1] + 1, self._key_of[bare[start:end]]) for start, end in sorted(longest)
+        ]
 
 
-def _unspaced(question: str) -> tuple[str, list[int]]:
-    """The folded question without white space and hyphens, and for each of its characters the place in the question."""
-    pairs = [
-        (folded, place)
-        for place, character in enumerate(question)
-        if not character.isspace() and character not in "-·_"
-        for folded in fold(character)
-    ]
-    return "".join(folded for folded, _ in pairs), [place for _, place in pairs]
-
-
-def _joined(bare: str, place: int) -> bool:
-    """Whether the characters around a place belong to one Latin word or figure."""
-    if not 0 < place < len(bare):
-        return False
-    return all(character.isascii() and character.isalnum() for character in bare[place - 1 : place + 1])
+def _is_latin(character: str) -> bool:
+    return character.isascii() and character.isalnum()
 
 
 ENDS = 2
@@ -169,33 +156,23 @@ class NearNames:
 
     def one_slip(self, key: str) -> list[Near]:
         """Keys that one letter left out, added, changed, or swapped with the next makes of this one, with likeness."""
-        if len(key) < SHORTEST:
-            return []
+        # By name among equals, whatever the order in which they were found.
         pool = sorted(set(self._by_ends(key, 1)))
         matches = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
         return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in matches]
 
     def alike(self, key: str) -> list[Near]:
         """The keys most alike, at least FUZZY_CUTOFF in a hundred, with likeness (rapidfuzz ratio, 0 to 1)."""
-        if len(key) < SHORTEST:
-            return []
-        pool = self._by_ends(key, 2)
-        for word in key.split():
-            sharing = self._by_word.get(word, ())
-            pool += sharing if len(sharing) <= COMMON else ()
-        # By name among equals, whatever the order in which they were found.
-        matches = process.extract(
-            key, sorted(set(pool)), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES
-        )
+        sharing = (self._by_word.get(word, []) for word in (key.split() if len(key) >= SHORTEST else ()))
+        pool = {*self._by_ends(key, 2), *(name for names in sharing if len(names) <= COMMON for name in names)}
+        matches = process.extract(key, sorted(pool), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES)
         return [(near, score / 100) for near, score, _ in matches]
 
     def _by_ends(self, key: str, span: int) -> list[str]:
         """Names of about this length that begin or end like this one."""
-        pool: list[str] = []
-        for size in range(len(key) - span, len(key) + span + 1):
-            pool += self._by_end.get((key[:ENDS], size), ())
-            pool += self._by_end.get(("…" + key[-ENDS:], size), ())
-        return pool
+        ends = (key[:ENDS], "…" + key[-ENDS:]) if len(key) >= SHORTEST else ()
+        sizes = range(len(key) - span, len(key) + span + 1)
+        return [name for size in sizes for end in ends for name in self._by_end.get((end, size), ())]
 
 
 _FIGURE = re.compile(r"\d+|\b[ivxlc]+\b")
@@ -258,7 +235,9 @@ class Names:
         links = self._chinese(question) if is_han(question) else []
         fragments = [words_of(fragment) for fragment in fragments_of(question)]
         for words in fragments:
-            links += self._exact(question, [word for word in words if _free(word, links)], cased)
+            links += self._exact(
+                question, [word for word in words if not _covered(word.start, word.start + 1, links)], cased
+            )
         links = self._misspelt(question, fragments[0], links)
         links += self._by_looks(question, links)
         links.sort(key=lambda link: (link.start, -link.score))
@@ -306,17 +285,11 @@ class Names:
         qualifier = _QUALIFIED.match(question, stretch[-1].end)
         if qualifier is not None and name_key(f"{key} {qualifier[1]}") in self.by_key:
             return True
-        capitals = [name for name in self._spelt[key] if name != name.lower()]
-        return bool(introduced and not cased and capitals) or self._is_name(stretch, key, capitals, cased)
-
-    def _is_name(self, stretch: list[QuestionWord], key: str, capitals: Sequence[str], cased: bool) -> bool:
-        """Whether a stretch whose capitals say nothing is a name; `capitals` are its spellings that have some."""
+        capitals = any(name != name.lower() for name in self._spelt[key])
         telling = sum(word.tells for word in stretch)
-        if telling == 0 or (cased and telling < 2 and not stretch[0].capital):
-            return False
-        if not capitals:
-            return telling > 1
-        return telling > 1 or not usually_lower(key)
+        lone = telling == 0 or (cased and telling < 2 and not first.capital)
+        is_name = not lone and (telling > 1 or (capitals and not usually_lower(key)))
+        return is_name or (introduced and not cased and capitals)
 
     def _linked(self, question: str, stretch: Sequence[QuestionWord], key: str, score: float) -> list[Link]:
         """The entities that a stretch means by a key; a bracketed qualifier after it ("Agni (2004 film)") decides."""
@@ -325,15 +298,12 @@ class Names:
         entities = self.by_key[key]
         if qualifier is not None:
             entities = self.by_key.get(name_key(f"{key} {qualifier[1]}"), entities)
-        text, reach = question[start:end], _reach(question, stretch)
+        text, reach = question[start:end], _reach(question, end)
+        weights = [1.0 if key.startswith(self._main[entity]) else OTHER_NAME for entity in entities]
         return [
-            Link(text=text, entity=entity, score=round(score * self._weight(key, entity), 4), start=start, end=reach)
-            for entity in entities
+            Link(text=text, entity=entity, score=round(score * weight, 4), start=start, end=reach)
+            for entity, weight in zip(entities, weights, strict=True)
         ]
-
-    def _weight(self, key: str, entity: int) -> float:
-        """1 for an entity's own name, less for one of its others."""
-        return 1.0 if key.startswith(self._main[entity]) else OTHER_NAME
 
     def _chinese(self, question: str) -> list[Link]:
         return [
@@ -350,8 +320,8 @@ class Names:
         for size in range(min(MAX_WORDS, len(words)), 0, -1):
             for at in range(len(words) - size + 1):
                 stretch = words[at : at + size]
-                start, end = stretch[0].start, _reach(question, stretch)
-                touching = [link for link in links if link.start < end and start < link.end]
+                start, end = stretch[0].start, _reach(question, stretch[-1].end)
+                touching = [link for link in links if _covered(start, end, [link])]
                 outside = any(link.start < start or link.end > end for link in touching)
                 if not outside and self._may_be_misspelt(stretch):
                     corrected = self._one_slip(question, stretch)
@@ -367,10 +337,8 @@ class Names:
 
     def _one_slip(self, question: str, stretch: list[QuestionWord]) -> list[Link]:
         key = key_of(stretch)
-        near = next(((name, score) for name, score in self._near.one_slip(key) if _same_figures(key, name)), None)
-        if near is None:
-            return []
-        return self._linked(question, stretch, near[0], near[1])
+        near = [(name, score) for name, score in self._near.one_slip(key) if _same_figures(key, name)][:1]
+        return [link for name, score in near for link in self._linked(question, stretch, name, score)]
 
     def _by_looks(self, question: str, links: Sequence[Link]) -> list[Link]:
         """What looks like a name and no link touches, linked to the names most like it."""
@@ -388,15 +356,10 @@ class Names:
         return [(span.start, span.end) for span in spans if span.text.lower() not in IMPERATIVES]
 
 
-def _free(word: QuestionWord, links: Sequence[Link]) -> bool:
-    """Whether no link holds a word, and it does not stand in the bracket after a linked name."""
-    return not any(link.start <= word.start < link.end for link in links)
-
-
-def _reach(question: str, stretch: Sequence[QuestionWord]) -> int:
-    """Where a name ends with its bracket: no other name is looked for in that."""
-    qualifier = _QUALIFIED.match(question, stretch[-1].end)
-    return qualifier.end() if qualifier else stretch[-1].end
+def _reach(question: str, end: int) -> int:
+    """Where a name that stops here ends with its bracket: no other name is looked for in that."""
+    qualifier = _QUALIFIED.match(question, end)
+    return qualifier.end() if qualifier else end
 
 
 def _covered(start: int, end: int, links: Sequence[Link]) -> bool:

@@ -65,12 +65,12 @@ async def read_pages(retriever: Retriever, queries: Sequence[str]) -> tuple[list
     """The best pages for each query, once each, as documents and their parts; a page without text is none."""
     brought = await asyncio.gather(*(retriever.pages(query, PAGES) for query in queries))
     pages = {page.path: page for best in brought for page in best[:PAGES] if page.text.strip()}
-    return await asyncio.to_thread(_cut, list(pages.values()))
 
+    def cut() -> tuple[list[Document], list[Chunk]]:
+        documents = compose(map(_part, pages.values()))
+        return documents, [chunk for document in documents for chunk in chunk_document(document, PART_TOKENS, 0)]
 
-def _cut(pages: Sequence[Page]) -> tuple[list[Document], list[Chunk]]:
-    documents = compose(map(_part, pages))
-    return documents, [chunk for document in documents for chunk in chunk_document(document, PART_TOKENS, 0)]
+    return await asyncio.to_thread(cut)
 
 
 def best_parts(chunks: Sequence[Chunk], queries: Sequence[str]) -> list[Passage]:

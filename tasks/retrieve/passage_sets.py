@@ -9,7 +9,7 @@ one names what the other is about, or both name the same rare thing.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -52,46 +52,22 @@ def _sentences(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple((fold_name(sentence), frozenset(concept_terms(sentence))) for sentence in _END.split(text))
 
 
-def cue(text: str, names: Collection[str], wanted: Mapping[str, float]) -> float:
-    """The weight of the `wanted` concepts in the sentence that has most of it, among those with one of the names."""
-    keys = [key for key in map(fold_name, names) if len(key) >= _SHORTEST]
-    weights = [
-        sum(weight for concept, weight in wanted.items() if concept in concepts)
-        for sentence, concepts in _sentences(text)
-        if any(key in sentence for key in keys)
-    ]
-    return max(weights, default=0.0)
-
-
 def cues(
-    texts: Sequence[str], mentions: NDArray[np.bool_], names: Sequence[Collection[str]], wanted: Mapping[str, float]
+    texts: Sequence[str], mentions: Flags, names: Sequence[Collection[str]], wanted: Mapping[str, float]
 ) -> Scores:
     """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence in which one names
     what the other is about; `names[j]` are the names of what passage j is about."""
-    total = sum(wanted.values())
+    total = sum(wanted.values()) or 1.0
+    keys = [[key for key in map(fold_name, own) if len(key) >= _SHORTEST] for own in names]
     shares = np.zeros(mentions.shape)
-    if total > 0:
-        for place, other in np.argwhere(mentions):
-            shares[place, other] = cue(texts[place], names[other], wanted) / total
+    for place, other in np.argwhere(mentions):
+        weights = [
+            sum(weight for concept, weight in wanted.items() if concept in concepts)
+            for sentence, concepts in _sentences(texts[place])
+            if any(key in sentence for key in keys[other])
+        ]
+        shares[place, other] = max(weights, default=0.0) / total
     return np.maximum(shares, shares.T)
-
-
-@dataclass(frozen=True)
-class Ties:
-    """How the n passages of a pool are tied; each array is n × n.
-
-    Passages about the same are not tied. `mentions[i, j]`: passage i names what passage j is about. `shared[i, j]`: how
-    rare the rarest entity is that both name, 0 to 1; those that the question names do not count. `about` holds for each
-    passage the entities that it is about.
-    """
-
-    mentions: Flags
-    shared: Scores
-    about: tuple[tuple[int, ...], ...]
-
-    def cut(self) -> "Ties":
-        """The same passages, untied."""
-        return Ties(np.zeros_like(self.mentions), np.zeros_like(self.shared), self.about)
 
 
 class Bridges:
@@ -119,15 +95,19 @@ class Bridges:
         scores: Scores = np.asarray(self._mentions @ reached) / self._width
         return scores
 
-    def ties(self, pool: Sequence[int], linked: Collection[int]) -> Ties:
-        """How the chunks of a pool are tied; `linked` are the entities that the question names."""
+    def ties(self, pool: Sequence[int], linked: Collection[int]) -> tuple[Flags, Scores]:
+        """How the n chunks of a pool are tied, both n × n; chunks about the same are not.
+
+        First whether chunk i names what chunk j is about; then how rare the rarest entity is that both name, 0 to 1
+        (those that the question names, `linked`, do not count).
+        """
         rows, about = self._mentions[list(pool)], self._about[list(pool)]
         same = (about @ about.T).toarray() > 0
         mentions = ((rows @ about.T).toarray() > 0) & ~same
         known = np.setdiff1d(rows.indices, list(linked))
         rarity = rows[:, known].toarray() * self._rarity[known]
         shared = np.stack([np.minimum(rarity, row).max(axis=1, initial=0.0) for row in rarity])
-        return Ties(mentions, np.where(same, 0.0, shared), tuple(self.about[chunk] for chunk in pool))
+        return mentions, np.where(same, 0.0, shared)
 
 
 CHOSEN = 10
@@ -138,62 +118,14 @@ _LEAST_WALKED = 1e-5
 _ALONE = 0.01
 
 
-class Weights(Record):
-    """What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence, fitted to
-    every other question of two public sets and read on the questions between and on others (docs/retrieval.md)."""
-
-    walked: float = 0.4
-    meaning: float = 6.8
-    subject: float = 2.2
-    covered: float = -2.4
-    together: float = 10.4
-    mention: float = 1.6
-    shared: float = 3.7
-    cue: float = 2.4
+# What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence, fitted to every
+# other question of two public sets and read on the questions between and on others (docs/retrieval.md).
+WALKED, MEANING, SUBJECT, COVERED = 0.4, 6.8, 2.2, -2.4
+TOGETHER, MENTION, SHARED, CUE = 10.4, 1.6, 3.7, 2.4
 
 
-WEIGHTS = Weights()
-
-
-@dataclass(frozen=True)
-class Signs:
-    """What is known of the n passages of a pool.
-
-    `walked`: their part in the walk, the best 1. `meaning`: cosine with the question. `subject`: how surely the
-    question names what they are about, 0 to 1. `holds[i, t]`: passage i has concept t of the question, and `rarity[t]`
-    is that concept's share of the question, all of them 1. `cues`: n × n, 0 to 1.
-    """
-
-    walked: Scores
-    meaning: Scores
-    subject: Scores
-    holds: Flags
-    rarity: Scores
-    ties: Ties
-    cues: Scores
-
-
-def pair_scores(signs: Signs, weights: Weights = WEIGHTS) -> Scores:
-    """n × n, symmetric: the logarithm of how likely two passages are evidence together, up to a constant."""
-    covered = signs.holds @ signs.rarity
-    both = (signs.holds * signs.rarity) @ signs.holds.T
-    alone = (
-        weights.walked * np.log(np.maximum(signs.walked, _LEAST_WALKED))
-        + weights.meaning * signs.meaning
-        + weights.subject * signs.subject
-        + weights.covered * covered
-    )
-    return np.asarray(
-        alone[:, None] + alone[None, :]
-        + weights.together * (covered[:, None] + covered[None, :] - both)
-        + weights.mention * (signs.ties.mentions | signs.ties.mentions.T)
-        + weights.shared * signs.ties.shared
-        + weights.cue * signs.cues
-    )  # fmt: skip
-
-
-def choose(pairs: Scores, subject: Scores, size: int = CHOSEN) -> list[int]:
-    """Up to `size` places of the pool, the best pair first, the earlier place before the later; then, one after
+def choose(pairs: Scores, subject: Scores) -> list[int]:
+    """At most CHOSEN places of the pool, the best pair first, the earlier place before the later; then, one after
     another, what makes the likeliest pairs with those chosen. Ties go to the earlier place.
 
     `subject` tells which passages are about what the question names: each of them waits for a second half.
@@ -204,24 +136,24 @@ def choose(pairs: Scores, subject: Scores, size: int = CHOSEN) -> list[int]:
     likely = np.exp(pairs - pairs[~np.eye(count, dtype=bool)].max())
     np.fill_diagonal(likely, 0.0)
     alone = likely.sum(axis=1)
-    first, second = divmod(int(likely.argmax()), count)
-    chosen = [first, second]
     waiting = np.ones(count)
-    _match(first, second, subject, waiting)
-    _match(second, first, subject, waiting)
-    while len(chosen) < min(size, count):
+
+    def match(place: int, other: int) -> None:
+        """Note that `other` is a second half for `place`, unless it is a beginning itself."""
+        if subject[other] == 0:
+            waiting[place] *= MATCHED
+
+    first, second = divmod(int(likely.argmax()), count)
+    match(first, second)
+    match(second, first)
+    chosen = [first, second]
+    while len(chosen) < min(CHOSEN, count):
         gained = waiting[chosen] @ likely[chosen] + _ALONE * alone
         gained[chosen] = -1.0
         best = int(gained.argmax())
-        _match(max(chosen, key=lambda place: (likely[best, place], -place)), best, subject, waiting)
+        match(max(chosen, key=lambda place: (likely[best, place], -place)), best)
         chosen.append(best)
     return chosen
-
-
-def _match(place: int, other: int, subject: Scores, waiting: Scores) -> None:
-    """Note that `other` is a second half for `place`, unless it is a beginning itself."""
-    if subject[other] == 0:
-        waiting[place] *= MATCHED
 
 
 def fused(rankings: Sequence[Sequence[int]], constant: int = 60) -> list[int]:
@@ -288,12 +220,11 @@ class PassageSetSelector:
         self._spellings = spellings
 
     def first(self, asked: SearchedQuestion, allowed: Flags, switches: Switches) -> list[int]:
-        """The chunks to read first, best first, at most `sets.CHOSEN`, none but the allowed ones."""
+        """The chunks to read first, best first, at most CHOSEN, none but the allowed ones."""
         pool = self.pool(asked, allowed, switches)
         if len(pool) < 2:
             return pool
-        signs = self.signs(asked, pool, switches)
-        chosen = [pool[place] for place in choose(pair_scores(signs), signs.subject)]
+        chosen = [pool[place] for place in choose(*self._pairs(asked, pool, switches))]
         # Of the best pair the one that is better by itself: a question may need no second.
         return sorted(chosen[:2], key=lambda chunk: -asked.base[chunk]) + chosen[2:]
 
@@ -330,31 +261,34 @@ class PassageSetSelector:
         named = {term for link in asked.links for term in self._lexicon.terms_of(link.text)}
         return [term for term in self._lexicon.terms_of(asked.question) if term not in named]
 
-    def signs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> Signs:
-        """What is known of the passages of a pool."""
-        linked = asked.linked
-        weights = self._concepts(asked.question)
-        total = sum(weights.values()) or 1.0
-        ties = self._bridges.ties(pool, linked)
+    def _pairs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> tuple[Scores, Scores]:
+        """The logarithm of how likely two passages of the pool are evidence together, up to a constant (n × n,
+        symmetric), and how surely the question names what each is about (0 to 1)."""
+        linked, weights = asked.linked, self._concepts(asked.question)
+        about = [self._bridges.about[chunk] for chunk in pool]
+        subject = np.array([max((linked.get(entity, 0.0) for entity in own), default=0.0) for own in about])
         near = asked.cosines[asked.cosines > 0]
-        named = {concept for link in asked.links for concept in concept_terms(link.text)}
-        signs = Signs(
-            walked=asked.walked[pool],
-            meaning=np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0),
-            subject=np.array(
-                [max((linked.get(entity, 0.0) for entity in entities), default=0.0) for entities in ties.about]
-            ),
-            holds=self._holds(pool, list(weights)),
-            rarity=np.array(list(weights.values())) / total,
-            ties=ties,
-            cues=cues(
-                [self._chunks[chunk].text for chunk in pool],
-                ties.mentions,
-                [[name for entity in entities for name in self._spellings[entity]] for entities in ties.about],
-                {concept: weight for concept, weight in weights.items() if concept not in named},
-            ),
+        meaning = np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0)
+        # Which concepts of the question each passage has, and the share of the question that each concept is.
+        holds, rarity = (
+            self._holds(pool, list(weights)),
+            np.array(list(weights.values())) / (sum(weights.values()) or 1),
         )
-        return signs if switches.bridges else replace(signs, ties=ties.cut(), cues=np.zeros_like(signs.cues))
+        covered, both = holds @ rarity, (holds * rarity) @ holds.T
+        walked = np.log(np.maximum(asked.walked[pool], _LEAST_WALKED))
+        alone = WALKED * walked + MEANING * meaning + SUBJECT * subject + COVERED * covered
+        pairs = alone[:, None] + alone[None, :] + TOGETHER * (covered[:, None] + covered[None, :] - both)
+        if switches.bridges:
+            mentions, shared = self._bridges.ties(pool, linked)
+            named = {concept for link in asked.links for concept in concept_terms(link.text)}
+            cued = cues(
+                [self._chunks[chunk].text for chunk in pool],
+                mentions,
+                [[name for entity in own for name in self._spellings[entity]] for own in about],
+                {concept: weight for concept, weight in weights.items() if concept not in named},
+            )
+            pairs = pairs + MENTION * (mentions | mentions.T) + SHARED * shared + CUE * cued
+        return np.asarray(pairs), subject
 
     def _concepts(self, question: str) -> Mapping[str, float]:
         """The concepts of the question with their rarity, that of the commonest word of each."""

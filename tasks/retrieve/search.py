@@ -6,23 +6,25 @@ of the question its linked names cover, the more words and meaning count. The fi
 (`passage_sets`).
 """
 
+import asyncio
 import copy
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from prompts.engine.rerankers import Reranker
 from prompts.text.words import fold_name, is_han
-from storage.answer_records import Passage
+from storage.answer_records import Passage, Reranking
 from storage.database import SparseCounts
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk
 from tasks.retrieve.lexical import Lexicon, Scores, passage_of, scaled
 from tasks.retrieve.link import Link, Names
-from tasks.retrieve.passage_sets import Bridges, PassageSetSelector, SearchedQuestion, Switches
-from tasks.step import step
+from tasks.retrieve.passage_sets import Bridges, Flags, PassageSetSelector, SearchedQuestion, Switches
+from tasks.step import BRIEF, step
 
 
 def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
@@ -109,8 +111,6 @@ UNLINKED_POWER = 4
 HAN_WALK = 0.3
 # What the passages of a further query count beside those of the question at the same rank: its first comes third.
 FURTHER_QUERY = 0.45
-
-Flags = NDArray[np.bool_]
 
 
 class SearchIndex:
@@ -239,10 +239,6 @@ class SearchIndex:
         order = [int(index) for index in np.argsort(-scores, kind="stable")[:k] if scores[index] > 0]
         return [passage_of(self.chunks[index], scores[index]) for index in order]
 
-    def names_of(self, entity: int) -> tuple[str, ...]:
-        """All names of an entity, the main one first."""
-        return self.spellings[entity]
-
     def switched(self, switches: Switches) -> "SearchIndex":
         """The same index, searched with some parts left out."""
         other = copy.copy(self)
@@ -281,3 +277,34 @@ async def retrieve(
             best[place] = max(best[place], weight / rank)
     order = [int(place) for place in np.argsort(-best, kind="stable")[:k] if best[place] > 0]
     return [passage_of(index.chunks[place], fits[place]) for place in order]
+
+
+# --- reranking -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """The passages in their order, and what the trace says of it; None where nothing was reranked."""
+
+    passages: list[Passage]
+    trace: Reranking | None = None
+
+
+@step("rerank", BRIEF, asks_model=True)
+async def rerank(question: str, passages: Sequence[Passage], k: int, reranker: Reranker) -> Reranked:
+    """The k most relevant passages, best first, with the model's scores; equal ones stay in their order.
+
+    Each is read under its title, so that it keeps its subject; in a thread, so that calls to models go on meanwhile.
+    Raises EngineError where the model cannot be reached, or does not answer for every passage.
+    """
+    if not passages:
+        return Reranked([])
+    texts = [
+        passage.text if passage.text.startswith(passage.title) else f"{passage.title}\n{passage.text}"
+        for passage in passages
+    ]
+    scores = await asyncio.to_thread(reranker.scores, question, texts)
+    order = sorted(range(len(passages)), key=lambda place: -scores[place])[:k]
+    ranked = [passages[place].model_copy(update={"score": round(scores[place], 6)}) for place in order]
+    ranks = tuple(place + 1 for place in order)
+    return Reranked(ranked, Reranking(model=reranker.name, passages=len(passages), ranks=ranks))

@@ -168,19 +168,21 @@ WESTERN = "Die Brücke über den Fluß wurde für 3 Millionen gebaut. Schön, da
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "language"),
-    [(CHINESE, name, "zh") for name in ("utf-8-sig", "utf-16", "gb18030", "big5")]
-    + [(JAPANESE, "shift_jis", "ja"), (WESTERN, "cp1252", "de")],
+    ("data", "text", "language"),
+    [(CHINESE.encode(name), CHINESE, "zh") for name in ("utf-8-sig", "utf-16", "gb18030", "big5")]
+    + [(JAPANESE.encode("shift_jis"), JAPANESE, "ja"), (WESTERN.encode("cp1252"), WESTERN, "de")]
+    + [
+        (
+            "大桥很长，建于很久以前，".encode() + b"\xff" + "非常好看。".encode(),
+            "大桥很长，建于很久以前，\ufffd非常好看。",
+            "zh",
+        )
+    ],
 )
-def test_other_encodings(text: str, encoding: str, language: str, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+def test_other_encodings_and_a_single_broken_byte(data: bytes, text: str, language: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(data)
     document = load(tmp_path)[1]["a.txt"]
     assert (document.text, document.language) == (text, language)
-
-
-def test_a_single_broken_byte_is_kept_as_such(tmp_path: Path) -> None:
-    (tmp_path / "u.txt").write_bytes("大桥很长，建于很久以前，".encode() + b"\xff" + "非常好看。".encode())
-    assert load(tmp_path)[1]["u.txt"].text == "大桥很长，建于很久以前，\ufffd非常好看。"
 
 
 def test_control_characters_and_lone_surrogates_are_removed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from prompts.engine.models import Models
 from prompts.text.question import parse_question
 from storage.answer_records import Mode
 from storage.graph import ReportSizes
-from tasks.choose import Walk, choose, whole_mode
+from tasks.choose import choose, whole_mode
 from tests.query.steps import scripted, sent, spared
 
 SIZES = ReportSizes(reports=200, documents=900, reported=300)
@@ -25,9 +25,9 @@ def said(about: str) -> dict[str, object]:
 @pytest.mark.parametrize(("about", "mode"), [("whole", "global"), ("part", "struct")])
 async def test_the_side_that_a_model_takes_stands(question: str, about: str, mode: str) -> None:
     made = scripted(Choose, said(about), effort="high")
-    choice = await choose(parse_question(question), ("A diary",), None, SIZES, made)
-    assert (choice.order[0], choice.decision.confidence) == (mode, 0.55)
-    assert choice.decision.reason.endswith("many speak")
+    decision = await choose(parse_question(question), ("A diary",), None, SIZES, made)
+    assert (decision.mode, decision.confidence) == (mode, 0.55)
+    assert decision.reason.endswith("many speak")
 
 
 @pytest.mark.parametrize(("question", "asked"), [(WHOLE, {"high"}), (PART, {"high"}), (UNCLEAR, {"medium", "high"})])
@@ -47,8 +47,8 @@ async def test_a_walk_that_answers_spares_the_call_except_at_high_effort(
     effort: Effort, about: str, calls: int, mode: str
 ) -> None:
     made = scripted(Choose, said(about), effort=effort)
-    choice = await choose(parse_question(UNCLEAR), (), Walk(answers=True, summary="1 hop"), SIZES, made)
-    assert (len(sent(made)), choice.order[0]) == (calls, mode)
+    decision = await choose(parse_question(UNCLEAR), (), "1 hop", SIZES, made)
+    assert (len(sent(made)), decision.mode) == (calls, mode)
 
 
 WHOLES = (
@@ -71,23 +71,22 @@ def offline() -> Choose:
 
 @pytest.mark.parametrize("question", WHOLES)
 async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(question: str) -> None:
-    choice = await choose(parse_question(question), (), None, SIZES, offline())
-    assert choice.order == ("global", "struct")
-    assert choice.decision.mode == "global"
-    assert choice.decision.reason.startswith("about the whole collection: ")
-    assert choice.decision.confidence >= 0.5
+    decision = await choose(parse_question(question), (), None, SIZES, offline())
+    assert decision.mode == "global"
+    assert decision.reason.startswith("about the whole collection: ")
+    assert decision.confidence >= 0.5
 
 
 @pytest.mark.parametrize("question", PARTS)
 async def test_a_question_about_a_part_is_searched(question: str) -> None:
-    choice = await choose(parse_question(question), (), None, SIZES, offline())
-    assert choice.order[0] == "struct"
-    assert choice.decision.reason.startswith("about a part of the documents: ")
+    decision = await choose(parse_question(question), (), None, SIZES, offline())
+    assert decision.mode == "struct"
+    assert decision.reason.startswith("about a part of the documents: ")
 
 
 async def test_where_there_are_no_reports_everything_is_searched() -> None:
     bare = SIZES.model_copy(update={"reports": 0, "reported": 0})
-    assert (await choose(parse_question(WHOLES[0]), (), None, bare, offline())).order == ("struct",)
+    assert (await choose(parse_question(WHOLES[0]), (), None, bare, offline())).mode == "struct"
 
 
 @pytest.mark.parametrize(
@@ -97,9 +96,8 @@ def test_reports_are_read_alone_where_they_speak_for_the_collection(documents: i
     assert whole_mode(SIZES.model_copy(update={"documents": documents, "reported": reported})) == mode
 
 
-async def test_a_walk_that_answers_is_taken_and_one_that_does_not_is_not() -> None:
+async def test_a_walk_that_answers_is_taken() -> None:
     question = parse_question("Who is the wife of the teacher of Marit Olsen?")
-    taken = await choose(question, (), Walk(answers=True, summary="2 hops"), SIZES, offline())
-    assert taken.order == ("traverse", "struct")
-    assert taken.decision.reason == "the graph's triples answer it: 2 hops"
-    assert (await choose(question, (), Walk(answers=False, summary="no path"), SIZES, offline())).order == ("struct",)
+    taken = await choose(question, (), "2 hops", SIZES, offline())
+    assert (taken.mode, taken.reason) == ("traverse", "the graph's triples answer it: 2 hops")
+    assert (await choose(question, (), None, SIZES, offline())).mode == "struct"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.engine.effort import LIMITS, Effort, Policy
+from prompts.engine.effort import LIMITS, Effort
 from prompts.engine.errors import AnswerMalformed
 from prompts.read_reports import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial, Rate
 from storage.graph_records import Community, Report
@@ -219,8 +219,6 @@ def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:
     assert [agenda.next(), agenda.next(), agenda.next()] == [("c", 2), ("b", 1), None]
     agenda.add([FollowUp(question="d", score=100)], 2)
     assert agenda.next() is None
-    agenda.add([FollowUp(question=f"q{number}", score=9) for number in range(20)], 0)
-    assert sum(agenda.next() is not None for _ in range(20)) == LOOK_UPS["medium"][0] - 3
 
 
 QUESTION = "What harm does salt do to wells?"
@@ -275,16 +273,11 @@ async def test_exploring_takes_points_and_the_best_follow_ups() -> None:
 
 @pytest.mark.parametrize(("effort", "most", "depth"), [("low", 2, 1), ("medium", 5, 2), ("high", 10, 3)])
 def test_look_ups_are_bounded_by_effort(effort: Effort, most: int, depth: int) -> None:
-    agenda = Agenda(*LOOK_UPS[Policy.of(effort).effort])
-    for at in range(depth + 2):
-        agenda.add([FollowUp(question=f"{at} {number}?", score=90) for number in range(20)], at)
-    taken = []
-    while (following := agenda.next()) is not None:
-        taken.append(following)
-    assert len(taken) == most
-    deep = Agenda(*LOOK_UPS[effort])
-    deep.add([FollowUp(question="too deep?", score=90)], depth)
-    assert deep.next() is None
+    agenda = Agenda(*LOOK_UPS[effort])
+    agenda.add([FollowUp(question="too deep?", score=90)], depth)
+    assert agenda.next() is None
+    agenda.add([FollowUp(question=f"{number}?", score=90) for number in range(20)], depth - 1)
+    assert sum(agenda.next() is not None for _ in range(20)) == most
 
 
 SALTY, WINDY = piece(0, "Salt has reached the wells."), piece(1, "Wind kept the ferries in the harbour.", "Ships")

@@ -88,6 +88,25 @@ def test_other_names_have_other_forms(first: str, second: str) -> None:
     assert not together(graph_of((first,), (second,)), first, second)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "kind", "beside"),
+    [
+        ("Apollo 11", "Apollo 12", "event", ("Moon", "NASA")),
+        ("Henry IV of Orlen", "Henry VI of Orlen", "person", ("Orlen", "House of Dask")),
+        ("Edmund Vale Sr.", "Edmund Vale Jr.", "person", ("Tarnow", "Vale Mill")),
+        ("Mr. Tarn", "Mrs. Tarn", "person", ("Martha", "Peter")),
+        ("Robert Castellan", "Ruth Castellan", "person", ("Coast Survey",)),
+        ("North Harbour School", "South Harbour School", "organisation", ("Hask", "Ada Korb")),
+        ("Orlen Museum of Art", "Orlen Museum of Modern Art", "organisation", ("Orlen",)),
+    ],
+)
+def test_names_that_differ_in_what_tells_them_apart_stay_apart(
+    first: str, second: str, kind: str, beside: tuple[str, ...]
+) -> None:
+    graph = graph_of(((first, kind), *((name, "thing") for name in beside)), ((second, kind), (beside[0], "thing")))
+    assert not together(graph, first, second)
+
+
 def test_names_of_one_form_but_two_kinds_stay_apart() -> None:
     assert len(graph_of((("Lady Anne Bay", "person"),), (("Ladyanne Bay", "place"),)).entities) == 2
 
