@@ -83,10 +83,10 @@ async def examine(models: Models) -> list[Examined]:
     fresh = models.examined()
     asked: dict[object, asyncio.Task[Examined]] = {}
     async with asyncio.TaskGroup() as group:
-        for role, choice in models.choices.items():
+        for role, choice in models.chosen.items():
             if (choice, role == "extract") not in asked:
                 asked[choice, role == "extract"] = group.create_task(_examined(fresh.metered(Meter()), role))
-    rows = {role: asked[choice, role == "extract"].result() for role, choice in models.choices.items()}
+    rows = {role: asked[choice, role == "extract"].result() for role, choice in models.chosen.items()}
     return [replace(rows[role], role=role) if role in rows else Examined(role) for role in ROLES]
 
 
