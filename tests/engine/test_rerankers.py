@@ -40,16 +40,6 @@ def test_the_scores_come_in_the_order_of_the_passages_and_are_entered(model_serv
     assert request["body"] == {"model": "m", "query": QUESTION, "documents": PASSAGES}
 
 
-def test_a_server_that_asks_for_texts_gets_them_and_is_remembered(model_server: Server) -> None:
-    reranker = served(f"{model_server.url}/texts")
-    many = [*PASSAGES, *(f"Passage {number} of the bridge." for number in range(60))]
-    assert order(reranker.metered(Meter()).scores(QUESTION, many))[0] == 1
-    assert len(reranker.scores(QUESTION, many)) == len(many)
-    bodies = [request["body"] for request in model_server.requests()]
-    sizes = [len(body["texts"]) if isinstance(body, dict) and "texts" in body else None for body in bodies]
-    assert sizes == [None, 32, 31, 32, 31]
-
-
 @pytest.mark.parametrize(
     ("rule", "error", "remedy"),
     [

@@ -1,7 +1,6 @@
 """The addresses of the scripted model server.
 
-Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's), `/texts/rerank` (as
-text-embeddings-inference's). Control: `GET /stats`,
+Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's). Control: `GET /stats`,
 `GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of those in force), `POST /settings`
 (`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under `others`.
 """
@@ -31,7 +30,6 @@ _OBJECT = TypeAdapter(Body)
 _DRIPS = 10
 _PIECES = 8
 CREATED = 1_700_000_000  # fixed: an answer holds no clock, so that equal requests get equal bytes
-_MOST_TEXTS = 32
 _LARGEST_BODY = 256 * 2**20
 _ERROR_PAGE = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -58,7 +56,6 @@ class ModelServer:
             web.post("/v1/chat/completions", self._counted(self._chat)),
             web.post("/v1/embeddings", self._counted(self._embeddings)),
             web.post("/v1/rerank", self._counted(self._rerank)),
-            web.post("/texts/rerank", self._counted(self._rerank_texts)),
             web.get("/stats", self._stats),
             web.get("/requests", self._requests),
             web.post("/reset", self._reset),
@@ -125,26 +122,16 @@ class ModelServer:
         return await _whole(call, whole)
 
     async def _rerank(self, call: "Call") -> web.StreamResponse:
-        rows = [{"index": place, "relevance_score": score} for place, score in self._ranked(call, "documents")]
-        return await _whole(call, encoded({"results": rows, "usage": {"total_tokens": call.prompt_tokens}}))
-
-    async def _rerank_texts(self, call: "Call") -> web.StreamResponse:
-        if "texts" not in call.body:
-            return _error(422, "Failed to deserialize the JSON body into the target type: missing field `texts`")
-        if len(rows := self._ranked(call, "texts")) > _MOST_TEXTS:
-            return _error(422, f"batch size {len(rows)} > maximum allowed batch size {_MOST_TEXTS}")
-        return await _whole(call, encoded([{"index": place, "score": score} for place, score in rows]))
-
-    @staticmethod
-    def _ranked(call: "Call", field: str) -> list[tuple[int, float]]:
-        """(place, share of the query's content words in the text), the best first."""
-        query, texts = call.body.get("query"), call.body.get(field)
+        """The share of the query's content words in each document, the best first."""
+        query, texts = call.body.get("query"), call.body.get("documents")
         if not isinstance(query, str) or not isinstance(texts, list):
-            raise NoRuleError(f"`query` is no text, or `{field}` no list")
+            raise NoRuleError("`query` is no text, or `documents` no list")
         wanted = content_words(query)
         call.prompt_tokens = tokens_of([query, *texts])
         scores = [len(wanted & content_words(text)) / (len(wanted) or 1) for text in texts]
-        return sorted(enumerate(scores), key=lambda row: -row[1])
+        rows = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
+        rows.sort(key=lambda row: -row["relevance_score"])
+        return await _whole(call, encoded({"results": rows, "usage": {"total_tokens": call.prompt_tokens}}))
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.ledger.stats())
