@@ -1,8 +1,8 @@
 """Which entities does a passage name, which relations between them does it state, and what does it claim of them?
 
 Source: GraphRAG (arXiv 2404.16130, section 2.2: also claims, and the further rounds that ask what was missed),
-LightRAG's `Recog`. Offline: capitalised or noun-run names, cells of tables, relations typed by the words that connect
-two names, or by the column, and sentences with a verb that tells of a claim.
+LightRAG's `Recog`. Offline: capitalised or noun-run names, and relations typed by the words that connect two names, or
+by the label of a cell.
 """
 
 from collections.abc import Mapping, Sequence
