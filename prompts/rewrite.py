@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import NotAsAsked, rough_tokens
+from prompts.engine.calls import NotAsAsked, fitting
 from prompts.engine.step import Step, instruction
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
@@ -97,22 +97,8 @@ def is_long(question: str) -> bool:
 
 
 def recent(history: Sequence[str], most: int) -> list[str]:
-    """The last turns that fit into so many tokens, oldest first.
-
-    Of a turn that is longer than half of what is left both ends are shown: a long answer names its things there.
-    """
-    shown: list[str] = []
-    for turn in reversed(history):
-        folded = " ".join(turn.split())
-        if shown and most < 2:
-            break
-        size = rough_tokens(folded)
-        if size > most // 2:
-            half = max(1, len(folded) * most // (4 * size))
-            folded = f"{folded[:half]} … {folded[-half:]}"
-        shown.append(folded)
-        most -= rough_tokens(folded)
-    return shown[::-1]
+    """The last turns that fit into so many tokens, oldest first; one at least, if there is any."""
+    return fitting([" ".join(turn.split()) for turn in reversed(history)], most)[::-1]
 
 
 def _by_rules(question: str, history: Sequence[str]) -> Rewriting:

@@ -165,12 +165,9 @@ class CrossEncoderReranker(CrossEncoder):
 
 
 class CrossEncoderScorer(CrossEncoder):
-    """Reads a claim together with each stretch of the evidence; the best stretch counts.
+    """The probability that the best stretch of the evidence entails a claim, by a model for natural language inference.
 
-    An NLI model (labels with an `entailment`) reads the evidence first and gives the probability of entailment; a
-    model with one output reads the claim first, as rerankers do, and its logit goes through a sigmoid.
-
-    Raises ModelUnavailable at the first claim where the model is not on this machine.
+    Raises ModelUnavailable at the first claim where the model is not on this machine, or has no label `entailment`.
     """
 
     def __call__(self, claim: str, evidence: Sequence[str]) -> float:
@@ -178,16 +175,14 @@ class CrossEncoderScorer(CrossEncoder):
         if not parts:
             return 0.0
         labels = self.labels
-        if "entailment" in labels:
-            logits = self.logits([(part, claim) for part in parts])
-            powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-            return float((powers / powers.sum(axis=1, keepdims=True))[:, labels["entailment"]].max())
-        if len(labels) != 1:
+        if "entailment" not in labels:
             raise ModelUnavailable(
                 f"The cross-encoder {self.name!r} has the labels {sorted(labels)}, none of them `entailment`.",
-                "Name a model for natural language inference, or a reranker with one output.",
+                "Name a model for natural language inference.",
             )
-        return float(self.relevance(claim, parts).max())
+        logits = self.logits([(part, claim) for part in parts])
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return float((powers / powers.sum(axis=1, keepdims=True))[:, labels["entailment"]].max())
 
 
 def stretches(text: str) -> list[str]:

@@ -404,39 +404,14 @@ def check_question(fields: Fields) -> Answered:
     return {"reason": "By its words.", "verdict": "unanswerable" if unknown else "answerable"}
 
 
+_RULES = (
+    extract, glean, doctor, resolve, summarize, relate, report, rewrite, keywords, route, choose, structurize,
+    decompose, answer, tune, plan, plan_table, rate, partial, explore, hypothesize, direct, judge, grade, describe,
+    users, ask_whole, ask_part, check_question,
+)  # fmt: skip
 RULES: Mapping[str, Callable[[Fields], Answered]] = {
-    "extract": extract,
-    "glean": glean,
-    "doctor": doctor,
-    "resolve": resolve,
-    "summarize": summarize,
-    "relate": relate,
-    "report": report,
-    "rewrite": rewrite,
-    "keywords": keywords,
-    "filter": judge_passages,
-    "route": route,
-    "choose": choose,
-    "structurize": structurize,
-    "decompose": decompose,
-    "answer": answer,
-    "reduce": reduce_points,
-    "tune": tune,
-    "plan": plan,
-    "plan_table": plan_table,
-    "rate": rate,
-    "partial": partial,
-    "explore": explore,
-    "hypothesize": hypothesize,
-    "direct": direct,
-    "judge": judge,
-    "grade": grade,
-    "describe": describe,
-    "users": users,
-    "ask_whole": ask_whole,
-    "ask_part": ask_part,
-    "check_question": check_question,
-}
+    "filter": judge_passages, "reduce": reduce_points, **{rule.__name__: rule for rule in _RULES},
+}  # fmt: skip
 
 
 def answer_step(step: str, fields: Fields) -> Answered:
