@@ -3,7 +3,6 @@
 torch and sentence-transformers take ten seconds and 700 MB to load, so they are imported when a model is first used.
 """
 
-import copy
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import (
-    CachingEmbedder,
+    Embedder,
     EmbeddingForm,
     Floats,
     Lazy,
@@ -24,8 +23,8 @@ from prompts.engine.embedders import (
 )
 from prompts.engine.errors import ModelUnavailable
 from prompts.engine.providers import Backend
-from prompts.engine.rerankers import STEP
-from prompts.engine.spending import Meter, Spent
+from prompts.engine.rerankers import STEP, Reranker
+from prompts.engine.spending import Spent
 from prompts.text.segment import sentences
 
 _NEEDS = {"onnx": "optimum-onnx[onnxruntime]", "openvino": "optimum-intel[openvino]"}
@@ -66,7 +65,7 @@ def load_model(
         ) from error
 
 
-class SentenceTransformerEmbedder(CachingEmbedder):
+class SentenceTransformerEmbedder(Embedder):
     """Any model of sentence-transformers. Prompts that nobody sets are the model's own for queries and documents."""
 
     tells_queries = True
@@ -133,20 +132,15 @@ class CrossEncoder:
         return np.asarray(1 / (1 + np.exp(-self.logits([(query, passage) for passage in passages])[:, 0])))
 
 
-class CrossEncoderReranker(CrossEncoder):
+class CrossEncoderReranker(CrossEncoder, Reranker):
     """Reads the question together with each passage; of a passage longer than the model reads its best stretch counts.
 
     Raises ModelUnavailable at the first question where the model is not on this machine, or has several outputs.
     """
 
     def __init__(self, name: str, *, backend: Backend = "torch", allow_download: bool = False) -> None:
-        super().__init__(name, backend=backend, allow_download=allow_download)
-        self.meter = Meter()
-
-    def metered(self, meter: Meter) -> "CrossEncoderReranker":
-        view = copy.copy(self)
-        view.meter = meter
-        return view
+        CrossEncoder.__init__(self, name, backend=backend, allow_download=allow_download)
+        Reranker.__init__(self, name)
 
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         started, labels = time.monotonic(), self.labels

@@ -6,8 +6,8 @@ The request is that of Cohere, Jina, Voyage, vLLM, Infinity and llama.cpp.
 import copy
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
@@ -28,17 +28,22 @@ CHOICES = (
 _USE = ApiUse("/rerank", "reranker", "TRELLIS_RERANKER", "leave TRELLIS_RERANKER empty")
 
 
-class Reranker(Protocol):
+class Reranker(ABC):
     """How relevant passages are to a question, by a model that reads both together."""
 
-    @property
-    def name(self) -> str: ...
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.meter = Meter()
 
+    @abstractmethod
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         """One score a passage, the greater the more relevant; comparable within one call."""
 
     def metered(self, meter: Meter) -> "Reranker":
         """The same reranker, whose calls are entered into this ledger under the step `rerank`."""
+        view = copy.copy(self)
+        view.meter = meter
+        return view
 
 
 class _Score(BaseModel):
@@ -55,19 +60,13 @@ class _RerankResponse(BaseModel):
     usage: _Tokens | None = None
 
 
-class ApiReranker:
+class ApiReranker(Reranker):
     """A served reranker."""
 
     def __init__(self, where: Endpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._api = JsonApi(where, _USE, sleep)
-        self.name = self._api.name
+        super().__init__(self._api.name)
         self._model = where.model
-        self.meter = Meter()
-
-    def metered(self, meter: Meter) -> "ApiReranker":
-        view = copy.copy(self)
-        view.meter = meter
-        return view
 
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         started = time.monotonic()
