@@ -14,7 +14,7 @@ from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.output_formats import RecordsFormat
 from prompts.engine.prompt_guard import neutralised
-from prompts.engine.step import examples_of, instruction
+from prompts.engine.step import Inputs, Outputs, examples_of, instruction
 from prompts.offline.extract import (
     ALIAS_PREDICATE,
     ClaimFound,
@@ -147,16 +147,14 @@ class Extract(_ReadingStep):
         ]
         return extracted.model_copy(update={"entities": entities})
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
-        extracted = outputs["found"]
-        if isinstance(extracted, Extracted) and not extracted.entities:
-            names = overlooked(str(inputs["title"]), str(inputs["passage"]))
-            if names:
-                raise Doubtful(
-                    f"it lists no entity, but the passage seems to name {', '.join(names)}. If not, say so again.",
-                    dict(outputs),
-                )
+        names = [] if outputs["found"].entities else overlooked(inputs["title"], inputs["passage"])
+        if names:
+            raise Doubtful(
+                f"it lists no entity, but the passage seems to name {', '.join(names)}. If not, say so again.",
+                dict(outputs),
+            )
 
     async def _gleaned(self, extracted: Extracted, asked: Mapping[str, object]) -> Extracted:
         """With what further rounds add; a round that adds nothing is the last."""

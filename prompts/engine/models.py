@@ -21,7 +21,7 @@ from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock, Limits, RateLimiter
 from prompts.engine.providers import ENCODER, OFFLINE, ModelChoice, check, endpoint
-from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
+from prompts.engine.spending import Meter, SpendBudget, price_of
 from prompts.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -188,10 +188,6 @@ class Models:
         in_context, configured = lms_of_program()
         choice = self.choices.get(role) or configured
         return in_context or (None if isinstance(choice, ModelChoice) and choice.name == OFFLINE else choice)
-
-    def record(self, step: str, model: str, spent: Spent) -> None:
-        """Enter into the ledger what a step's call cost."""
-        self.meter.record(step, model, spent)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. They close by themselves when the loop of `asyncio.run` ends."""

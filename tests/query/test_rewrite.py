@@ -73,7 +73,7 @@ async def test_queries_are_few_and_distinct() -> None:
 
 
 async def test_a_rewriting_without_a_question_is_asked_for_again() -> None:
-    with pytest.raises(AnswerMalformed, match="no question"):
+    with pytest.raises(AnswerMalformed, match=r"rewriting\.question"):
         await scripted(Rewrite, *[{"question": " ", "queries": []}] * 2).run("And she?", HISTORY)
 
 

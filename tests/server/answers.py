@@ -101,12 +101,6 @@ def _between(sentence: str, source: str, target: str) -> str:
     return said if 1 <= len(words) <= 5 and len(said) <= 40 else "is mentioned with"
 
 
-def doctor(fields: Fields) -> Answered:
-    text = _text(fields, "text")
-    year = int(next(iter(re.findall(r"\d{4}", text)), "0"))
-    return {"name": text.partition(" was born")[0].strip(), "year": year, "kind": "person"}
-
-
 def resolve(fields: Fields) -> Answered:
     verdicts = []
     for number, pair in _numbered(_items(fields, "pairs")):
@@ -405,7 +399,7 @@ def check_question(fields: Fields) -> Answered:
 
 
 _RULES = (
-    extract, glean, doctor, resolve, summarize, relate, report, rewrite, keywords, route, choose, structurize,
+    extract, glean, resolve, summarize, relate, report, rewrite, keywords, route, choose, structurize,
     decompose, answer, tune, plan, plan_table, rate, partial, explore, hypothesize, direct, judge, grade, describe,
     users, ask_whole, ask_part, check_question,
 )  # fmt: skip

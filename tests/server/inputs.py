@@ -4,7 +4,6 @@ PASSAGE = "Ada Lovelace met Charles Babbage in London."
 INPUTS: dict[str, dict[str, object]] = {
     "extract": {"title": "T", "passage": PASSAGE, "kinds": ["person"]},
     "glean": {"title": "T", "passage": PASSAGE, "kinds": ["person"], "known": ["Ada Lovelace"]},
-    "doctor": {"text": "Ada Lovelace was born in London in 1815."},
     "resolve": {"pairs": ["[0] Ada Lovelace (person) | A. Lovelace (person)", "[1] Ada (person) | Adam (person)"]},
     "summarize": {"name": "Ada", "statements": ["Ada is here."]},
     "relate": {"relations": ["[0] Ada -[met]-> Babbage\n- Ada met Babbage in London.\n- They met."]},
