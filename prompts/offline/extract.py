@@ -12,11 +12,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from prompts.text.amounts import MONTHS
-from prompts.text.names import NameSpan, name_spans
-from prompts.text.names_zh import name_spans_zh
+from prompts.text.evidence import cells_of
+from prompts.text.names import NameSpan, kind_of_words, name_spans
+from prompts.text.names_zh import is_generic, kind_of, name_spans_zh
 from prompts.text.relevance import PRONOUN
 from prompts.text.segment import units
-from prompts.text.words import CJK, WORD, fold, groups_in, is_han, words_in
+from prompts.text.tokens import usually_lower
+from prompts.text.words import CJK, STOPWORDS, WORD, fold, groups_in, is_han, words_in
 
 # --- what a passage yields -------------------------------------------------------------------------------------------
 
@@ -147,6 +149,10 @@ _PREPOSITIONS = words_in("english", "prepositions")
 _ZH_LISTING = frozenset("和 与 及 或 等 跟 同 我们".split())
 _ZH_CLAUSE = re.compile(rf"[{CJK}*][，,；。]")
 _MOST_WORDS, _MOST_HAN = 8, 12
+_CELL_WORD = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
+_HAN_NAME = re.compile(rf"[{CJK}·]{{2,14}}$")
+_LINKING = frozenset("of the de la du del von van der den and for & y".split())
+_LONGEST = 80  # characters of a cell
 
 
 def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic: str) -> Iterator[RelationFound]:
@@ -178,6 +184,30 @@ def of_row(text: str, start: int, end: int, names: Sequence[NameSpan]) -> Iterat
         label = _predicate(text[before.end : name.start].rpartition("|")[2].partition(":")[0])
         if name.text != names[0].text:
             yield _stated(names[0].text, label or _together(name), name.text, text[start:end])
+
+
+def named_cells(text: str, start: int, end: int) -> Iterator[NameSpan]:
+    """The names that fill whole cells of the row `text[start:end]`, if its cells have labels."""
+    at = start
+    for _, cell in cells_of(text[start:end]):
+        at = text.index(cell, at)
+        if kind := _kind_of_cell(cell):
+            yield NameSpan(cell, at, at + len(cell), kind)
+        at += len(cell)
+
+
+def _kind_of_cell(text: str) -> str:
+    """The kind of a cell that is a name, or nothing."""
+    if _HAN_NAME.match(text):
+        return "" if is_generic(text) else kind_of(text)
+    words = _CELL_WORD.findall(text)
+    if not 0 < len(words) <= _MOST_WORDS or len(text) > _LONGEST or re.search("[!?;:]", text):
+        return ""
+    if not all(word in _LINKING or not word[0].islower() for word in words) or not text[0].isupper():
+        return ""
+    if len(words) == 1 and (words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2):
+        return ""
+    return kind_of_words([word.lower().rstrip(".") for word in words]) or "thing"
 
 
 def _together(name: NameSpan) -> str:
@@ -212,7 +242,10 @@ def extract_offline(title: str, passage: str) -> Extracted:
 
     Claims are left to a model."""
     pieces = [unit for unit in units(passage) if unit.kind != "code"]
-    names = names_in(passage, [(piece.start, piece.end) for piece in pieces], title)
+    cells = [cell for piece in pieces if piece.kind == "row" for cell in named_cells(passage, piece.start, piece.end)]
+    others = names_in(passage, [(piece.start, piece.end) for piece in pieces], title)
+    free = [name for name in others if all(name.end <= cell.start or cell.end <= name.start for cell in cells)]
+    names = sorted([*cells, *free], key=lambda name: name.start)
     topic = _topic_name(title, names)
     relations: list[RelationFound] = []
     described: dict[str, str] = {}

@@ -13,9 +13,9 @@ from prompts.engine.spending import Meter
 from prompts.extract import Extract
 from prompts.summarize import Summarize
 from tests.server.client import Server
-from tests.server.inputs import INPUTS
+from tests.test_golden_prompts import SHOWN
 
-EXTRACT = INPUTS["extract"]
+EXTRACT = SHOWN["ExtractGraph"]
 
 
 def made(server: Server, **options: object) -> Models:

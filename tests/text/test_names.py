@@ -124,7 +124,7 @@ def test_labelled_rows_state_relations_of_their_first_cell() -> None:
     found = extract_offline("Bridges", text)
     assert said(found) == {
         ("Kestrel Bridge", "designer", "Tobias Wren"),
-        ("Kestrel Bridge", "opened by", "Saltmere"),
+        ("Kestrel Bridge", "opened by", "Town of Saltmere"),
         ("Teal Causeway", "opened by", "Ada Korb"),
     }
     assert all(relation.description in " ".join(text.split()) for relation in found.relations)
