@@ -44,7 +44,7 @@ async def context(question: str, mode: Mode, session: Session, tables_alone: boo
     asked = await resources_for(question, AskOptions(mode=mode), session)
     search = replace(asked.search, most=CONTEXT_TOKENS)
     if mode in LEVEL_OF:
-        models = Models.offline().with_policy(Policy.of("medium", given={"answer": CONTEXT_TOKENS}))
+        models = Models({}, policy=Policy.of("medium", given={"answer": CONTEXT_TOKENS}))
         laid = (await dual_level_search(asked.question, search, asked.graph, models)).context
         texts = [] if tables_alone else [f"{passage.title}: {passage.text}" for passage in laid.sources]
         return "\n".join([*(note.text for note in laid.notes), *texts])

@@ -299,7 +299,7 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     others tomorrow.
     """
     options, runtime, settings = restricted(options, session), session.runtime, session.runtime.settings
-    models = runtime.query_models.metered(Meter()).with_policy(settings.policy(options.effort))
+    models = replace(runtime.query_models, meter=Meter(), policy=settings.policy(options.effort))
     rewriting = await rewrite(text, options.history, Rewrite(models))
     question = Question(rewriting.question, rewriting.queries, options, session.index, rewriting.ambiguities)
     embedder, policy = runtime.embedder.metered(models.meter), models.policy

@@ -129,7 +129,7 @@ class Runtime:
 
     def counted_as(self, authors: Mapping[str, str]) -> "Runtime":
         """The same, whose work counts as that of these authors, by step."""
-        return replace(self, models=self.models.counted_as(authors)) if authors else self
+        return replace(self, models=replace(self.models, authors=authors)) if authors else self
 
     @property
     def fingerprint(self) -> str:
@@ -160,8 +160,10 @@ def open_runtime(settings: Settings, progress: Progress = silent, reading: bool 
 def open_models(settings: Settings, caches: WorkspaceDatabase, limits: Path, reading: bool = False) -> Models:
     """The models that the settings name; what their servers take a minute is counted in the folder `limits`."""
     limiter = shared_budgets(settings, limits, reading)
-    models = Models(settings.model_choices(), Meter(), settings.call_settings(), caches.model_answers, None, limiter)
-    return models.instructed(settings.instructions).programmed(settings.compiled)
+    return Models(
+        settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers, rate_limiter_of=limiter,
+        instructions=settings.instructions, programs=settings.compiled,
+    )  # fmt: skip
 
 
 def _chroma_server(settings: Settings) -> ServerAddress | None:

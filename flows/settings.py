@@ -175,8 +175,8 @@ class Settings(BaseModel):
     )
     grounding: str = Field(
         default="",
-        description="The name of a cross-encoder of sentence-transformers that judges support; without it words and "
-        "figures do.",
+        description="The name of a cross-encoder of sentence-transformers, for natural language inference, that judges "
+        "support; without it words and figures do.",
     )
     strict: bool = Field(
         default=False,

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +136,7 @@ class Training:
     @property
     def models(self) -> Models:
         """The settings' models, spared nothing and without programs."""
-        return self.runtime.models.programmed(()).with_policy(Policy.of("high"))
+        return replace(self.runtime.models, programs=(), policy=Policy.of("high"))
 
     @property
     def card(self) -> DataCard:
@@ -371,16 +371,16 @@ def _contestants(training: Training) -> dict[str, Models]:
     elif method == "cross-encoder":
         models["trained"] = _of_machine(training, f"{ENCODER}{folder}")
     elif method == "linear":
-        models["trained"] = Models.offline().programmed([_program(training)])
+        models["trained"] = Models({}, programs=[_program(training)])
     else:
-        models["compiled"] = training.models.programmed([_program(training)])
+        models["compiled"] = replace(training.models, programs=[_program(training)])
     return models
 
 
 def _of_machine(training: Training, name: str) -> Models:
     """A model of this machine, asked as the settings say."""
     models = Models({ROLE[training.options.step]: ModelChoice(name)}, calls=CallSettings(max_tokens=_ANSWER))
-    return models.instructed(training.models.instructions).with_policy(Policy.of("high"))
+    return replace(models, instructions=training.models.instructions, policy=Policy.of("high"))
 
 
 def _program(training: Training) -> Program:

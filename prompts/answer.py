@@ -12,10 +12,11 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import Step, instruction, with_instruction
+from prompts.engine.step import Step, instruction
 from prompts.engine.streaming import Show
 from prompts.offline.answer import OfferedPassage, Similarity, best_excerpts, shown
-from prompts.tailored_step import instructed
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import Tailoring
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
 _LIKE_A_NUMBER = re.compile(r"^\[(\d+)\](?= )", re.M)
@@ -110,7 +111,7 @@ class AnswerRequest:
     similarity: Similarity | None = None
 
 
-class AnswerStep(Step):
+class AnswerStep(TailoredStep):
     """A question and numbered evidence → an answer with markers.
 
     `on_text` gets the draft in pieces while a model writes it, and Withdrawn where another one begins. A draft is for
@@ -121,10 +122,10 @@ class AnswerStep(Step):
     role = "answer"
     task = AnswerQuestion
     streams = "answer"
+    own_language = "the language of the question"
 
     def __init__(self, models: Models, on_text: Show | None = None, language: str = "") -> None:
-        task: type[dspy.Signature] = with_instruction(self.task, models.instructions.get(self.step, ""))
-        super().__init__(models, instructed(task, "the language of the question", "", language))
+        super().__init__(models, Tailoring(language=language))
         self.on_text = on_text
 
     async def run(self, request: AnswerRequest) -> AnswerDraft:

@@ -10,7 +10,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import Inputs, Outputs, Step, instruction
 
 MAX_PARTS = 8
 PLAIN = "a short question for one thing has no parts"
@@ -58,10 +58,9 @@ class Decompose(Step):
         questions = [" ".join(part.split()) for part in parts.questions if part.strip()]
         return questions or [question]
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """A sub-question may wait for the answers of those before it alone."""
-        parts = outputs["parts"]
-        for place, part in enumerate(parts.questions if isinstance(parts, Parts) else (), 1):
+        for place, part in enumerate(outputs["parts"].questions, 1):
             late = [number for number in needs(part) if not 1 <= number < place]
             if late:
                 raise NotAsAsked(f"question {place} needs the answer {late[0]}, which does not come before it.")

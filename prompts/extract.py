@@ -1,8 +1,8 @@
 """Which entities does a passage name, which relations between them does it state, and what does it claim of them?
 
 Source: GraphRAG (arXiv 2404.16130, section 2.2: also claims, and the further rounds that ask what was missed),
-LightRAG's `Recog`. Offline: capitalised or noun-run names, cells of tables, relations typed by the words that connect
-two names, or by the column, and sentences with a verb that tells of a claim.
+LightRAG's `Recog`. Offline: capitalised or noun-run names, and relations typed by the words that connect two names, or
+by the label of a cell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.output_formats import RecordsFormat
 from prompts.engine.prompt_guard import neutralised
-from prompts.engine.step import examples_of, instruction
+from prompts.engine.step import Inputs, Outputs, examples_of, instruction
 from prompts.offline.extract import (
     ALIAS_PREDICATE,
     ClaimFound,
@@ -147,16 +147,14 @@ class Extract(_ReadingStep):
         ]
         return extracted.model_copy(update={"entities": entities})
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
-        extracted = outputs["found"]
-        if isinstance(extracted, Extracted) and not extracted.entities:
-            names = overlooked(str(inputs["title"]), str(inputs["passage"]))
-            if names:
-                raise Doubtful(
-                    f"it lists no entity, but the passage seems to name {', '.join(names)}. If not, say so again.",
-                    dict(outputs),
-                )
+        names = [] if outputs["found"].entities else overlooked(inputs["title"], inputs["passage"])
+        if names:
+            raise Doubtful(
+                f"it lists no entity, but the passage seems to name {', '.join(names)}. If not, say so again.",
+                dict(outputs),
+            )
 
     async def _gleaned(self, extracted: Extracted, asked: Mapping[str, object]) -> Extracted:
         """With what further rounds add; a round that adds nothing is the last."""

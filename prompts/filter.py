@@ -5,7 +5,7 @@ the weak one that it may help (questions that need several passages).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
@@ -14,7 +14,6 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.answer import NumberedText, evidence_text
-from prompts.engine.calls import NotAsAsked
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.step import Step, instruction
 from prompts.offline.filter import FilterVerdict, Label, judge
@@ -60,7 +59,7 @@ class Judgement(BaseModel):
 class Judgements(BaseModel):
     """A judgement for every passage, in their order."""
 
-    judgements: list[Judgement] = Field(default_factory=list)
+    judgements: list[Judgement] = Field(min_length=1)
 
 
 class FilterKnowledge(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
@@ -136,9 +135,3 @@ class Filter(Step):
         """Without a model: in the order of the passages."""
         texts = [f"{passage.title}\n{passage.text}" for passage in request.passages]
         return judge(request.question, texts, request.rarity)
-
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """A model that judges nothing is asked once more."""
-        judged = outputs["judged"]
-        if isinstance(judged, Judgements) and not judged.judgements:
-            raise NotAsAsked("it judges no passage.")

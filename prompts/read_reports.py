@@ -3,14 +3,14 @@
 Source: GraphRAG (arXiv 2404.16130), section 2.6: map; dynamic selection and DRIFT search after the authors' later work.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import Inputs, Outputs, Step, instruction, left_out
 from prompts.offline.partial import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
@@ -190,11 +190,8 @@ class Rate(Step):
         ratings = {rating.report: rating.rating for rating in rated.ratings}
         return [ratings[number] / MOST_RATING for number in range(len(reports))]
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """Every report has a rating."""
-        rated, reports = outputs["rated"], inputs["reports"]
-        if not isinstance(rated, Ratings) or not isinstance(reports, list):
-            raise TypeError(f"ratings of a list of reports, not {rated!r} of {reports!r}")
-        missing = sorted(set(range(len(reports))) - {rating.report for rating in rated.ratings})
+        missing = left_out(len(inputs["reports"]), (rating.report for rating in outputs["rated"].ratings))
         if missing:
-            raise NotAsAsked(f"no rating for the reports {', '.join(map(str, missing))}")
+            raise NotAsAsked(f"no rating for the reports {missing}")

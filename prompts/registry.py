@@ -14,7 +14,7 @@ from prompts.offline.route import classifier_of
 from prompts.route import LINEAR, Route
 from prompts.structurize import Structurize
 
-# Steps that examine a model instead of working, and rooms without steps.
+# Rooms without steps.
 _NO_STEPS = ("prompts.engine", "prompts.text", "prompts.registry")
 
 

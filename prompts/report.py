@@ -5,13 +5,13 @@ A model is spared where there are so few statements that it could only repeat th
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
-from prompts.engine.step import instruction
+from prompts.engine.step import Inputs, Outputs, instruction
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import is_han
 
@@ -75,8 +75,7 @@ class WriteReports(TailoredStep):
         return _quoting(entities, statements, statements) if few else None
 
     async def run(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
-        if self.is_offline:
-            return report_offline(entities, statements)
+        """What a model writes, where `sure` gives none."""
         prediction = await self.acall(
             entities=_introduced(entities, statements),
             statements=[f"[{statement.number}] {statement.text}" for statement in statements],
@@ -84,16 +83,13 @@ class WriteReports(TailoredStep):
         report: ReportWritten = prediction.report
         return report
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """A finding that cites no statement that was given is told once."""
-        report, statements = outputs["report"], inputs["statements"]
-        if isinstance(report, ReportWritten) and isinstance(statements, list):
-            known = {int(match[1]) for statement in statements if (match := _NUMBER.match(statement))}
-            strays = [finding.summary[:60] for finding in report.findings if not known & set(finding.statements)]
-            if strays:
-                raise Doubtful(
-                    f"the finding {strays[0]!r} cites no number of a statement that is given.", dict(outputs)
-                )
+        known = {int(match[1]) for statement in inputs["statements"] if (match := _NUMBER.match(statement))}
+        findings = outputs["report"].findings
+        strays = [finding.summary[:60] for finding in findings if not known & set(finding.statements)]
+        if strays:
+            raise Doubtful(f"the finding {strays[0]!r} cites no number of a statement that is given.", dict(outputs))
 
 
 def _introduced(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> list[str]:

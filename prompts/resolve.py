@@ -4,13 +4,13 @@ Offline by a scored rule: how alike the names are, the kinds, what is said of bo
 many pairs in one call; what it leaves out is decided by the rule.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import Inputs, Outputs, Step, instruction, left_out
 from prompts.offline.resolve import Decided, NameInContext, Pair, decide
 
 __all__ = [
@@ -66,13 +66,11 @@ class Resolve(Step):
             for number, pair in enumerate(pairs)
         ]
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """What is left out is asked for once more; then the rule stands in for it."""
-        decided, pairs = outputs["decided"], inputs["pairs"]
-        if isinstance(decided, PairVerdicts) and isinstance(pairs, list):
-            left = sorted(set(range(len(pairs))) - {verdict.pair for verdict in decided.verdicts})
-            if left:
-                raise Doubtful(f"it gives no verdict on the pairs {', '.join(map(str, left))}.", dict(outputs))
+        missing = left_out(len(inputs["pairs"]), (verdict.pair for verdict in outputs["decided"].verdicts))
+        if missing:
+            raise Doubtful(f"it gives no verdict on the pairs {missing}.", dict(outputs))
 
 
 def _shown(number: int, pair: Pair) -> str:

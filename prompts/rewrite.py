@@ -4,12 +4,13 @@ One question that stands on its own with its search queries; a hypothetical pass
 by which the graph is searched: low ones name things, high ones what is asked of them (LightRAG, section 3.2).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import dspy
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
-from prompts.engine.calls import NotAsAsked, rough_tokens
+from prompts.engine.calls import fitting
 from prompts.engine.step import Step, instruction
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
@@ -38,7 +39,9 @@ class Rewriting(BaseModel):
     """One unambiguous question and the search queries for its aspects."""
 
     reasoning: str = Field(default="", description="In a sentence or two: what is left open, and what fills it.")
-    question: str = Field(description="The question, complete, in its own language.")
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
+        description="The question, complete, in its own language."
+    )
     queries: list[str] = Field(default_factory=list, description=f"Search queries, at most {MAX_QUERIES}.")
     ambiguities: list[Ambiguous] = Field(default_factory=list, description="Mostly none.")
 
@@ -69,7 +72,7 @@ class Rewrite(Step):
         written: Rewriting = (await self.acall(question=question, history=shown)).rewriting
         queries = dict.fromkeys(" ".join(query.split()) for query in written.queries)
         return Rewriting(
-            question=written.question.strip(),
+            question=written.question,
             queries=[query for query in queries if query][:MAX_QUERIES],
             ambiguities=[
                 Ambiguous(text=ambiguity.text, readings=list(dict.fromkeys(ambiguity.readings))[:MAX_READINGS])
@@ -84,12 +87,6 @@ class Rewrite(Step):
             return True
         return not self.spares(LOW if self.policy.effort == "low" else ALONE)
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-        """A rewriting without a question is asked for once more."""
-        rewriting = outputs["rewriting"]
-        if isinstance(rewriting, Rewriting) and not rewriting.question.strip():
-            raise NotAsAsked("it has no question.")
-
 
 def is_long(question: str) -> bool:
     """Whether a question is longer than one that asks for something and says no more."""
@@ -97,22 +94,8 @@ def is_long(question: str) -> bool:
 
 
 def recent(history: Sequence[str], most: int) -> list[str]:
-    """The last turns that fit into so many tokens, oldest first.
-
-    Of a turn that is longer than half of what is left both ends are shown: a long answer names its things there.
-    """
-    shown: list[str] = []
-    for turn in reversed(history):
-        folded = " ".join(turn.split())
-        if shown and most < 2:
-            break
-        size = rough_tokens(folded)
-        if size > most // 2:
-            half = max(1, len(folded) * most // (4 * size))
-            folded = f"{folded[:half]} … {folded[-half:]}"
-        shown.append(folded)
-        most -= rough_tokens(folded)
-    return shown[::-1]
+    """The last turns that fit into so many tokens, oldest first; one at least, if there is any."""
+    return fitting([" ".join(turn.split()) for turn in reversed(history)], most)[::-1]
 
 
 def _by_rules(question: str, history: Sequence[str]) -> Rewriting:

@@ -5,14 +5,13 @@ they copy them (section 5), so every element is compared with the sentence that 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from prompts.text.evidence import Evidence
-from prompts.text.languages import names_of
 from prompts.text.thesaurus import concept_terms
-from prompts.text.words import fold_name, is_han
+from prompts.text.words import is_han
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 # The share of the words of an element that its sentence (with title and heading) must have.
@@ -99,29 +98,8 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _graph(elements: Sequence[Evidence]) -> str:
-    """Typed triples, one a line: "Ilse Marrand (person) -[founded]-> Marrand & Oke (organisation)"."""
-    kinds = kinds_in(elements)
-    return "\n".join(
-        dict.fromkeys(
-            f"{_typed(element.label, kinds)} -[{element.attribute}]-> {_typed(element.value, kinds)}"
-            for element in elements
-        )
-    )
-
-
-def kinds_in(elements: Sequence[Evidence]) -> dict[str, str]:
-    """The kinds of the names in the sentences (person, place, organisation, …), where the text tells them."""
-    kinds: dict[str, str] = {}
-    for element in elements:
-        for name in (*names_of(element.text), *names_of(element.title)):
-            if name.kind not in {"", "thing", "name"}:
-                kinds.setdefault(fold_name(name.text), name.kind)
-    return kinds
-
-
-def _typed(end: str, kinds: Mapping[str, str]) -> str:
-    kind = kinds.get(fold_name(end))
-    return f"{end} ({kind})" if kind else end
+    """Triples, one a line: "Ilse Marrand -[founded]-> Marrand & Oke"."""
+    return "\n".join(dict.fromkeys(f"{element.label} -[{element.attribute}]-> {element.value}" for element in elements))
 
 
 def _algorithm(elements: Sequence[Evidence]) -> str:

@@ -4,14 +4,14 @@ A model is spared where few short statements are a description already: joined, 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
-from prompts.engine.step import examples_of, instruction
+from prompts.engine.step import Inputs, Outputs, examples_of, instruction, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import fold
 
@@ -69,8 +69,7 @@ class Summarize(TailoredStep):
         return " ".join(ranked(name, statements)) if self.sparing and is_short(statements) else None
 
     async def run(self, name: str, statements: tuple[str, ...]) -> str:
-        if self.is_offline:
-            return summarize_offline(name, statements)
+        """What a model writes, where `sure` gives none."""
         prediction = await self.acall(name=name, statements=list(statements))
         return str(prediction.description)
 
@@ -106,13 +105,12 @@ class DescribeRelations(TailoredStep):
         by_number = {relation.relation: relation for relation in described.relations}
         return [by_number.get(number) for number in range(len(relations))]
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """What is left out is asked for once more."""
-        described, relations = outputs["described"], inputs["relations"]
-        if isinstance(described, RelationsDescribed) and isinstance(relations, list):
-            left = sorted(set(range(len(relations))) - {relation.relation for relation in described.relations})
-            if left:
-                raise Doubtful(f"it says nothing of the relations {', '.join(map(str, left))}.", dict(outputs))
+        described = outputs["described"].relations
+        missing = left_out(len(inputs["relations"]), (relation.relation for relation in described))
+        if missing:
+            raise Doubtful(f"it says nothing of the relations {missing}.", dict(outputs))
 
 
 def is_short(statements: tuple[str, ...]) -> bool:

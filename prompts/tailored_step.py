@@ -12,7 +12,7 @@ from prompts.engine.calls import memo
 from prompts.engine.models import Models
 from prompts.engine.output_formats import unwrapped
 from prompts.engine.prompt_guard import neutralise
-from prompts.engine.step import Step, with_instruction
+from prompts.engine.step import Step
 from prompts.tailoring import UNTAILORED, Tailoring
 
 
@@ -33,8 +33,8 @@ class TailoredStep(Step):
     ) -> None:
         self.tailoring = tailoring
         self.sparing = sparing
-        signature = with_instruction(self.task, models.instructions.get(self.step, ""))
-        super().__init__(models, instructed(signature, self.own_language, tailoring.persona, tailoring.language), demos)
+        signature = instructed(self.told(models), self.own_language, tailoring.persona, tailoring.language)
+        super().__init__(models, signature, demos)
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, object]]:

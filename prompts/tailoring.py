@@ -7,10 +7,10 @@ a TOML table `[tailoring]`, the same in `trellis.toml` and in the workspace's ow
 import hashlib
 import json
 import tomllib
-from typing import Annotated
+from typing import Annotated, Self
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from prompts.engine.calls import rough_tokens
 
@@ -114,27 +114,17 @@ class Example(_TailoringValue):
     entities: tuple[ExampleEntity, ...]
     relations: tuple[ExampleRelation, ...] = ()
 
-    @field_validator("entities")
-    @classmethod
-    def _stand_in_the_passage(
-        cls, entities: tuple[ExampleEntity, ...], info: ValidationInfo
-    ) -> tuple[ExampleEntity, ...]:
-        text = " ".join(f"{info.data.get('passage', '')} {info.data.get('title', '')}".split())
-        for entity in entities:
-            if not entity.name or entity.name not in text:
-                raise Unfit(entity.name, "names exactly as the example's passage or title writes them")
-        return entities
-
-    @field_validator("relations")
-    @classmethod
-    def _join_entities(
-        cls, relations: tuple[ExampleRelation, ...], info: ValidationInfo
-    ) -> tuple[ExampleRelation, ...]:
-        names = [entity.name for entity in info.data.get("entities", ())]
-        for end in (end for relation in relations for end in (relation.source, relation.target)):
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        text = " ".join(f"{self.passage} {self.title}".split())
+        names = [entity.name for entity in self.entities]
+        for name in names:
+            if not name or name not in text:
+                raise Unfit(name, "names exactly as the example's passage or title writes them")
+        for end in (end for relation in self.relations for end in (relation.source, relation.target)):
             if end not in names:
                 raise Unfit(end, f"the example's entities as ends of its relations: {', '.join(names)}")
-        return relations
+        return self
 
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt."""
@@ -154,26 +144,21 @@ class Tailoring(_TailoringValue):
     entity_types: tuple[EntityType, ...] = Field(default=(), max_length=40)
     examples: tuple[Example, ...] = ()
 
-    @field_validator("entity_types")
-    @classmethod
-    def _differ(cls, types: tuple[EntityType, ...]) -> tuple[EntityType, ...]:
-        names = [entity_type.name.casefold() for entity_type in types]
-        for entity_type in types:
-            if names.count(entity_type.name.casefold()) > 1:
-                raise Unfit(entity_type.name, "each kind once")
-        return types
-
-    @field_validator("examples")
-    @classmethod
-    def _fit(cls, examples: tuple[Example, ...], info: ValidationInfo) -> tuple[Example, ...]:
-        kinds = [entity_type.name for entity_type in info.data.get("entity_types", ())] or list(DEFAULT_MEANINGS)
-        for kind in (entity.kind for example in examples for entity in example.entities):
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        names = [entity_type.name for entity_type in self.entity_types]
+        folded = [name.casefold() for name in names]
+        for name in names:
+            if folded.count(name.casefold()) > 1:
+                raise Unfit(name, "each kind once")
+        kinds = names or list(DEFAULT_MEANINGS)
+        for kind in (entity.kind for example in self.examples for entity in example.entities):
             if kind not in kinds:
                 raise Unfit(kind, f"in examples the kinds {', '.join(kinds)}, or name the others in entity_types")
-        tokens = sum(example.tokens() for example in examples)
+        tokens = sum(example.tokens() for example in self.examples)
         if tokens > MOST_EXAMPLE_TOKENS:
             raise Unfit(f"{tokens} tokens", f"fewer or shorter examples: {MOST_EXAMPLE_TOKENS} tokens in all")
-        return examples
+        return self
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 A plan is validated data, never code. One call gives the type and the plan; while walking none is made.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import dspy
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import NotAsAsked, fitting
 from prompts.engine.models import Models
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import Inputs, Outputs, Step, instruction
 from prompts.offline.traverse import SURE, QuestionType, RuleType, classify_offline
 
 __all__ = [
@@ -135,12 +135,9 @@ class PlanTraversal(Step):
         ).plan  # fmt: skip
         return planned
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """A plan with names or relations that the graph does not have is sent back once."""
-        planned = outputs["plan"]
-        if not isinstance(planned, PlannedQuestion) or self._told:
-            return
-        wrong = self.wrong_with(TraversalPlan(steps=planned.steps))
+        wrong = "" if self._told else self.wrong_with(TraversalPlan(steps=outputs["plan"].steps))
         if wrong:
             self._told = True
             raise NotAsAsked(wrong)

@@ -16,7 +16,7 @@ import httpx
 from flows.cli.screen import Screen, masked
 from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.settings import load_settings
-from prompts.engine.doctor import Examined, examine
+from prompts.doctor import Examined, examine
 from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE
 from prompts.engine.output_formats import unwrapped

@@ -72,13 +72,6 @@ def _pace(runtime: Runtime) -> _Pace:
     return _Pace(written, seconds / calls if calls else SECONDS_A_CALL, passages or PASSAGES_A_SECOND)
 
 
-class UnreadEmbedder(NoEmbedder):
-    """Embeds nothing, under the name of an embedder: in a rehearsal nobody searches."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
 @dataclass(frozen=True)
 class _Plan:
     """What a run would do, without what it costs."""
@@ -104,9 +97,9 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     models = runtime.models.rehearsed(lambda call: answer(call, lengths().rates, lengths().each))
     with rehearsal(runtime.workspace) as stage:
         settings = runtime.settings.model_copy(update={"workspace": stage.root, "runner": "local"})
-        rehearsed = replace(
-            runtime, settings=settings, workspace=stage, models=models, embedder=UnreadEmbedder(embedder.name)
-        )
+        # Under its own name, but it embeds nothing: in a rehearsal nobody searches.
+        unread = NoEmbedder(embedder.name)
+        rehearsed = replace(runtime, settings=settings, workspace=stage, models=models, embedder=unread)
         report = await build_index(sources, options, rehearsed)
         if isinstance(embedder, ApiEmbedder) and report.published:
             _forecast_vectors(embedder, stage, models.meter)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from flows.operations.forecast import UnreadEmbedder
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
+from prompts.engine.embedders import NoEmbedder
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.models import Answerer
 from prompts.engine.providers import without_user
@@ -126,7 +126,7 @@ def _session(system: EvaluatedSystem, runtime: Runtime, rehearse: Answerer | Non
     models, embedder = own.models.beside(runtime.models), own.embedder
     if rehearse is not None:
         models = models.rehearsed(rehearse)
-        embedder = UnreadEmbedder(embedder.name) if isinstance(embedder, ApiEmbedder) else embedder
+        embedder = NoEmbedder(embedder.name) if isinstance(embedder, ApiEmbedder) else embedder
     elif isinstance(embedder, ApiEmbedder):
         embedder = embedder.within(runtime.models.spend_budget)
     return open_session(replace(own, models=models, embedder=embedder), system.generation)

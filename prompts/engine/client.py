@@ -10,7 +10,7 @@ struck out again. All that was paid for is entered in the ledger.
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -24,7 +24,7 @@ from prompts.engine.streaming import Draft, Show
 T = TypeVar("T")
 Record = Callable[[Spent], None]
 
-_USUAL_ANSWER = 256  # tokens, before any answer has come
+_USUAL_ANSWER = 256.0  # tokens, before any answer has come
 
 
 class AnswerCache(Protocol):
@@ -47,29 +47,21 @@ class _Asker:
     draft: Draft
 
 
+@dataclass(eq=False)
 class Client:
     """One model on one server."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        limits: Limits,
-        *,
-        cache: AnswerCache | None = None,
-        price: Price | None = None,
-        max_attempts: int = 6,
-        clock: Clock | None = None,
-    ) -> None:
-        self.transport = transport
-        self.limits = limits
-        self.cache = cache
-        self.price = price
-        self.max_attempts = max_attempts
-        self.clock = clock or Clock()
-        self.spend_budget = SpendBudget()
-        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]]
-        self._locks = WeakKeyDictionary()
-        self._usual = float(_USUAL_ANSWER)
+    transport: Transport
+    limits: Limits
+    cache: AnswerCache | None = None
+    price: Price | None = None
+    max_attempts: int = 6
+    clock: Clock = field(default_factory=Clock)
+    spend_budget: SpendBudget = field(default_factory=SpendBudget)
+    _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]] = field(
+        default_factory=WeakKeyDictionary, init=False
+    )
+    _usual: float = field(default=_USUAL_ANSWER, init=False)
 
     async def ask(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record, show: Show | None = None

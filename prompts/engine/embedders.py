@@ -36,44 +36,6 @@ _SPACE = re.compile(r"\s")
 _ROUGH_TOKEN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W_]{1,4}|[^\w\s]|_")
 
 
-class Embedder(Protocol):
-    """Texts to unit vectors. `name` stands for the vector space: vectors of one name can be compared."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def dimension(self) -> int: ...
-
-    @property
-    def max_tokens(self) -> int:
-        """What one vector reads of a text, special tokens included."""
-
-    def reads(self, text: str) -> bool:
-        """Whether a vector of this text means anything; where not, the text is retrieved lexically."""
-
-    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
-        """Consecutive [start, end) spans that cover `text`, each readable whole: one where it fits."""
-
-    def embed(self, texts: Sequence[str], query: bool = False, *, keep: bool = True) -> Floats:
-        """Unit vectors, len(texts) x dimension. Reads `max_tokens` of each text: cut longer ones by `windows` first.
-
-        `query`: the texts are looked for among passages, which some models are told. `keep` says whether new vectors go
-        into the cache.
-        """
-
-    def metered(self, meter: Meter) -> "Embedder":
-        """The same embedder, whose calls to a server are entered into this ledger under the step `embed`."""
-
-
-def cosines(embedder: Embedder, question: str, texts: Sequence[str]) -> list[float]:
-    """The cosine of a question with each of the texts; 0 where the embedder cannot read it. Nothing goes to a cache."""
-    if not embedder.reads(question):
-        return [0.0] * len(texts)
-    vectors, asked = embedder.embed(texts, keep=False), embedder.embed([question], query=True, keep=False)[0]
-    return [float(cosine) for cosine in vectors @ asked]
-
-
 class VectorCache(Protocol):
     """Vectors kept between runs, by embedder name and `text_hash`."""
 
@@ -102,10 +64,11 @@ class EmbeddingForm:
         return f"{model}{numbers}" + (f" [{self.passage_prompt!r}]" if self.passage_prompt is not None else "")
 
 
-class CachingEmbedder(ABC):
-    """Base of the embedders that compute: each distinct text goes to the model once, or not at all.
+class Embedder(ABC):
+    """Texts to unit vectors: each distinct text goes to the model once, or not at all.
 
-    Vectors are in the cache before they are used: all at once, or after so many texts as `kept_after` says.
+    `name` stands for the vector space: vectors of one name can be compared. Vectors are in the cache before they are
+    used: all at once, or after so many texts as `kept_after` says.
     """
 
     kept_after: int | None = None
@@ -118,7 +81,8 @@ class CachingEmbedder(ABC):
 
     @property
     @abstractmethod
-    def max_tokens(self) -> int: ...
+    def max_tokens(self) -> int:
+        """What one vector reads of a text, special tokens included."""
 
     @property
     @abstractmethod
@@ -127,6 +91,7 @@ class CachingEmbedder(ABC):
 
     @property
     def dimension(self) -> int:
+        """How many numbers a vector has."""
         return self.form.dimension or self.width
 
     @abstractmethod
@@ -141,17 +106,25 @@ class CachingEmbedder(ABC):
     def _count(self, texts: int, missing: int) -> None:  # noqa: B027 -- most pay for nothing
         """So many distinct texts were asked for, of which so many had no vector yet."""
 
-    def metered(self, meter: Meter) -> "CachingEmbedder":
+    def metered(self, meter: Meter) -> "Embedder":
+        """The same embedder, whose calls to a server are entered into this ledger under the step `embed`."""
         return self  # on this machine nothing is paid for
 
     def reads(self, text: str) -> bool:
+        """Whether a vector of this text means anything; where not, the text is retrieved lexically."""
         return text.strip() != ""
 
     def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
+        """Consecutive [start, end) spans that cover `text`, each readable whole: one where it fits."""
         limit = min(max_tokens or self.max_tokens, self.max_tokens) - 2  # the model adds one token at either end
         return _windows(text, self._tokens(text), limit - len(self._tokens(self._passage_prompt())))
 
     def embed(self, texts: Sequence[str], query: bool = False, *, keep: bool = True) -> Floats:
+        """Unit vectors, len(texts) x dimension. Reads `max_tokens` of each text: cut longer ones by `windows` first.
+
+        `query`: the texts are looked for among passages, which some models are told. `keep` says whether new vectors go
+        into the cache.
+        """
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         hashes = {text: self._key(text, query) for text in dict.fromkeys(texts)}
@@ -193,6 +166,14 @@ class CachingEmbedder(ABC):
         return vectors[:, :wanted]
 
 
+def cosines(embedder: Embedder, question: str, texts: Sequence[str]) -> list[float]:
+    """The cosine of a question with each of the texts; 0 where the embedder cannot read it. Nothing goes to a cache."""
+    if not embedder.reads(question):
+        return [0.0] * len(texts)
+    vectors, asked = embedder.embed(texts, keep=False), embedder.embed([question], query=True, keep=False)[0]
+    return [float(cosine) for cosine in vectors @ asked]
+
+
 class Lazy(Generic[Made]):
     """A value made at its first use, once, whichever thread comes first; after a failure the next use tries again."""
 
@@ -208,7 +189,7 @@ class Lazy(Generic[Made]):
             return self._made
 
 
-class BundledMiniLM(CachingEmbedder):
+class BundledMiniLM(Embedder):
     """all-MiniLM-L6-v2 from the installed package: English, no download, no torch."""
 
     width = 384
@@ -234,12 +215,14 @@ class BundledMiniLM(CachingEmbedder):
         return self._model.get().tokens(text.encode("utf-8", "replace").decode())
 
 
-class NoEmbedder:
+class NoEmbedder(Embedder):
     """Lexical retrieval only: reads no text."""
 
-    name = "none"
-    dimension = 0
+    width = 0
     max_tokens = 0
+
+    def __init__(self, name: str = "none") -> None:
+        super().__init__(name, None)
 
     def reads(self, text: str) -> bool:
         return False
@@ -247,15 +230,10 @@ class NoEmbedder:
     def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
         return [(0, len(text))]
 
-    def embed(self, texts: Sequence[str], query: bool = False, *, keep: bool = True) -> Floats:
-        if texts:
-            raise ModelMisconfigured(
-                f"{len(texts)} texts were to be embedded with the embedding `none`.", "Ask `reads` first."
-            )
-        return np.empty((0, 0), np.float32)
-
-    def metered(self, meter: Meter) -> "NoEmbedder":
-        return self
+    def _encode(self, texts: list[str], query: bool) -> Floats:
+        raise ModelMisconfigured(
+            f"{len(texts)} texts were to be embedded with the embedding {self.name!r}.", "Ask `reads` first."
+        )
 
 
 def open_embedder(  # noqa: PLR0913 -- what the settings hold, all but the first by name where it matters

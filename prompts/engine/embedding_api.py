@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from prompts.engine.calls import most_tokens, rough_tokens
-from prompts.engine.embedders import CachingEmbedder, EmbeddingForm, Floats, VectorCache
+from prompts.engine.embedders import Embedder, EmbeddingForm, Floats, VectorCache
 from prompts.engine.errors import ModelRefused
 from prompts.engine.json_api import ApiUse, JsonApi
 from prompts.engine.key_masking import mask_error, mask_keys
@@ -31,7 +31,7 @@ class _EmbeddingResponse(BaseModel):
     usage: object = None
 
 
-class ApiEmbedder(CachingEmbedder):
+class ApiEmbedder(Embedder):
     """A served embedding model. Its name holds the host, for two servers may call two models the same.
 
     The vectors of one request are in the cache before the next request is sent.

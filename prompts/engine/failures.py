@@ -54,13 +54,15 @@ class Failure(Exception):
     one that broke off.
     """
 
-    def __init__(self, error: EngineError, *, retryable: bool = False, wait: float | None = None) -> None:
+    def __init__(
+        self, error: EngineError, *, retryable: bool = False, wait: float | None = None, broken: bool = False
+    ) -> None:
         super().__init__(str(error))
         self.error = error
         self.retryable = retryable
         self.wait = wait
         self.adapted = False
-        self.broken = False
+        self.broken = broken
         self.words = error.message
         self.status = 0
 
@@ -105,9 +107,7 @@ def unreachable(name: str, address: str, problem: str) -> Failure:
         f"{name} at {address} gave no answer: {problem}.",
         "Check that its server runs under this address, then run again.",
     )
-    failure = Failure(error, retryable=True)
-    failure.broken = True
-    return failure
+    return Failure(error, retryable=True, broken=True)
 
 
 def refused(

@@ -11,7 +11,6 @@ import re
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 MASK = "[key masked]"
@@ -30,36 +29,18 @@ _JSON_ESCAPE = re.compile(r'\\+(?:u([0-9a-fA-F]{4})|(["/\\]))')
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _LONGEST_ESCAPE = 8  # characters, such as the last of them in `\\u0041`
 
-
-@dataclass(frozen=True)
-class _Masking:
-    """How a set of secrets is found: `forms` as they mostly stand, `pattern` with any of their characters escaped."""
-
-    forms: tuple[str, ...] = ()
-    pattern: re.Pattern[str] = re.compile(r"(?!)")
-    longest: int = 0
-
-    @classmethod
-    def of(cls, secrets: Iterable[str]) -> "_Masking":
-        ordered = sorted(secrets, key=lambda secret: (-len(secret), secret))
-        forms = dict.fromkeys(form for secret in ordered for form in _forms(secret))
-        pattern = "|".join("".join(map(_spellings, secret)) for secret in ordered)
-        return cls(tuple(forms), re.compile(pattern), _LONGEST_ESCAPE * len(ordered[0]))
-
-
 _LOCK = threading.Lock()
-_SECRETS: set[str] = set()
-_MASKING = _Masking()
+# Each secret as it mostly stands, the longest first.
+_FORMS: tuple[str, ...] = ()
 
 
 def keep_secret(words: Iterable[str | None]) -> None:
     """Mask these from now on; those of fewer than 8 characters, and placeholders, are no secrets."""
-    global _MASKING  # noqa: PLW0603 -- what a process was told once holds for all of it
+    global _FORMS  # noqa: PLW0603 -- what a process was told once holds for all of it
     with _LOCK:
-        new = {word for word in words if word and len(word) >= SHORTEST and word.lower() not in _PLACEHOLDERS}
-        if not new <= _SECRETS:
-            _SECRETS.update(new)
-            _MASKING = _Masking.of(_SECRETS)
+        new = [word for word in words if word and len(word) >= SHORTEST and word.lower() not in _PLACEHOLDERS]
+        forms = {*_FORMS, *(form for word in new for form in _forms(word))}
+        _FORMS = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 def secrets_of_address(url: str | None) -> Iterator[str]:
@@ -83,21 +64,22 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def mask_keys(text: str) -> str:
-    """The text with every secret masked, also where it is URL-encoded or JSON-escaped."""
-    masking = _MASKING
-    # Plain words are far quicker to look for than the pattern, and almost never there.
-    if any(form in text for form in masking.forms):
-        return masking.pattern.sub(MASK, text)
-    if masking.forms and ("%" in text or "\\u00" in text or "\\/" in text):
+    """The text with every secret masked. Where one stands in it URL-encoded or JSON-escaped, all escapes are undone."""
+    for form in _FORMS:
+        if form in text:
+            text = text.replace(form, MASK)
+    if _FORMS and ("%" in text or "\\u00" in text or "\\/" in text):
         plain = _JSON_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2], text)
-        if any(form in unquote(plain, errors="replace") for form in masking.forms):
-            return masking.pattern.sub(MASK, text)
+        plain = unquote(plain, errors="replace")
+        if any(form in plain for form in _FORMS):
+            return mask_keys(plain)
     return text
 
 
 def held_back(text: str) -> int:
     """How many characters at the end of an unfinished text may be the beginning of a secret: mostly its last word."""
-    tail = text[max(0, len(text) - _MASKING.longest) :]
+    longest = max(map(len, _FORMS), default=0)
+    tail = text[max(0, len(text) - _LONGEST_ESCAPE * longest) :]
     return len(tail) - len(tail.rstrip(_VISIBLE))
 
 
@@ -134,15 +116,6 @@ def _masked(value: object, seen: dict[int, BaseException]) -> object:
         return _mask_error(value, seen)
     words = value if isinstance(value, str) else repr(value)
     return value if (masked := mask_keys(words)) == words else masked
-
-
-def _spellings(sign: str) -> str:
-    """A pattern for one character: itself, as `%2F`, or after backslashes as in JSON, also in JSON within JSON."""
-    percent = "".join(f"%{byte:02x}" for byte in sign.encode("utf-8", "replace"))
-    units = sign.encode("utf-16-be", "surrogatepass")
-    unicode = "".join(rf"\\+u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-    marked = rf"|\\+{re.escape(sign)}" if sign in '"/\\' else ""
-    return f"(?:{re.escape(sign)}|(?i:{percent}|{unicode}){marked})"
 
 
 def _forms(secret: str) -> tuple[str, ...]:

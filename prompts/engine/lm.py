@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,9 @@ from prompts.engine.failures import Failure, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address, secrets_of_environment
 from prompts.engine.providers import LOCAL, Endpoint, ModelChoice, without_user
 from prompts.engine.streaming import ShownText
+
+if TYPE_CHECKING:
+    from prompts.engine.transformers_lm import TransformersEngine
 
 # Without this LiteLLM tries to download a price list on its first call.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -89,8 +93,7 @@ class LmTransport:
     def of(cls, endpoint: Endpoint, timeout: float = 120.0) -> "LmTransport":
         """The way to a server that speaks OpenAI's language."""
         engine = ChatEngine(endpoint, timeout)
-        lm = dspy.LM(endpoint.name, cache=False, num_retries=0, engine=_Waiting(engine), async_engine=engine)
-        return cls(lm, without_user(endpoint.url), timeout, engine)
+        return cls(_lm_on(engine, endpoint.name), without_user(endpoint.url), timeout, engine)
 
     @classmethod
     def of_provider(cls, choice: ModelChoice, timeout: float = 120.0) -> "LmTransport":
@@ -105,11 +108,10 @@ class LmTransport:
     @classmethod
     def of_machine(cls, choice: ModelChoice, timeout: float = 120.0) -> "LmTransport":
         """A model of this machine, by transformers; it ends an answer itself when the time is over."""
-        from prompts.engine.transformers_lm import TransformersEngine, WaitingEngine
+        from prompts.engine.transformers_lm import TransformersEngine
 
         engine = TransformersEngine(choice.name.removeprefix(LOCAL), timeout)
-        lm = dspy.LM(choice.name, cache=False, num_retries=0, engine=engine, async_engine=WaitingEngine(engine))
-        return cls(lm, engine.address, _LOADING + 2 * timeout)
+        return cls(_lm_on(engine, choice.name), engine.address, _LOADING + 2 * timeout)
 
     @classmethod
     def of_program(cls, lm: dspy.BaseLM, timeout: float = 120.0) -> "LmTransport":
@@ -309,15 +311,18 @@ _Opened = tuple[AsyncGenerator[lm15.AsyncOpenAIChatLM], lm15.AsyncOpenAIChatLM]
 
 
 class _Waiting:
-    """The engine for callers without an event loop."""
+    """An engine for callers without an event loop."""
 
-    supports_response_schema = True
-
-    def __init__(self, engine: ChatEngine) -> None:
+    def __init__(self, engine: "ChatEngine | TransformersEngine") -> None:
+        self.supports_response_schema = engine.supports_response_schema
         self._engine = engine
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         return run_anywhere(self._engine.complete(request))
+
+
+def _lm_on(engine: "ChatEngine | TransformersEngine", name: str) -> dspy.LM:
+    return dspy.LM(name, cache=False, num_retries=0, engine=_Waiting(engine), async_engine=engine)
 
 
 async def _open(

@@ -3,7 +3,6 @@
 torch and sentence-transformers take ten seconds and 700 MB to load, so they are imported when a model is first used.
 """
 
-import copy
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import (
-    CachingEmbedder,
+    Embedder,
     EmbeddingForm,
     Floats,
     Lazy,
@@ -24,8 +23,8 @@ from prompts.engine.embedders import (
 )
 from prompts.engine.errors import ModelUnavailable
 from prompts.engine.providers import Backend
-from prompts.engine.rerankers import STEP
-from prompts.engine.spending import Meter, Spent
+from prompts.engine.rerankers import STEP, Reranker
+from prompts.engine.spending import Spent
 from prompts.text.segment import sentences
 
 _NEEDS = {"onnx": "optimum-onnx[onnxruntime]", "openvino": "optimum-intel[openvino]"}
@@ -66,7 +65,7 @@ def load_model(
         ) from error
 
 
-class SentenceTransformerEmbedder(CachingEmbedder):
+class SentenceTransformerEmbedder(Embedder):
     """Any model of sentence-transformers. Prompts that nobody sets are the model's own for queries and documents."""
 
     tells_queries = True
@@ -133,20 +132,15 @@ class CrossEncoder:
         return np.asarray(1 / (1 + np.exp(-self.logits([(query, passage) for passage in passages])[:, 0])))
 
 
-class CrossEncoderReranker(CrossEncoder):
+class CrossEncoderReranker(CrossEncoder, Reranker):
     """Reads the question together with each passage; of a passage longer than the model reads its best stretch counts.
 
     Raises ModelUnavailable at the first question where the model is not on this machine, or has several outputs.
     """
 
     def __init__(self, name: str, *, backend: Backend = "torch", allow_download: bool = False) -> None:
-        super().__init__(name, backend=backend, allow_download=allow_download)
-        self.meter = Meter()
-
-    def metered(self, meter: Meter) -> "CrossEncoderReranker":
-        view = copy.copy(self)
-        view.meter = meter
-        return view
+        CrossEncoder.__init__(self, name, backend=backend, allow_download=allow_download)
+        Reranker.__init__(self, name)
 
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         started, labels = time.monotonic(), self.labels
@@ -165,12 +159,9 @@ class CrossEncoderReranker(CrossEncoder):
 
 
 class CrossEncoderScorer(CrossEncoder):
-    """Reads a claim together with each stretch of the evidence; the best stretch counts.
+    """The probability that the best stretch of the evidence entails a claim, by a model for natural language inference.
 
-    An NLI model (labels with an `entailment`) reads the evidence first and gives the probability of entailment; a
-    model with one output reads the claim first, as rerankers do, and its logit goes through a sigmoid.
-
-    Raises ModelUnavailable at the first claim where the model is not on this machine.
+    Raises ModelUnavailable at the first claim where the model is not on this machine, or has no label `entailment`.
     """
 
     def __call__(self, claim: str, evidence: Sequence[str]) -> float:
@@ -178,16 +169,14 @@ class CrossEncoderScorer(CrossEncoder):
         if not parts:
             return 0.0
         labels = self.labels
-        if "entailment" in labels:
-            logits = self.logits([(part, claim) for part in parts])
-            powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-            return float((powers / powers.sum(axis=1, keepdims=True))[:, labels["entailment"]].max())
-        if len(labels) != 1:
+        if "entailment" not in labels:
             raise ModelUnavailable(
                 f"The cross-encoder {self.name!r} has the labels {sorted(labels)}, none of them `entailment`.",
-                "Name a model for natural language inference, or a reranker with one output.",
+                "Name a model for natural language inference.",
             )
-        return float(self.relevance(claim, parts).max())
+        logits = self.logits([(part, claim) for part in parts])
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return float((powers / powers.sum(axis=1, keepdims=True))[:, labels["entailment"]].max())
 
 
 def stretches(text: str) -> list[str]:

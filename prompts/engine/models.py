@@ -7,22 +7,21 @@ A program's own model counts too: one given by `dspy.context(lm=…)` goes befor
 `dspy.configure(lm=…)` serves where a role has none.
 """
 
-import copy
 import difflib
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from prompts.engine.calls import Call, Reply, Transport
 from prompts.engine.client import AnswerCache, Client
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock, Limits, RateLimiter
-from prompts.engine.providers import ENCODER, LOCAL, OFFLINE, ModelChoice, check, endpoint
-from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
+from prompts.engine.providers import ENCODER, OFFLINE, ModelChoice, check, endpoint
+from prompts.engine.spending import Meter, SpendBudget, price_of
 from prompts.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -60,46 +59,43 @@ class CallSettings:
     max_tokens: int = 4096
 
 
+@dataclass(frozen=True, eq=False)
 class Models:
     """The model of every role, the meter and cache that they share, and the limits of each server.
 
     `rate_limiter_of` gives the limiter of calls and tokens a minute for a server's address; without it there is none.
+    `instructions` are a user's in place of ours, `programs` compiled steps (of several that fit the last), `authors`
+    whom the work of the models counts as (see `Step.author`), each by step. `dataclasses.replace` makes the same models
+    with other values; connections and limits stay shared.
     """
 
-    def __init__(
-        self,
-        choices: Mapping[Role, ModelChoice | None],
-        meter: Meter | None = None,
-        calls: CallSettings | None = None,
-        cache: AnswerCache | None = None,
-        clock: Clock | None = None,
-        rate_limiter_of: Callable[[str], RateLimiter] | None = None,
-    ) -> None:
-        for role in choices:
-            _check_role(role)
-        self.choices = {role: choice for role, choice in choices.items() if choice and choice.name != OFFLINE}
-        self._kept_offline = {role for role, choice in choices.items() if choice and choice.name == OFFLINE}
+    choices: Mapping[Role, ModelChoice | None]
+    meter: Meter = field(default_factory=Meter)
+    calls: CallSettings = field(default_factory=CallSettings)
+    cache: AnswerCache | None = None
+    clock: Clock = field(default_factory=Clock)
+    rate_limiter_of: Callable[[str], RateLimiter] | None = None
+    spend_budget: SpendBudget = field(default_factory=SpendBudget)
+    policy: Policy = field(default_factory=Policy)
+    answerer: Answerer | None = None
+    instructions: Mapping[str, str] = field(default_factory=dict)
+    authors: Mapping[str, str] = field(default_factory=dict)
+    programs: Sequence[Program] = ()
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    clients: "dict[ModelChoice | dspy.BaseLM, Client]" = field(default_factory=dict, repr=False)
+    limits: dict[str, Limits] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
         for role, choice in self.choices.items():
+            _check_role(role)
+            if choice is None:
+                continue
             check(choice)
-            if choice.name.startswith(ENCODER) and choice.base_url is None and role != "filter":
+            if choice.is_encoder and role != "filter":
                 raise ModelMisconfigured(
                     f"{choice.name!r} labels passages and writes nothing: it cannot do the role {role!r}.",
                     "Set it as TRELLIS_LM_FILTER alone.",
                 )
-        self.meter = meter or Meter()
-        self.spend_budget = SpendBudget()
-        self.policy = Policy()
-        self.answerer: Answerer | None = None
-        self.calls = calls or CallSettings()
-        self.instructions: Mapping[str, str] = {}
-        self.authors: Mapping[str, str] = {}
-        self.programs: Sequence[Program] = ()
-        self._cache = cache
-        self._clock = clock or Clock()
-        self._rate_limiter_of = rate_limiter_of
-        self._lock = threading.RLock()
-        self._clients: dict[ModelChoice | dspy.BaseLM, Client] = {}
-        self._limits: dict[str, Limits] = {}
 
     @classmethod
     def offline(cls) -> "Models":
@@ -107,24 +103,8 @@ class Models:
         return cls({})
 
     def metered(self, meter: Meter) -> "Models":
-        """The same models with a ledger of their own (one question, say); connections and limits stay shared."""
-        return self._with(meter=meter)
-
-    def with_policy(self, policy: Policy) -> "Models":
-        """The same models at another effort."""
-        return self._with(policy=policy)
-
-    def instructed(self, instructions: Mapping[str, str]) -> "Models":
-        """The same models, told these instructions of a user's in place of ours, by step."""
-        return self._with(instructions=dict(instructions))
-
-    def programmed(self, programs: Sequence[Program]) -> "Models":
-        """The same models, whose steps are the compiled programs that fit them; of several the last."""
-        return self._with(programs=tuple(programs))
-
-    def counted_as(self, authors: Mapping[str, str]) -> "Models":
-        """The same models whose work counts as that of these authors, by step: see `Step.author`."""
-        return self._with(authors=dict(authors))
+        """The same models with a ledger of their own (one question, say)."""
+        return replace(self, meter=meter)
 
     def within(self, spend_budget: SpendBudget) -> "Models":
         """The same models with this to spend."""
@@ -132,32 +112,32 @@ class Models:
 
     def beside(self, others: "Models") -> "Models":
         """The same models under the limits and the budget of these others, as one program that uses both."""
-        return self._with(_clients={}, _limits=others._limits, spend_budget=others.spend_budget)  # noqa: SLF001 -- its own kind
+        return replace(self, clients={}, limits=others.limits, spend_budget=others.spend_budget)
 
     def without_cache(self) -> "Models":
         """The same models with every call made anew; nothing is kept."""
-        return self._reconnected(_cache=None)
+        return self._reconnected(cache=None)
 
     def examined(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
-        return self._reconnected(_cache=None, _rate_limiter_of=None, meter=Meter())
+        return self._reconnected(cache=None, rate_limiter_of=None, meter=Meter())
 
     def rehearsed(self, answerer: Answerer) -> "Models":
         """The same models with a stand-in where each server is: nothing is sent, and nothing is kept in the cache."""
-        cache = _ReadOnlyCache(self._cache)
-        return self._reconnected(_cache=cache, _rate_limiter_of=None, meter=Meter(), answerer=answerer)
+        cache = _ReadOnlyCache(self.cache)
+        return self._reconnected(cache=cache, rate_limiter_of=None, meter=Meter(), answerer=answerer)
 
-    def _reconnected(self, **changes: object) -> "Models":
+    def _reconnected(self, **changes: Any) -> "Models":
         """The same models with connections and a budget of their own."""
-        return self._with(**{"_clients": {}, "_limits": {}, "spend_budget": SpendBudget(), **changes})
-
-    def _with(self, **changes: object) -> "Models":
-        view = copy.copy(self)
-        vars(view).update(changes)
-        return view
+        return replace(self, **{"clients": {}, "limits": {}, "spend_budget": SpendBudget(), **changes})
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Models":
         return self  # copies of a step share its models
+
+    @property
+    def chosen(self) -> dict[Role, ModelChoice]:
+        """The roles that the settings give a model."""
+        return {role: choice for role, choice in self.choices.items() if choice and choice.name != OFFLINE}
 
     def unpriced(self, roles: Iterable[Role]) -> list[str]:
         """The models of these roles whose price is unknown."""
@@ -188,8 +168,7 @@ class Models:
     def encoder(self, role: Role) -> str | None:
         """The cross-encoder that a role has in place of a language model."""
         model = self._model(role)
-        encodes = isinstance(model, ModelChoice) and model.base_url is None and model.name.startswith(ENCODER)
-        return model.name.removeprefix(ENCODER) if isinstance(model, ModelChoice) and encodes else None
+        return model.name.removeprefix(ENCODER) if isinstance(model, ModelChoice) and model.is_encoder else None
 
     def client(self, role: Role, lm: "dspy.BaseLM | None" = None) -> Client | None:
         """The way to a role's model, or to this one; None where it is offline; ModelMisconfigured where a key is
@@ -197,26 +176,22 @@ class Models:
         model = lm or self._model(role)
         if model is None:
             return None
-        with self._lock:
-            if model not in self._clients:
-                ours = (client for client in self._clients.values() if getattr(client.transport, "lm", None) is model)
-                self._clients[model] = next(ours, None) or self._connect(model)
-            return self._clients[model]
+        with self.lock:
+            if model not in self.clients:
+                ours = (client for client in self.clients.values() if getattr(client.transport, "lm", None) is model)
+                self.clients[model] = next(ours, None) or self._connect(model)
+            return self.clients[model]
 
     def _model(self, role: Role) -> "ModelChoice | dspy.BaseLM | None":
         """The role's model, or the program's own where that goes before or there is no other."""
         _check_role(role)
         in_context, configured = lms_of_program()
-        choice = self.choices.get(role)
-        return in_context or choice or (None if role in self._kept_offline else configured)
-
-    def record(self, step: str, model: str, spent: Spent) -> None:
-        """Enter into the ledger what a step's call cost."""
-        self.meter.record(step, model, spent)
+        choice = self.choices.get(role) or configured
+        return in_context or (None if isinstance(choice, ModelChoice) and choice.name == OFFLINE else choice)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. They close by themselves when the loop of `asyncio.run` ends."""
-        for client in list(self._clients.values()):
+        for client in list(self.clients.values()):
             close = getattr(client.transport, "aclose", None)
             if close is not None:
                 await close()
@@ -224,33 +199,31 @@ class Models:
     def _connect(self, model: "ModelChoice | dspy.BaseLM") -> Client:
         from prompts.engine.lm import LmTransport
 
-        calls, own = self.calls, isinstance(model, ModelChoice)
-        at_once = calls.concurrency
-        if isinstance(model, ModelChoice) and model.name.startswith(LOCAL) and model.base_url is None:
-            server, listed, at_once = LmTransport.of_machine(model, calls.timeout), False, 1
-        elif isinstance(model, ModelChoice):
-            where = endpoint(model, os.environ)
-            server = LmTransport.of(where, calls.timeout) if where else LmTransport.of_provider(model, calls.timeout)
-            listed = where.listed if where is not None else model.base_url is None
-        else:
+        calls, at_once = self.calls, self.calls.concurrency
+        if not isinstance(model, ModelChoice):
             server = LmTransport.of_program(model, calls.timeout)
             at_provider = isinstance(getattr(model, "engine", None), str)
             listed = at_provider and not {"api_base", "base_url"} & set(model.kwargs)
-        address, name = server.address, server.model
-        transport: Transport = server if self.answerer is None else _StandIn(server, self.answerer)
-        if address not in self._limits:
-            rate_limiter = self._rate_limiter_of(address) if self._rate_limiter_of else None
-            self._limits[address] = Limits(at_once, rate_limiter, self._clock)
-        client = Client(
-            transport,
-            self._limits[address],
-            cache=self._cache if own else None,  # DSPy keeps the answers of a program's own model, if it is to
-            price=price_of(name) if listed else None,
+        elif model.is_local:
+            server, listed, at_once = LmTransport.of_machine(model, calls.timeout), False, 1
+        else:
+            where = endpoint(model, os.environ)
+            server = LmTransport.of(where, calls.timeout) if where else LmTransport.of_provider(model, calls.timeout)
+            listed = where.listed if where is not None else model.base_url is None
+        address = server.address
+        if address not in self.limits:
+            rate_limiter = self.rate_limiter_of(address) if self.rate_limiter_of else None
+            self.limits[address] = Limits(at_once, rate_limiter, self.clock)
+        return Client(
+            server if self.answerer is None else _StandIn(server, self.answerer),
+            self.limits[address],
+            # DSPy keeps the answers of a program's own model, if it is to
+            cache=self.cache if isinstance(model, ModelChoice) else None,
+            price=price_of(server.model) if listed else None,
             max_attempts=calls.max_attempts,
-            clock=self._clock,
+            clock=self.clock,
+            spend_budget=self.spend_budget,
         )
-        client.spend_budget = self.spend_budget
-        return client
 
 
 def lms_of_program() -> "tuple[dspy.BaseLM | None, dspy.BaseLM | None]":

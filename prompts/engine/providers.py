@@ -30,6 +30,16 @@ class ModelChoice:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a language model of this machine."""
+        return self.base_url is None and self.name.startswith(LOCAL)
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether it is a cross-encoder of this machine."""
+        return self.base_url is None and self.name.startswith(ENCODER)
+
 
 @dataclass(frozen=True, slots=True)
 class Provider:

@@ -1,21 +1,19 @@
 """Rerankers: which model says how relevant each passage is to a question; one that is served is called at `/rerank`.
 
-The request is that of Cohere, Jina, Voyage, vLLM, Infinity and llama.cpp; a server that asks for `texts` instead gets
-that of Hugging Face's text-embeddings-inference.
+The request is that of Cohere, Jina, Voyage, vLLM, Infinity and llama.cpp.
 """
 
 import copy
 import os
-import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
-from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import is_local_model
-from prompts.engine.errors import EngineError, ModelMisconfigured, ModelRefused
+from prompts.engine.errors import ModelMisconfigured, ModelRefused
 from prompts.engine.json_api import ApiUse, JsonApi
 from prompts.engine.key_masking import mask_error, mask_keys
 from prompts.engine.providers import Backend, Endpoint, ModelChoice, rerank_endpoint
@@ -28,20 +26,24 @@ CHOICES = (
     "`/rerank`."
 )
 _USE = ApiUse("/rerank", "reranker", "TRELLIS_RERANKER", "leave TRELLIS_RERANKER empty")
-_BATCH = 32  # texts: what text-embeddings-inference takes at once
 
 
-class Reranker(Protocol):
+class Reranker(ABC):
     """How relevant passages are to a question, by a model that reads both together."""
 
-    @property
-    def name(self) -> str: ...
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.meter = Meter()
 
+    @abstractmethod
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         """One score a passage, the greater the more relevant; comparable within one call."""
 
     def metered(self, meter: Meter) -> "Reranker":
         """The same reranker, whose calls are entered into this ledger under the step `rerank`."""
+        view = copy.copy(self)
+        view.meter = meter
+        return view
 
 
 class _Score(BaseModel):
@@ -58,49 +60,23 @@ class _RerankResponse(BaseModel):
     usage: _Tokens | None = None
 
 
-_RESPONSE: TypeAdapter[_RerankResponse | list[_Score]] = TypeAdapter(_RerankResponse | list[_Score])
-
-
-class ApiReranker:
+class ApiReranker(Reranker):
     """A served reranker."""
 
     def __init__(self, where: Endpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._api = JsonApi(where, _USE, sleep)
-        self.name = self._api.name
+        super().__init__(self._api.name)
         self._model = where.model
-        self._asks_for_texts: list[bool] = []  # learnt at the first call; shared by all views
-        self.meter = Meter()
-
-    def metered(self, meter: Meter) -> "ApiReranker":
-        view = copy.copy(self)
-        view.meter = meter
-        return view
 
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
-        if not self._asks_for_texts:
-            try:
-                return self._asked(query, passages, {"model": self._model, "query": query, "documents": list(passages)})
-            except EngineError as error:
-                if not re.search(r"\btexts\b", error.message):
-                    raise
-                self._asks_for_texts.append(True)
-        batches = [passages[at : at + _BATCH] for at in range(0, len(passages), _BATCH)]
-        return [
-            score
-            for batch in batches
-            for score in self._asked(query, batch, {"query": query, "texts": list(batch), "truncate": True})
-        ]
-
-    def _asked(self, query: str, passages: Sequence[str], body: dict[str, object]) -> list[float]:
         started = time.monotonic()
-        answer = self._read(self._api.post(body))
-        rows = answer if isinstance(answer, list) else answer.results
-        tokens = None if isinstance(answer, list) or answer.usage is None else answer.usage.total_tokens
+        answer = self._read(self._api.post({"model": self._model, "query": query, "documents": list(passages)}))
+        tokens = answer.usage.total_tokens if answer.usage else None
         if tokens is None:
             tokens = sum(rough_tokens(query) + rough_tokens(passage) for passage in passages)
         spent = Spent(calls=1, input_tokens=tokens, cost_usd=None, seconds=time.monotonic() - started)
         self.meter.record(STEP, self.name, spent)
-        scores = {row.index: row.score for row in rows}
+        scores = {row.index: row.score for row in answer.results}
         if sorted(scores) != list(range(len(passages))):
             raise ModelRefused(
                 f"{self.name!r} answered {len(passages)} passages with scores for {len(scores)}.",
@@ -108,9 +84,9 @@ class ApiReranker:
             )
         return [scores[place] for place in range(len(passages))]
 
-    def _read(self, content: bytes) -> _RerankResponse | list[_Score]:
+    def _read(self, content: bytes) -> _RerankResponse:
         try:
-            return _RESPONSE.validate_json(content)
+            return _RerankResponse.model_validate_json(content)
         except ValidationError as error:
             raise ModelRefused(
                 f"{self._api.address} did not answer with `results` that have `index` and `relevance_score`: "

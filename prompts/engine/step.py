@@ -8,10 +8,10 @@ compile), because nothing is looked up by signature name.
 import copy
 import hashlib
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, cached_property, partial
 from importlib.resources import files
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import dspy
 from pydantic import TypeAdapter, ValidationError
@@ -23,9 +23,11 @@ from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.models import Models, Role, priority
 from prompts.engine.output_formats import JsonFormat, conversation, rendered, shape_of, texts
 from prompts.engine.prompt_guard import neutralise, restore
-from prompts.engine.spending import Spent
 from prompts.engine.streaming import Show, TextField, Withdrawn
 
+# By field: what a model gave, of the types that the signature has, and what it was given.
+Outputs = Mapping[str, Any]
+Inputs = Mapping[str, Any]
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
 _OURS = {"temperature", "max_tokens", "rollout_id"}
 # A shorter text of an example (a name, a theme) may be said of other things too.
@@ -53,13 +55,18 @@ class Step(dspy.Predict):
         signature: type[dspy.Signature] | None = None,
         demos: Sequence[dspy.Example] = (),
     ) -> None:
-        super().__init__(signature or with_instruction(self.task, models.instructions.get(self.step, "")))
+        super().__init__(signature or self.told(models))
         self.demos = list(demos)
         self.models = models
         self.on_text: Show | None = None
         for program in models.programs:
             if program.get("step") == self.step and program.get("shape") == self.shape:
                 self.load_state(dict(program))
+
+    @classmethod
+    def told(cls, models: Models) -> type[dspy.Signature]:
+        """The step's signature, with a user's instruction in place of ours where there is one."""
+        return with_instruction(cls.task, models.instructions.get(cls.step, ""))
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Step":
         copied = copy.copy(self)
@@ -95,7 +102,7 @@ class Step(dspy.Predict):
         """The output fields from a model's answer; NotAsAsked, with what is wrong, makes the model answer once more."""
         return self.output_format.read(self.signature, restore(answer))
 
-    def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """NotAsAsked where outputs in good form cannot be the answer to these inputs; Doubtful where they look like an
         oversight, which the model is told once and may then repeat. By default there is nothing to say."""
 
@@ -110,10 +117,7 @@ class Step(dspy.Predict):
         client = self.models.client(self.role, inputs.pop("lm", None) or self.lm)
         if client is None:
             return self.offline(**inputs)
-
-        def record(spent: Spent) -> None:
-            self.models.record(self.step, client.transport.model, spent)
-
+        record = partial(self.models.meter.record, self.step, client.transport.model)
         call, reader = self._call(inputs, client.transport.defaults), self._reader(inputs)
         outputs = await client.ask(call, reader, priority(self.role), record, self._shown())
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
@@ -265,6 +269,11 @@ class Step(dspy.Predict):
 
     def _given(self, inputs: Mapping[str, object]) -> dict[str, object]:
         return {name: inputs[name] for name in self.signature.input_fields if name in inputs}
+
+
+def left_out(many: int, numbers: Iterable[int]) -> str:
+    """Which of so many numbered items an answer says nothing of; empty where it says something of all."""
+    return ", ".join(map(str, sorted(set(range(many)) - set(numbers))))
 
 
 def instruction(*names: str) -> str:

@@ -11,13 +11,13 @@ from typing import Any
 
 from dspy import lm15
 
+from prompts.engine.embedders import Lazy
 from prompts.engine.errors import ContextOverflow, ModelMisconfigured, ModelUnavailable
 from prompts.engine.failures import Failure
 from prompts.engine.providers import LOCAL
 
 ADAPTER = "adapter_config.json"
 _WEIGHTS = (ADAPTER, "adapter_model.safetensors", "config.json", "model.safetensors")
-_LOADING = threading.Lock()
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:
@@ -60,33 +60,19 @@ class TransformersEngine:
         self.address = address_of_folder(self._name)
         self._timeout = timeout
 
-    def complete(self, request: lm15.Request) -> lm15.Response:
+    async def complete(self, request: lm15.Request) -> lm15.Response:
         """Raises Failure with ContextOverflow where the prompt and the answer do not fit into the model."""
-        loaded = _loaded(self.address, self._name)
+        return await asyncio.to_thread(self._complete, request)
+
+    def _complete(self, request: lm15.Request) -> lm15.Response:
+        loaded = _loaded(self.address, self._name).get()
         with loaded.lock:
             return loaded.answer(request, self._timeout)
 
 
-class WaitingEngine:
-    """The same for callers with an event loop, which goes on meanwhile."""
-
-    supports_response_schema = False
-
-    def __init__(self, engine: TransformersEngine) -> None:
-        self._engine = engine
-
-    async def complete(self, request: lm15.Request) -> lm15.Response:
-        return await asyncio.to_thread(self._engine.complete, request)
-
-
-def _loaded(address: str, name: str) -> "_Loaded":
-    with _LOADING:  # two calls at once load it once
-        return _loaded_once(address, name)
-
-
 @cache
-def _loaded_once(_address: str, name: str) -> "_Loaded":
-    return _Loaded(name)
+def _loaded(_address: str, name: str) -> "Lazy[_Loaded]":
+    return Lazy(lambda: _Loaded(name))
 
 
 class _Loaded:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from prompts.text.amounts import MONTHS
-from prompts.text.evidence import cells_of, row_of
+from prompts.text.evidence import cells_of
 from prompts.text.names import NameSpan, kind_of_words, name_spans
 from prompts.text.names_zh import is_generic, kind_of, name_spans_zh
 from prompts.text.relevance import PRONOUN
@@ -149,6 +149,10 @@ _PREPOSITIONS = words_in("english", "prepositions")
 _ZH_LISTING = frozenset("和 与 及 或 等 跟 同 我们".split())
 _ZH_CLAUSE = re.compile(rf"[{CJK}*][，,；。]")
 _MOST_WORDS, _MOST_HAN = 8, 12
+_CELL_WORD = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
+_HAN_NAME = re.compile(rf"[{CJK}·]{{2,14}}$")
+_LINKING = frozenset("of the de la du del von van der den and for & y".split())
+_LONGEST = 80  # characters of a cell
 
 
 def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic: str) -> Iterator[RelationFound]:
@@ -168,9 +172,46 @@ def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic
         elif words or not predicate:
             source, predicate = previous, words
         if source and source != name.text:
-            together = TOGETHER_ZH if re.search(f"[{CJK}]", name.text) else TOGETHER
-            yield _stated(source, predicate or together, name.text, text[start:end])
+            yield _stated(source, predicate or _together(name), name.text, text[start:end])
         previous, position = name.text, name.end
+
+
+def of_row(text: str, start: int, end: int, names: Sequence[NameSpan]) -> Iterator[RelationFound]:
+    """The relations of the name in the first cell of the row `text[start:end]` with the other ones, by their labels."""
+    if not names or "|" in text[start : names[0].start].strip("| "):
+        return
+    for before, name in pairwise(names):
+        label = _predicate(text[before.end : name.start].rpartition("|")[2].partition(":")[0])
+        if name.text != names[0].text:
+            yield _stated(names[0].text, label or _together(name), name.text, text[start:end])
+
+
+def named_cells(text: str, start: int, end: int) -> Iterator[NameSpan]:
+    """The names that fill whole cells of the row `text[start:end]`, if its cells have labels."""
+    at = start
+    for _, cell in cells_of(text[start:end]):
+        at = text.index(cell, at)
+        if kind := _kind_of_cell(cell):
+            yield NameSpan(cell, at, at + len(cell), kind)
+        at += len(cell)
+
+
+def _kind_of_cell(text: str) -> str:
+    """The kind of a cell that is a name, or nothing."""
+    if _HAN_NAME.match(text):
+        return "" if is_generic(text) else kind_of(text)
+    words = _CELL_WORD.findall(text)
+    if not 0 < len(words) <= _MOST_WORDS or len(text) > _LONGEST or re.search("[!?;:]", text):
+        return ""
+    if not all(word in _LINKING or not word[0].islower() for word in words) or not text[0].isupper():
+        return ""
+    if len(words) == 1 and (words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2):
+        return ""
+    return kind_of_words([word.lower().rstrip(".") for word in words]) or "thing"
+
+
+def _together(name: NameSpan) -> str:
+    return TOGETHER_ZH if re.search(f"[{CJK}]", name.text) else TOGETHER
 
 
 def _stated(source: str, predicate: str, target: str, sentence: str) -> RelationFound:
@@ -188,73 +229,6 @@ def _predicate(between: str) -> str:
     return " ".join(words if len(words) <= _MOST_WORDS else [*words[:4], "…", *words[-3:]])
 
 
-# --- rows of tables --------------------------------------------------------------------------------------------------
-
-_CELL_WORD = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
-_HAN_NAME = re.compile(rf"[{CJK}·]{{2,14}}$")
-_LINKING = frozenset("of the de la du del von van der den and for & y".split())
-_MOST_CELL_WORDS, _LONGEST = 8, 80
-
-
-def table_facts(text: str, rows: Sequence[tuple[int, int]]) -> tuple[list[NameSpan], dict[int, list[RelationFound]]]:
-    """The names that fill whole cells, and `first cell -[column]-> cell` by the start of each row.
-
-    `rows` are the spans of the rows, in order; those of no recognised table yield nothing.
-    """
-    names: list[NameSpan] = []
-    facts: dict[int, list[RelationFound]] = {}
-    for start, end, cells in _labelled(text, rows):
-        things: list[tuple[str, NameSpan | None]] = []
-        at = start
-        for label, cell in cells:
-            place = text.index(cell, at)
-            at = place + len(cell)
-            kind = _kind_of_cell(cell)
-            things.append((label, NameSpan(cell, place, at, kind) if kind else None))
-        names += [name for _, name in things if name]
-        subject = things[0][1]
-        for label, name in things[1:] if subject else ():
-            column = " ".join(label.strip("*_ ").replace("_", " ").lower().split())
-            if subject and column and name and name.text != subject.text:
-                facts.setdefault(start, []).append(_stated(subject.text, column, name.text, text[start:end]))
-    return names, facts
-
-
-def _labelled(text: str, rows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Sequence[tuple[str, str]]]]:
-    """The rows of tables as (column, cell) pairs: fields with labels, and Markdown rows under a header."""
-    header: tuple[str, ...] = ()
-    above: tuple[str, ...] = ()
-    last = 0
-    for start, end in rows:
-        if text[last:start].strip() or text.count("\n", last, start) > 1:
-            header = above = ()
-        last = end
-        line = text[start:end]
-        cells = row_of(line)
-        if cells and not "".join(cells).strip(":- "):
-            header = above
-            continue
-        above = cells
-        pairs = cells_of(line) or tuple(zip(header, cells, strict=False))
-        if len(pairs) > 1:
-            yield start, end, pairs
-
-
-def _kind_of_cell(text: str) -> str:
-    """The kind of a cell that is a name, or nothing."""
-    if _HAN_NAME.match(text):
-        return "" if is_generic(text) else kind_of(text)
-    words = _CELL_WORD.findall(text)
-    plain = len(text) > _LONGEST or (any(c in text for c in "!?;:") and "." not in text)
-    if not words or len(words) > _MOST_CELL_WORDS or plain or not text[0].isalnum() or not words[0][0].isupper():
-        return ""
-    if len(words) == 1 and (words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2):
-        return ""
-    if not all(word in _LINKING or word[0].isupper() or word[0].isdigit() for word in words):
-        return ""
-    return kind_of_words([word.lower().rstrip(".") for word in words]) or "thing"
-
-
 # --- passages --------------------------------------------------------------------------------------------------------
 
 
@@ -267,25 +241,24 @@ def extract_offline(title: str, passage: str) -> Extracted:
     """Names and relations of a passage; a sentence that opens with a pronoun is about the title's thing.
 
     Claims are left to a model."""
-    lines = units(passage)
-    cells, facts = table_facts(passage, [(unit.start, unit.end) for unit in lines if unit.kind == "row"])
-    spans = [(unit.start, unit.end) for unit in lines if unit.kind != "code"]
-    others = names_in(passage, spans, title)
+    pieces = [unit for unit in units(passage) if unit.kind != "code"]
+    cells = [cell for piece in pieces if piece.kind == "row" for cell in named_cells(passage, piece.start, piece.end)]
+    others = names_in(passage, [(piece.start, piece.end) for piece in pieces], title)
     free = [name for name in others if all(name.end <= cell.start or cell.end <= name.start for cell in cells)]
     names = sorted([*cells, *free], key=lambda name: name.start)
     topic = _topic_name(title, names)
-    relations = [fact for row in facts.values() for fact in row]
+    relations: list[RelationFound] = []
     described: dict[str, str] = {}
     following = 0
-    for start, end in spans:
-        first = following
+    for piece in pieces:
+        start, end, first = piece.start, piece.end, following
         while following < len(names) and names[following].start < end:
             following += 1
         inside = names[first:following]
         for name in inside:
             described.setdefault(name.text, _one_line(passage[start:end]))
-        if start not in facts:
-            relations += statements(passage, start, end, inside, topic)
+        row = piece.kind == "row"
+        relations += of_row(passage, start, end, inside) if row else statements(passage, start, end, inside, topic)
     kinds: dict[str, str] = {}
     for span in [*names, *actors(passage)]:
         if kinds.get(span.text, "thing") == "thing":

@@ -214,19 +214,6 @@ async def test_an_answer_is_kept_before_it_is_read_and_struck_out_where_it_canno
     assert bench.cache.rows == {}
 
 
-async def test_all_answers_that_have_come_are_kept_before_one_of_them_is_read() -> None:
-    kept_at: list[int] = []
-
-    def reading(text: str) -> str:
-        kept_at.append(len(bench.cache.rows))
-        return read(text)
-
-    bench = Bench(["ok"] * 8, concurrency=8)
-    calls = [call_of(str(number)) for number in range(8)]
-    await asyncio.gather(*(bench.client.ask(call, reading, 0, bench.sheet) for call in calls))
-    assert kept_at == [8] * 8
-
-
 async def test_no_call_goes_out_before_the_answer_whose_slot_it_takes_is_kept() -> None:
     """The bound of what a killed process may lose: the calls under way and those answered but not kept, together."""
     open_calls: list[int] = []

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from prompts.answer import AnswerStep, AnswerWritten
 from prompts.engine.limits import Clock
 from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.engine.spending import Meter
-from prompts.extract import Extract, Extracted
+from prompts.extract import Extract
 from prompts.summarize import Summarize
 from tests.server.client import Server
-from tests.server.inputs import INPUTS
+from tests.test_golden_prompts import SHOWN
 
-EXTRACT = INPUTS["extract"]
+EXTRACT = SHOWN["ExtractGraph"]
 
 
 def made(server: Server, **options: object) -> Models:
@@ -35,24 +34,6 @@ async def models(model_server: Server) -> AsyncIterator[Models]:
 def plain_models(model_server: Server) -> Models:
     """For tests without a loop of their own: the connections belong to the loop that the engine keeps."""
     return made(model_server)
-
-
-@pytest.mark.parametrize(
-    ("rule", "calls"),
-    [
-        *((rule, 2) for rule in ("malformed", "empty", "refusal", "html")),
-        *((rule, 1) for rule in ("fenced", "thinking")),
-    ],
-)
-@pytest.mark.parametrize("step", [Extract, AnswerStep])
-async def test_an_answer_out_of_form_is_repaired_and_what_models_put_around_one_costs_no_second_call(
-    step: type[Extract | AnswerStep], rule: str, calls: int, models: Models, model_server: Server
-) -> None:
-    model_server.misbehave({"kind": rule, "nth": 1})
-    found = await step(models).acall(**INPUTS[step.step])
-    assert isinstance(found.get("found") or found.get("written"), Extracted | AnswerWritten)
-    assert model_server.stats()["calls"] == calls
-    assert models.meter.rows()[0][2].calls == (1 if rule == "html" else calls), "a gateway's page is no answer"
 
 
 async def test_a_question_has_a_ledger_of_its_own_and_shares_the_limits(models: Models) -> None:

@@ -11,7 +11,7 @@ from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
 
 NOWHERE = "http://127.0.0.1:9"  # a port that refuses
-WRONG = '{"checked": {"name": "Ada Korb", "year": 1812, "kind": "person"}}'
+WRONG = '{"written": {"reasoning": "", "answer": "In 1812.", "values": [], "answerable": true}}'
 
 
 def examined(trellis: Command) -> tuple[int, Examination]:

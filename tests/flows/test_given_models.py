@@ -21,10 +21,9 @@ from prompts.registry import steps
 from prompts.summarize import Summarize
 from storage.errors import UsageError
 from tests.server.client import Server
-from tests.server.inputs import INPUTS
 from tests.test_golden_prompts import SHOWN, name_of
 
-SUMMARIZE = INPUTS["summarize"]
+SUMMARIZE = SHOWN["SummarizeEntity"]
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def test_a_model_given_by_a_context_reaches_every_step(name: str) -> None:
     with dspy.context(lm=lm):
         assert not step.is_offline
         with pytest.raises(EngineError, match="gave no valid answer"):
-            step(**(INPUTS.get(name) or SHOWN[name_of(step)]))
+            step(**SHOWN[name_of(step)])
     assert lm.history[0]["messages"][0]["content"].startswith(f"Step: {name}\n")
     assert step.is_offline
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,7 @@ import pytest
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
-from prompts.engine.embedders import Floats
-from prompts.engine.spending import Meter
+from prompts.engine.embedders import Embedder, Floats
 from storage.errors import RemovalRefused
 from storage.export import Export, export
 from storage.graph_records import Entity
@@ -22,29 +20,22 @@ CORPUS = Path(__file__).resolve().parent.parent.parent / "examples" / "corpus"
 SAME = IndexOptions()
 
 
-class CountingEmbedder:
+class CountingEmbedder(Embedder):
     """Vectors from letters, and the texts that were asked for."""
 
-    name = "letters"
-    dimension = 8
+    width = 8
     max_tokens = 256
 
     def __init__(self) -> None:
+        super().__init__("letters", None)
         self.texts: list[str] = []
 
     def reads(self, text: str) -> bool:
         return max(text, default="") < "\u3000"
 
-    def windows(self, text: str, max_tokens: int | None = None) -> list[tuple[int, int]]:
-        return [(0, len(text))]
-
-    def embed(self, texts: Sequence[str], query: bool = False, *, keep: bool = True) -> Floats:
+    def _encode(self, texts: list[str], query: bool) -> Floats:
         self.texts += texts
-        found = np.array([[1.0 + text.count(letter) for letter in "etaoinsh"] for text in texts], np.float32)
-        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
-
-    def metered(self, meter: Meter) -> "CountingEmbedder":
-        return self
+        return np.array([[1.0 + text.count(letter) for letter in "etaoinsh"] for text in texts], np.float32)
 
 
 class Bench:

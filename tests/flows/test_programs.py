@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,5 +186,5 @@ def test_a_program_stands_in_place_of_tailorings_examples_and_holds_no_model(rou
     plain.set_lm(dspy.LM("openai/x", api_key="sk-secret-4711", extra_headers={"Authorization": "sk-secret-4711"}))
     plain.save(tmp_path / "extract.json")
     assert "sk-secret-4711" not in (tmp_path / "extract.json").read_text()
-    models = route.models.programmed([json.loads((tmp_path / "extract.json").read_text())])
+    models = replace(route.models, programs=[json.loads((tmp_path / "extract.json").read_text())])
     assert Extract(models, tailoring=Tailoring(examples=(mill,))).demos == []

@@ -64,7 +64,11 @@ PASSING: list[tuple[Rule, int]] = [
     ({"kind": "cut"}, 1),
     ({"kind": "hang", "seconds": 60}, 1),
     ({"kind": "drip", "seconds": 0.3}, 0),
+    ({"kind": "html"}, 1),
     ({"kind": "malformed"}, 1),
+    ({"kind": "empty"}, 1),
+    ({"kind": "refusal"}, 1),
+    ({"kind": "fenced"}, 0),
     ({"kind": "truncated"}, 1),
     ({"kind": "thinking"}, 0),
 ]

@@ -7,7 +7,6 @@ from dspy.utils import DummyLM
 
 from prompts.engine.effort import Effort, Policy
 from prompts.engine.models import Models
-from prompts.engine.spending import Meter
 from prompts.engine.step import Step
 from prompts.text.evidence import Evidence
 from prompts.text.question import parse_question
@@ -19,7 +18,7 @@ Made = TypeVar("Made", bound=Step)
 
 def scripted(step: type[Made], *answers: object, effort: Effort = "medium", **arguments: Any) -> Made:
     """A step on a model that gives these answers in turn, each the value of the step's one output field."""
-    made = step(Models.offline().metered(Meter()).with_policy(Policy.of(effort)), **arguments)
+    made = step(Models({}, policy=Policy.of(effort)), **arguments)
     (field,) = step.task.output_fields
     made.lm = DummyLM([{field: answer} for answer in answers], adapter=dspy.JSONAdapter())
     return made

@@ -1,5 +1,7 @@
 """The filter: a model's labels decide what goes on; without one every passage does."""
 
+from dataclasses import replace
+
 import pytest
 
 from prompts.answer import NumberedText
@@ -66,7 +68,7 @@ async def test_a_passage_that_is_left_out_is_neutral_and_a_number_of_nothing_is_
 
 async def test_whole_passages_go_in_as_many_calls_as_they_need() -> None:
     step = scripted(Filter, judged("entailment"), judged("entailment"), judged("entailment"))
-    step.models = step.models.with_policy(type(step.policy).of("medium", given={"filter": 12}))
+    step.models = replace(step.models, policy=type(step.policy).of("medium", given={"filter": 12}))
     await filter_passages(request(), PASSAGES, step)
     asked = sent(step)
     assert len(asked) == 3

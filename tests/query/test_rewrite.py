@@ -10,7 +10,7 @@ from prompts.engine.errors import AnswerMalformed
 from prompts.engine.models import Models
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
-from prompts.rewrite import MAX_KEYS, Keywords, Rewrite, recent
+from prompts.rewrite import MAX_KEYS, Keywords, Rewrite
 from tasks.answer import answer_directly
 from tasks.rewrite import find_keys, rewrite
 from tests.query.steps import scripted, sent, spared
@@ -73,7 +73,7 @@ async def test_queries_are_few_and_distinct() -> None:
 
 
 async def test_a_rewriting_without_a_question_is_asked_for_again() -> None:
-    with pytest.raises(AnswerMalformed, match="no question"):
+    with pytest.raises(AnswerMalformed, match=r"rewriting\.question"):
         await scripted(Rewrite, *[{"question": " ", "queries": []}] * 2).run("And she?", HISTORY)
 
 
@@ -104,13 +104,6 @@ async def test_a_long_history_is_shown_from_its_end() -> None:
     (asked,) = sent(made)
     assert "designed by Ilse Marrand in 1998" in asked
     assert len(asked) < 5 * LIMITS["medium"].rate
-
-
-def test_of_a_long_turn_both_ends_are_shown() -> None:
-    (shown,) = recent(["Orla Bridge " + "word " * 500 + "Tomas Reyd"], 100)
-    assert shown.startswith("Orla Bridge")
-    assert shown.endswith("Tomas Reyd")
-    assert len(shown) < 500
 
 
 KEYED = "Who taught the designer of the Orla Bridge?"

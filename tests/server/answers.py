@@ -101,12 +101,6 @@ def _between(sentence: str, source: str, target: str) -> str:
     return said if 1 <= len(words) <= 5 and len(said) <= 40 else "is mentioned with"
 
 
-def doctor(fields: Fields) -> Answered:
-    text = _text(fields, "text")
-    year = int(next(iter(re.findall(r"\d{4}", text)), "0"))
-    return {"name": text.partition(" was born")[0].strip(), "year": year, "kind": "person"}
-
-
 def resolve(fields: Fields) -> Answered:
     verdicts = []
     for number, pair in _numbered(_items(fields, "pairs")):
@@ -404,39 +398,14 @@ def check_question(fields: Fields) -> Answered:
     return {"reason": "By its words.", "verdict": "unanswerable" if unknown else "answerable"}
 
 
+_RULES = (
+    extract, glean, resolve, summarize, relate, report, rewrite, keywords, route, choose, structurize,
+    decompose, answer, tune, plan, plan_table, rate, partial, explore, hypothesize, direct, judge, grade, describe,
+    users, ask_whole, ask_part, check_question,
+)  # fmt: skip
 RULES: Mapping[str, Callable[[Fields], Answered]] = {
-    "extract": extract,
-    "glean": glean,
-    "doctor": doctor,
-    "resolve": resolve,
-    "summarize": summarize,
-    "relate": relate,
-    "report": report,
-    "rewrite": rewrite,
-    "keywords": keywords,
-    "filter": judge_passages,
-    "route": route,
-    "choose": choose,
-    "structurize": structurize,
-    "decompose": decompose,
-    "answer": answer,
-    "reduce": reduce_points,
-    "tune": tune,
-    "plan": plan,
-    "plan_table": plan_table,
-    "rate": rate,
-    "partial": partial,
-    "explore": explore,
-    "hypothesize": hypothesize,
-    "direct": direct,
-    "judge": judge,
-    "grade": grade,
-    "describe": describe,
-    "users": users,
-    "ask_whole": ask_whole,
-    "ask_part": ask_part,
-    "check_question": check_question,
-}
+    "filter": judge_passages, "reduce": reduce_points, **{rule.__name__: rule for rule in _RULES},
+}  # fmt: skip
 
 
 def answer_step(step: str, fields: Fields) -> Answered:

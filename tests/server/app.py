@@ -1,7 +1,6 @@
 """The addresses of the scripted model server.
 
-Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's), `/texts/rerank` (as
-text-embeddings-inference's). Control: `GET /stats`,
+Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's). Control: `GET /stats`,
 `GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of those in force), `POST /settings`
 (`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under `others`.
 """
@@ -31,7 +30,6 @@ _OBJECT = TypeAdapter(Body)
 _DRIPS = 10
 _PIECES = 8
 CREATED = 1_700_000_000  # fixed: an answer holds no clock, so that equal requests get equal bytes
-_MOST_TEXTS = 32
 _LARGEST_BODY = 256 * 2**20
 _ERROR_PAGE = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -58,7 +56,6 @@ class ModelServer:
             web.post("/v1/chat/completions", self._counted(self._chat)),
             web.post("/v1/embeddings", self._counted(self._embeddings)),
             web.post("/v1/rerank", self._counted(self._rerank)),
-            web.post("/texts/rerank", self._counted(self._rerank_texts)),
             web.get("/stats", self._stats),
             web.get("/requests", self._requests),
             web.post("/reset", self._reset),
@@ -101,23 +98,21 @@ class ModelServer:
         written = rule is not None and rule.kind == "writes"
         content = "" if written else wire.write(asked, answer_step(asked.step, asked.fields))
         reply = spoiled(rule, content) if rule else Reply(content)
-        said = call.speak(reply)
+        call.count(reply)
         if rule and rule.kind == "html":
             return web.Response(text=_ERROR_PAGE, content_type="text/html")
         if not call.body.get("stream"):
-            return await _whole(call, encoded(completion(said)))
+            return await _whole(call, encoded(completion(call, reply)))
         options = call.body.get("stream_options")
         with_usage = isinstance(options, dict) and bool(options.get("include_usage"))
-        return await _stream(call, completion_events(said, with_usage=with_usage), "text/event-stream")
+        return await _stream(call, completion_events(call, reply, with_usage=with_usage), "text/event-stream")
 
     async def _embeddings(self, call: "Call") -> web.StreamResponse:
         given = call.body.get("input")
         texts = [given] if isinstance(given, str) else given
         if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
             raise NoRuleError("`input` is no text and no list of texts")
-        wanted = call.body.get("dimensions")
-        dimension = wanted if isinstance(wanted, int) else self.settings.dimension
-        vectors = [embed(text, dimension) for text in texts]
+        vectors = [embed(text, self.settings.dimension) for text in texts]
         call.prompt_tokens = tokens_of(texts)
         usage = {"prompt_tokens": call.prompt_tokens, "total_tokens": call.prompt_tokens}
         data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
@@ -125,26 +120,16 @@ class ModelServer:
         return await _whole(call, whole)
 
     async def _rerank(self, call: "Call") -> web.StreamResponse:
-        rows = [{"index": place, "relevance_score": score} for place, score in self._ranked(call, "documents")]
-        return await _whole(call, encoded({"results": rows, "usage": {"total_tokens": call.prompt_tokens}}))
-
-    async def _rerank_texts(self, call: "Call") -> web.StreamResponse:
-        if "texts" not in call.body:
-            return _error(422, "Failed to deserialize the JSON body into the target type: missing field `texts`")
-        if len(rows := self._ranked(call, "texts")) > _MOST_TEXTS:
-            return _error(422, f"batch size {len(rows)} > maximum allowed batch size {_MOST_TEXTS}")
-        return await _whole(call, encoded([{"index": place, "score": score} for place, score in rows]))
-
-    @staticmethod
-    def _ranked(call: "Call", field: str) -> list[tuple[int, float]]:
-        """(place, share of the query's content words in the text), the best first."""
-        query, texts = call.body.get("query"), call.body.get(field)
+        """The share of the query's content words in each document, the best first."""
+        query, texts = call.body.get("query"), call.body.get("documents")
         if not isinstance(query, str) or not isinstance(texts, list):
-            raise NoRuleError(f"`query` is no text, or `{field}` no list")
+            raise NoRuleError("`query` is no text, or `documents` no list")
         wanted = content_words(query)
         call.prompt_tokens = tokens_of([query, *texts])
         scores = [len(wanted & content_words(text)) / (len(wanted) or 1) for text in texts]
-        return sorted(enumerate(scores), key=lambda row: -row[1])
+        rows = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
+        rows.sort(key=lambda row: -row["relevance_score"])
+        return await _whole(call, encoded({"results": rows, "usage": {"total_tokens": call.prompt_tokens}}))
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.ledger.stats())
@@ -175,52 +160,34 @@ class ModelServer:
         return _error(404, f"{request.method} {request.path} is not served here")
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A reply with its model and the tokens it took."""
-
-    model: str
-    reply: Reply
-    prompt_tokens: int
-    completion_tokens: int
-
-    @property
-    def usage(self) -> Json:
-        return {
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "total_tokens": self.prompt_tokens + self.completion_tokens,
-        }
-
-
 def encoded(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def completion(said: Spoken) -> Json:
+def completion(call: "Call", reply: Reply) -> Json:
     """`/v1/chat/completions` in one piece."""
-    message: dict[str, object] = {"role": "assistant", "content": said.reply.content, "refusal": said.reply.refusal}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.reply.finish}
-    return {**_head(said, "chat.completion"), "choices": [choice], "usage": said.usage}
+    message: dict[str, object] = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
+    return {**_head(call, "chat.completion"), "choices": [choice], "usage": call.usage}
 
 
-def completion_events(said: Spoken, *, with_usage: bool) -> Iterator[bytes]:
+def completion_events(call: "Call", reply: Reply, *, with_usage: bool) -> Iterator[bytes]:
     """The same as server-sent events, the usage in one of its own before the end."""
-    head = _head(said, "chat.completion.chunk")
+    head = _head(call, "chat.completion.chunk")
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
-    if said.reply.refusal is not None:
-        deltas.append({"refusal": said.reply.refusal})
-    deltas += [{"content": piece} for piece in _pieces(said.reply.content or "")]
+    if reply.refusal is not None:
+        deltas.append({"refusal": reply.refusal})
+    deltas += [{"content": piece} for piece in _pieces(reply.content or "")]
     for delta in deltas:
         yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-    yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": said.reply.finish}]})
+    yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish}]})
     if with_usage:
-        yield _event({**head, "choices": [], "usage": said.usage})
+        yield _event({**head, "choices": [], "usage": call.usage})
     yield b"data: [DONE]\n\n"
 
 
-def _head(said: Spoken, kind: str) -> dict[str, object]:
-    return {"id": "chatcmpl-scripted", "object": kind, "created": CREATED, "model": said.model}
+def _head(call: "Call", kind: str) -> dict[str, object]:
+    return {"id": "chatcmpl-scripted", "object": kind, "created": CREATED, "model": call.model}
 
 
 def _event(value: Json) -> bytes:
@@ -268,12 +235,17 @@ class Call:
         room = limit - tokens_of(others)
         return cut(self.body, min(1.0, max(0.0, room / tokens_of([last]) - 0.01)))
 
-    def speak(self, reply: Reply) -> Spoken:
-        """The reply with its tokens, which are the call's from now on."""
+    def count(self, reply: Reply) -> None:
+        """Enter the tokens of the request and of its reply."""
         self.prompt_tokens = tokens_of(texts_of(self.read))
         written = "".join(part for part in (reply.content, reply.refusal) if part)
         self.completion_tokens = tokens_of([written]) - tokens_of([""]) if written else 0
-        return Spoken(self.model, reply, self.prompt_tokens, self.completion_tokens)
+
+    @property
+    def usage(self) -> Json:
+        """The tokens as OpenAI's servers tell them."""
+        read, written = self.prompt_tokens, self.completion_tokens
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 async def _refusal(call: Call) -> web.StreamResponse | None:

@@ -114,7 +114,7 @@ SHIPS = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV 
             "Marrand & Oke, usually shortened to M&O, is a firm.",
             {("Marrand & Oke", how, "M&O") for how in (ALIAS_PREDICATE, "usually shortened to")},
         ),
-        # tables: of the first cell, with the column's name
+        # tables: of the first cell, by the labels of its row where it has them
         (
             ROWS,
             {
@@ -122,7 +122,7 @@ SHIPS = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV 
                 ("Teal Causeway", "opened by", "Ada Korb"),
             },
         ),
-        (SHIPS, {("MV Heron", "master", "Ada Korb")}),
+        (SHIPS, {("MV Heron", TOGETHER, "Ada Korb")}),
     ],
 )  # fmt: skip
 def test_relations_are_what_a_text_says_of_two_names(text: str, relations: set[tuple[str, str, str]]) -> None:

@@ -42,7 +42,7 @@ def preferences() -> list[PreferenceRow]:
 @pytest.fixture(scope="session")
 def instructed() -> Models:
     """No models, and short instructions: the tiny model reads little."""
-    return Models.offline().instructed(INSTRUCTIONS)
+    return Models({}, instructions=INSTRUCTIONS)
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,7 @@ async def test_an_adapter_of_sft_answers_as_the_model_of_a_role(base: str, instr
     curve = train_lora(dialogues, (), base, adapter, replace(FAST, learning_rate=2e-2), silent)
     assert curve.loss[1] < 0.8 * curve.loss[0]
     models = Models({"route": ModelChoice(f"transformers/{adapter}")}, calls=CallSettings(max_tokens=128))
-    route = Route(models.instructed(INSTRUCTIONS))
+    route = Route(replace(models, instructions=INSTRUCTIONS))
     routed = await route.run(parse_question(dialogues_question()), ["Log", "Accounts"], tabular=False)
     assert routed.structure == "table"
     assert routed.confidence == 1.0

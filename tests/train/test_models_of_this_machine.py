@@ -21,7 +21,7 @@ WORDS = "the bridge is old new green red was not".split()
 
 
 def router_on(folder: str) -> Route:
-    return Route(Models({"route": ModelChoice(f"transformers/{folder}")}).instructed(INSTRUCTIONS))
+    return Route(Models({"route": ModelChoice(f"transformers/{folder}")}, instructions=INSTRUCTIONS))
 
 
 def test_a_model_that_is_not_here_is_named_and_nothing_is_fetched(tmp_path: Path) -> None:
