@@ -1,7 +1,7 @@
 """The parser of all that can be typed after `trellis`. It loads argparse alone: help and typing errors come at once."""
 
 import argparse
-import re
+import math
 from collections.abc import Callable
 
 from flows.modes.registry import AUTO, mode_names
@@ -76,9 +76,15 @@ def _whole_from(least: int) -> Callable[[str], int]:
 
 
 def _amount(text: str) -> float:
-    if not re.fullmatch(r"(?:\d+\.?\d*|\.\d+)(?:e-\d+)?", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: use an amount above 0, such as 2.50")
-    return float(text)
+    """Above 0: 2.50, $2.50, 1e-5, 1_000; a comma may mean either of two things, and is refused."""
+    try:
+        amount = float(text.strip().removeprefix("$"))
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < math.inf:
+        comma = ", with a point and no comma" if "," in text else ""
+        raise argparse.ArgumentTypeError(f"{text!r}: use an amount above 0, such as 2.50 or 1e-5{comma}")
+    return amount
 
 
 def _add_commands(add: Callable[..., None]) -> None:
@@ -319,6 +325,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument("--table", "the result in a published table's form: loong_by_task, lightrag_wins, …", metavar="NAME"),
         number("--against", "another one to show the scores of beside"),
         number("--remove", "remove one"),
+        argument("--forget", "remove the answers of a stopped one (its key in --list), or of all", metavar="KEY"),
         flag("--dry-run", "only forecast calls, tokens and cost"), *budget, record,
     )  # fmt: skip
     add(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from prompts.engine.calls import Call, Reply, Transport
-from prompts.engine.client import AnswerCache, Client
+from prompts.engine.client import AnswerCache, CallLocks, Client
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock, Limits, RateLimiter
@@ -100,6 +100,8 @@ class Models:
         self._lock = threading.RLock()
         self._clients: dict[ModelChoice | dspy.BaseLM, Client] = {}
         self._limits: dict[str, Limits] = {}
+        self._locks = CallLocks()
+        self._compared = False
 
     @classmethod
     def offline(cls) -> "Models":
@@ -131,8 +133,10 @@ class Models:
         return self._reconnected(spend_budget=spend_budget)
 
     def beside(self, others: "Models") -> "Models":
-        """The same models under the limits and the budget of these others, as one program that uses both."""
-        return self._with(_clients={}, _limits=others._limits, spend_budget=others.spend_budget)  # noqa: SLF001 -- its own kind
+        """The same models under the limits and the budget of these others, to be compared with them: an equal call is
+        made once, and counted for each as if it had been made (`prompts/engine/client.py`)."""
+        shared = {"_limits": others._limits, "_locks": others._locks, "spend_budget": others.spend_budget}  # noqa: SLF001 -- its own kind
+        return self._with(_clients={}, _compared=True, **shared)
 
     def without_cache(self) -> "Models":
         """The same models with every call made anew; nothing is kept."""
@@ -145,7 +149,9 @@ class Models:
     def rehearsed(self, answerer: Answerer) -> "Models":
         """The same models with a stand-in where each server is: nothing is sent, and nothing is kept in the cache."""
         cache = _ReadOnlyCache(self._cache)
-        return self._reconnected(_cache=cache, _rate_limiter_of=None, meter=Meter(), answerer=answerer)
+        return self._reconnected(
+            _cache=cache, _rate_limiter_of=None, meter=Meter(), answerer=answerer, _compared=False
+        )  # fmt: skip
 
     def _reconnected(self, **changes: object) -> "Models":
         """The same models with connections and a budget of their own."""
@@ -249,7 +255,7 @@ class Models:
             max_attempts=calls.max_attempts,
             clock=self._clock,
         )
-        client.spend_budget = self.spend_budget
+        client.spend_budget, client.locks, client.compared = self.spend_budget, self._locks, self._compared
         return client
 
 

@@ -76,6 +76,11 @@ class ApiReranker:
         view.meter = meter
         return view
 
+    def forecast(self, query: str, passages: Sequence[str], number: int) -> Spent:
+        """What ranking so many passages like these would take, in one call."""
+        each = sum(map(rough_tokens, passages)) / max(len(passages), 1) + rough_tokens(query)
+        return Spent(calls=1, input_tokens=round(number * each), cost_usd=None)
+
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         if not self._asks_for_texts:
             try:
