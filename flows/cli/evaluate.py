@@ -77,7 +77,7 @@ def _result(options: Namespace, runtime: Runtime, screen: Screen) -> int:
         report, result = evaluated
     report = ending.write(report, result, runtime)
     if options.table is not None:
-        rows = published_table(options.table, result.evaluation.questions, result.scores, result.verdicts)
+        rows = published_table(options.table, result)
         screen.result(rows, lambda: _show_table(rows, screen))
     else:
         screen.result(report, lambda: _show(report, before, screen))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flows.modes.registry import AUTO, mode_names
 
 STRUCTURES = ("table", "graph", "algorithm", "catalogue", "chunk")
-TRAINED = ("router", "rewriter", "filter")
+TRAINED = ("router", "rewriter", "filter", "answer")
 METHODS = ("linear", "dpo", "sft", "cross-encoder", "bootstrap", "mipro", "gepa")
 FORMATS = ("json", "graphml", "parquet")
 
@@ -254,18 +254,20 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis demo\ntrellis demo --workspace kb",
     )  # fmt: skip
     add(
-        "train", "train:train", "a router, a rewriter or a filter from rows, compared with other ways",
+        "train", "train:train", "a router, a rewriter, a filter or an answer from rows, compared with other ways",
         "trellis train router --rows preferences.jsonl --use              without a GPU, as a small file\n"
         "trellis train router --tasks 450 --base Qwen/Qwen2.5-0.5B-Instruct   rows made by models, then DPO\n"
         "trellis train rewriter --questions gold.jsonl --base MODEL\n"
-        "trellis train filter --rows judged.jsonl --base MODEL --by cross-encoder",
+        "trellis train filter --rows judged.jsonl --base MODEL --by cross-encoder\n"
+        "trellis train answer --questions gold.jsonl --by mipro --measure f1 --use",
         argument("step", ", ".join(TRAINED), choices=TRAINED, metavar="STEP"),
         argument("--by", f"{', '.join(METHODS)} (default by what is given)", choices=METHODS, metavar="METHOD"),
+        argument("--measure", "by which bootstrap, mipro and gepa compile (default: the step's first)", metavar="NAME"),
         argument("--rows", "rows to train on (JSON lines)", action="append", default=[], metavar="FILE"),
         number("--tasks", "router: make so many tasks in each language", least=0, default=0),
         argument("--languages", "of those tasks (default en,zh)", default="en,zh", metavar="A,B"),
         argument("--seeds", "seed tasks in place of ours (TOML)", metavar="FILE"),
-        argument("--questions", "rewriter, filter: questions with gold, asked in the workspace", metavar="FILE"),
+        argument("--questions", "rewriter, filter, answer: questions with gold in the workspace", metavar="FILE"),
         argument("--compare", "rows to compare on, in place of a fifth held out", metavar="FILE"),
         argument("--exclude", "a set whose questions are not trained on", action="append", default=[], metavar="FILE"),
         argument("--base", "the model to train: a folder, or a name in the Hub's cache", default="", metavar="MODEL"),

@@ -18,7 +18,7 @@ from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import FilterRow, PreferenceRow, RewriteRow, Row, RowSource, TrainedStep
 
 R = TypeVar("R", PreferenceRow, RewriteRow, FilterRow)
-Asked = TypeVar("Asked", bound="Row | EvaluationQuestion")
+Asked = TypeVar("Asked", bound="Row")
 KINDS: Mapping[TrainedStep, type[PreferenceRow] | type[RewriteRow] | type[FilterRow]] = {
     "router": PreferenceRow, "rewriter": RewriteRow, "filter": FilterRow,
 }  # fmt: skip
@@ -43,6 +43,8 @@ def read_rows(path: Path, step: TrainedStep, licence: str = "") -> tuple[list[Ro
     and pairs for natural language inference (a, b, entailment) as passage and hypothesis.
     """
     rows: list[Row] = []
+    if step not in KINDS:
+        raise UsageError(f"There are no rows for a step {step!r}.", "Name questions with their gold: --questions.")
     for number, line in enumerate(_lines(path), 1):
         try:
             raw = _in_our_form(json.loads(line), path.name, number)
@@ -134,6 +136,7 @@ def read_questions(path: Path) -> list[EvaluationQuestion]:
             EvaluationQuestion(
                 id=str(row.get("id", number)), question=row["question"], history=tuple(row.get("history", ())),
                 gold_documents=tuple(map(str, gold)), answers=tuple(map(str, answers)),
+                values=tuple(map(str, row.get("values", ()))),
             )
         )  # fmt: skip
     known = [question for question in questions if question.gold_documents or question.answers]
