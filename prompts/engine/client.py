@@ -196,16 +196,16 @@ class Client:
 
     def _stored(self, key: str, call: Call) -> Reply | None:
         row = self.cache.get(key) if self.cache is not None else None
+        if row is None:
+            return None
         try:
-            stored = json.loads(row) if row is not None else None
-            text = None if stored is None else str(stored["text"])
+            stored = json.loads(row)
+            text = str(stored["text"])
         except (ValueError, KeyError, TypeError):
             return None  # not ours: asked again and replaced
-        if text is None:
-            return None
         if not self.compared:  # nobody asks what it took
             return Reply(text, "stop", 0, 0)
-        tokens = stored.get("tokens") or (call.tokens(), rough_tokens(text))  # earlier versions did not store them
+        tokens = stored.get("tokens") or (call.tokens(), rough_tokens(text))  # earlier versions stored none
         return Reply(text, "stop", *tokens)
 
     def _cut(self, call: Call) -> EngineError:

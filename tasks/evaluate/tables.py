@@ -81,8 +81,8 @@ def router_effect(result: EvaluationResult) -> dict[str, Cells]:
     """What a router's accuracy does for the final score (StructRAG, section 5): of each system that routes, of one that
     draws by lot, is never right or always is, and of each type for all questions.
 
-    The right types of a question are those whose answers score best among the systems with a `structure`; where all
-    score alike it has no wrong one. Over the questions that all of these answered. UsageError without such systems.
+    The right types of a question are those whose answers score best among the systems with a `structure`; of the
+    accuracy only questions count on which these differ. Over those that all of them answered. UsageError without them.
     """
     measure = next((name for name in _FINAL if any(row.measure == name for row in result.scores)), "")
     fixed = {row.name: row.structure for row in result.evaluation.systems if row.structure is not None}
@@ -100,16 +100,18 @@ def router_effect(result: EvaluationResult) -> dict[str, Cells]:
     right = {
         name: {fixed[system] for system in fixed if own[system] == max(scored[name])} for name, own in asked.items()
     }
+    differing = {name for name, own in scored.items() if min(own) < max(own)}
     rows: dict[str, Cells] = {}
     for system in result.evaluation.systems:
         own = [row for row in result.answers if row.system == system.name and row.question in asked and row.answer]
         if system.mode == "struct" and own:
-            hits = [float(row.answer.trace.route.type in right[row.question]) for row in own if row.answer]
+            told = [(row.answer.trace.route.type, row.question) for row in own if row.answer]
+            hits = [float(choice in right[name]) for choice, name in told if name in differing]
             final = [asked[row.question][system.name] for row in own if system.name in asked[row.question]]
             rows[system.name] = {"accuracy": _mean(hits), measure: _mean(final)}
     wrong = [[value for value in own if value < max(own)] or own for own in scored.values()]
     rows["by lot"] = {
-        "accuracy": _mean([len(right[name]) / len(set(fixed.values())) for name in asked]),
+        "accuracy": _mean([len(right[name]) / len(set(fixed.values())) for name in differing]),
         measure: _mean([mean(own) for own in scored.values()]),
     }
     rows["never right"] = {"accuracy": 0.0, measure: _mean([mean(own) for own in wrong])}
