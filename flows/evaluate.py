@@ -237,9 +237,8 @@ async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[Evaluat
 
 
 def _require_judges(plan: EvaluationPlan, judge: Judge) -> None:
-    require_judge(plan.measures, judge)
-    if plan.criteria and judge.is_offline:
-        raise UsageError("Answers are judged by a model, and the role `judge` has none.", "Set TRELLIS_LM_JUDGE.")
+    judged = [measure.name for measure in plan.measures if "judge" in measure.needs]
+    require_judge([*judged, *plan.criteria], judge)
 
 
 def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:

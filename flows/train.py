@@ -358,8 +358,8 @@ async def _compile(training: Training) -> None:
 
         examples = await examples_of(options.step, training.rows, find, options.passages)
         worth = worth_of(options.step, measure_of(options.step, options.measure), found)
-        arguments = STEPS[options.step](training.models), examples, worth, options.method, training.models
-        compiled = await asyncio.to_thread(compile_step, *arguments, options.training.seed)  # type: ignore[arg-type]
+        step, models, seed = STEPS[options.step](training.models), training.models, options.training.seed
+        compiled = await asyncio.to_thread(compile_step, step, examples, worth, options.method, models, seed)  # type: ignore[arg-type]
         compiled.save(training.folder / f"{compiled.step}.json")
 
 

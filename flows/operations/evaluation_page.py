@@ -189,7 +189,8 @@ def plot(scores: Sequence[MeanScore], spent: Sequence[SystemCost], measure: str)
     if not rows:
         return None
     by, costs = _cost_axis(rows)
-    across, up = _scale(costs.values(), wide=True), _scale([end for row in means.values() for end in (row.low, row.high)])
+    across = _scale(costs.values(), wide=True)
+    up = _scale([end for row in means.values() for end in (row.low, row.high)])
     points = []
     for row in rows:
         mean = means[row.system]

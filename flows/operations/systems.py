@@ -144,7 +144,7 @@ def _rehearsed(own: Runtime, answerer: Answerer) -> Runtime:
 
 def _unrehearsed(own: Runtime, answer: Answer) -> list[Spent]:
     """What embedding a question's queries and reranking its passages would take, where servers do that."""
-    spent = []
+    spent: list[Spent] = []
     if not answer.passages:  # nothing was searched for
         return spent
     if isinstance(own.embedder, ApiEmbedder):

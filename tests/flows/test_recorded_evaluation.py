@@ -1,6 +1,7 @@
 """The flow `evaluate` is a run with steps and a page, and a watched question that changes is an event."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: P
     assert "# Evaluation 1" in await artifact("evaluation")
     gate, page = tmp_path / "gate.toml", tmp_path / "page.md"
     gate.write_text('[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8")
-    named = {"workspace": workspace, "gate": str(gate), "page": str(page)}
+    named: dict[str, Any] = {"workspace": workspace, "gate": str(gate), "page": str(page)}
     with pytest.raises(UsageError, match="No accepted evaluation"):
         await evaluate(["mode=naive,name=kb"], str(questions), **named)
     await evaluate(["mode=naive,name=kb"], str(questions), workspace=workspace, accept=True)
