@@ -11,21 +11,21 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flows.operations.systems import OpenSystem, open_systems, system_of
-from flows.runtime import Progress, Runtime, open_runtime, silent, with_budget
+from flows.runtime import Progress, Runtime, open_runtime, silent, usage_of, with_budget
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
 from prompts.engine.models import Role
-from prompts.forecast import any_answer
+from prompts.forecast import ANY_ANSWER_TOKENS, any_answer
 from prompts.judge import CRITERIA, Grade, Judge
-from storage.errors import BudgetReached, TrellisError, UsageError
+from storage.errors import BudgetReached, EvaluationGate, TrellisError, UsageError
 from storage.evaluation_records import (
     EvaluatedAnswer,
     EvaluatedSystem,
@@ -39,19 +39,21 @@ from storage.evaluation_records import (
     Verdict,
 )
 from storage.records import content_id
-from storage.run_records import NO_BUDGET, Budget
+from storage.run_records import NO_BUDGET, Budget, StepUsage
 from tasks.evaluate.compare import (
     Values,
     costs,
     differences,
     mean_scores,
     most_different,
+    summed,
     values_of,
     wins_by_judge,
     wins_by_measure,
 )
+from tasks.evaluate.gate import check_gate, in_words, read_gate
 from tasks.evaluate.judge import judged_pairs, judged_points, reliability, require_judge
-from tasks.evaluate.measures import MEASURES, Measure, measures_named
+from tasks.evaluate.measures import MEASURES, Measure, measures_named, plain_answer
 from tasks.question_sets.load import load_set
 from tasks.step import gather_or_cancel, step, unrecorded
 
@@ -97,17 +99,64 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     data: str | Path | None = None,
     limit: int | None = None,
     budget: Budget = NO_BUDGET,
+    ending: "Ending | None" = None,
     progress: Progress = silent,
 ) -> EvaluationReport:
     """Evaluate systems (records, or as they are typed) on questions (records, a JSONL file, or a set's name).
 
     Without `measures` the usual ones that the questions have what is needed for. With `criteria` a judge compares the
     answers of every two systems. `data` is the folder of a set's files, `limit` takes the first questions. The result
-    is stored in the workspace. Raises UsageError, SettingsError, NoGeneration, BudgetReached.
+    is stored in the workspace. `ending` writes its page, holds it against a gate, accepts it. Raises UsageError,
+    SettingsError, NoGeneration, BudgetReached, EvaluationGate.
     """
     runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, ASKING)
     plan = await plan_of(systems, questions, measures, limit=limit, data=data, criteria=criteria, repeats=repeats)
-    return (await evaluate_plan(plan, runtime))[0]
+    ending = ending or Ending()
+    ending.check()
+    report, result = await evaluate_plan(plan, runtime)
+    report = ending.write(report, result, runtime)
+    ending.hold(report, runtime)
+    return report
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is done with a finished evaluation: its `page` is written (.html or .md; beside evaluation `against`), it is
+    held against the rules of the file `gate`, and it is accepted, unless it fell."""
+
+    page: Path | None = None
+    gate: Path | None = None
+    accept: bool = False
+    against: int | None = None
+
+    def check(self) -> None:
+        """UsageError for what cannot be done, before anything is asked."""
+        if self.page is not None and self.page.suffix not in {".html", ".md"}:
+            raise UsageError(f"{self.page} is no page.", "End its name in .html or .md.")
+        if self.gate is not None:
+            read_gate(self.gate)
+
+    def write(self, report: EvaluationReport, result: EvaluationResult, runtime: Runtime) -> EvaluationReport:
+        """Write the page; the report with what the gate says. UsageError without an accepted evaluation."""
+        from flows.operations.evaluation_page import html_page, markdown_page
+
+        store = runtime.workspace.evaluations
+        if self.page is not None:
+            before = report_of(store.read(self.against)).scores if self.against is not None else ()
+            page = html_page if self.page.suffix == ".html" else markdown_page
+            self.page.write_text(page(report, result, before), encoding="utf-8")
+        if self.gate is None:
+            return report
+        accepted = [row.number for row in store.list() if row.accepted and row.number != report.number]
+        checks = check_gate(read_gate(self.gate), result, [store.read(number) for number in accepted])
+        return report.model_copy(update={"gate": checks})
+
+    def hold(self, report: EvaluationReport, runtime: Runtime) -> None:
+        """Raise EvaluationGate where a measure fell; else the evaluation is accepted, where that is wanted."""
+        if falls := [in_words(check) for check in report.gate if not check.holds]:
+            raise EvaluationGate(falls)
+        if self.accept:
+            runtime.workspace.evaluations.accept(report.number)
 
 
 @step("load-questions")
@@ -161,9 +210,7 @@ async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[Evaluat
     """The evaluation, stored in the runtime's workspace."""
     started, begun = time.monotonic(), _now()
     judge = Judge(runtime.models)
-    require_judge(plan.measures, judge)
-    if plan.criteria and judge.is_offline:
-        raise UsageError("Answers are judged by a model, and the role `judge` has none.", "Set TRELLIS_LM_JUDGE.")
+    _require_judges(plan, judge)
     running = runtime.workspace.database.running_answers
     with open_systems(plan.systems, runtime) as systems:
         key, asked = key_of(plan, systems), tuple(row.system for row in systems)
@@ -187,6 +234,11 @@ async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[Evaluat
     await asyncio.to_thread(running.remove, key)
     report = await compare(result)
     return report.model_copy(update={"reused": len(stored), "seconds": time.monotonic() - started}), result
+
+
+def _require_judges(plan: EvaluationPlan, judge: Judge) -> None:
+    judged = [measure.name for measure in plan.measures if "judge" in measure.needs]
+    require_judge([*judged, *plan.criteria], judge)
 
 
 def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
@@ -328,7 +380,9 @@ def _now() -> str:
 
 async def forecast_evaluation(plan: EvaluationPlan, runtime: Runtime) -> EvaluationForecast:
     """What the evaluation would take: a few questions of each system are rehearsed with a stand-in for every model, and
-    counted up to those that are not answered yet. Nothing is sent and nothing is stored."""
+    counted up to those that are not answered yet, or judged. Nothing is sent and nothing is stored."""
+    judge, grade = Judge(runtime.models.rehearsed(any_answer)), Grade(runtime.models.rehearsed(any_answer))
+    _require_judges(plan, judge)
     with open_systems(plan.systems, runtime) as systems:
         stored = runtime.workspace.database.running_answers.get(key_of(plan, systems))
     answered = {(row.system, row.question) for row in stored}
@@ -337,34 +391,49 @@ async def forecast_evaluation(plan: EvaluationPlan, runtime: Runtime) -> Evaluat
         for system in systems:
             left = [row for row in plan.questions if (system.system.name, row.id) not in answered]
             rows.append(await _forecast_system(system, left))
-    known = [row.cost_usd for row in rows if row.cost_usd is not None]
-    return EvaluationForecast(
-        systems=tuple(rows), sample=REHEARSED, calls=sum(row.calls for row in rows),
-        cached_calls=sum(row.cached_calls for row in rows),
-        input_tokens=sum(row.input_tokens for row in rows), output_tokens=sum(row.output_tokens for row in rows),
-        cost_usd=sum(known) if len(known) == len(rows) else None,
-    )  # fmt: skip
+    judging = await _forecast_judging(plan, judge, grade)
+    total = dict(summed([*rows, judging]))
+    return EvaluationForecast(systems=tuple(rows), judging=judging, sample=REHEARSED, **total)
+
+
+def _sample(questions: Sequence[EvaluationQuestion]) -> Sequence[EvaluationQuestion]:
+    return questions[:: max(1, len(questions) // REHEARSED)][:REHEARSED]
 
 
 async def _forecast_system(system: OpenSystem, left: Sequence[EvaluationQuestion]) -> SystemForecast:
-    sample = left[:: max(1, len(left) // REHEARSED)][:REHEARSED] if system.system.recorded is None else []
-    used, problem = [], None
-    for question in sample:
+    used: list[StepUsage] = []
+    answers, problem = 0, None
+    for question in _sample(left) if system.system.recorded is None else ():
         try:
-            used.append((await system.answer(question)).usage)
+            answer = await system.answer(question)
         except (TrellisError, EngineError) as error:
             problem = error  # a stand-in's answer may not do for every step: the other questions say enough
+            continue
+        answers += 1
+        used += [answer.usage, *(StepUsage(**asdict(spent)) for spent in system.unrehearsed(answer))]
     if problem is not None and not used:
         raise problem
-    times = len(left) / len(used) if used else 0.0
-    costs_known = [usage.cost_usd for usage in used if usage.cost_usd is not None]
-    return SystemForecast(
-        system=system.system.name, questions=len(left), calls=round(sum(usage.calls for usage in used) * times),
-        cached_calls=round(sum(usage.cached_calls for usage in used) * times),
-        input_tokens=round(sum(usage.input_tokens for usage in used) * times),
-        output_tokens=round(sum(usage.output_tokens for usage in used) * times),
-        cost_usd=sum(costs_known) * times if len(costs_known) == len(used) else None,
-    )  # fmt: skip
+    total = summed(used, len(left) / answers if answers else 0.0)
+    return SystemForecast(system=system.system.name, questions=len(left), **dict(total))
+
+
+async def _forecast_judging(plan: EvaluationPlan, judge: Judge, grade: Grade) -> StepUsage:
+    """What judging takes, of answers as long as a stand-in's; judged before or not."""
+    questions, text = _sample(plan.questions), "word " * ANY_ANSWER_TOKENS
+    answered = [
+        [
+            EvaluatedAnswer(system=system.name, question=row.id, answer=plain_answer(row.question, text + system.name))
+            for row in questions
+        ]
+        for system in plan.systems
+    ]
+    if plan.criteria:
+        for pair in combinations(answered, 2):
+            await judged_pairs(questions, pair, judge, plan.criteria, plan.repeats)
+    if any("judge" in measure.needs for measure in plan.measures):
+        await judged_points(questions, [answer for own in answered for answer in own], grade)
+    used = [usage_of(step.models.meter, 0.0) for step in (judge, grade)]
+    return summed(used, len(plan.questions) / len(questions))
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from flows.runtime import Runtime, usage_of
 from flows.session import open_session
 from flows.settings import PROGRAMS_FOLDER
+from prompts.answer import AnswerStep
 from prompts.engine.compiling import compile_step, with_demonstrations
 from prompts.engine.effort import Policy
 from prompts.engine.models import CallSettings, ModelChoice, Models, Program, Role
@@ -44,6 +45,7 @@ from storage.training_records import (
 from tasks.retrieve.search import retrieve
 from tasks.train import filter as filtering
 from tasks.train import rewriter, router
+from tasks.train.compiling import answered_by, examples_of, measure_of, worth_of
 from tasks.train.linear import evened, fit
 from tasks.train.lora import Dialogue, TrainingOptions, train_lora
 from tasks.train.rows import (
@@ -62,19 +64,23 @@ from tasks.train.rows import (
 if TYPE_CHECKING:
     from flows.orchestration.recorded_training import train as train  # noqa: PLC0414 -- for who imports it from here
 
-ROLE: Mapping[TrainedStep, Role] = {"router": "route", "rewriter": "rewrite", "filter": "filter"}
+ROLE: Mapping[TrainedStep, Role] = {
+    "router": "route", "rewriter": "rewrite", "filter": "filter", "answer": "answer",
+}  # fmt: skip
+COMPILED: tuple[Method, ...] = ("bootstrap", "mipro", "gepa")
 METHODS: Mapping[TrainedStep, tuple[Method, ...]] = {
-    "router": ("linear", "dpo", "bootstrap", "mipro", "gepa"),
-    "rewriter": ("sft",),
-    "filter": ("sft", "cross-encoder", "bootstrap", "mipro", "gepa"),
+    "router": ("linear", "dpo", *COMPILED),
+    "rewriter": ("sft", *COMPILED),
+    "filter": ("sft", "cross-encoder", *COMPILED),
+    "answer": COMPILED,
 }
 # The step that is trained, and its rows as what its model reads and should answer.
-STEPS: Mapping[TrainedStep, tuple[Callable[[Models], Step], Callable[..., list[Dialogue]]]] = {
-    "router": (Route, router.dialogues_of),
-    "rewriter": (Rewrite, rewriter.dialogues_of),
-    "filter": (Filter, filtering.dialogues_of),
-}
-COMPILED = ("bootstrap", "mipro", "gepa")
+STEPS: Mapping[TrainedStep, Callable[[Models], Step]] = {
+    "router": Route, "rewriter": Rewrite, "filter": Filter, "answer": AnswerStep,
+}  # fmt: skip
+DIALOGUES: Mapping[TrainedStep, Callable[..., list[Dialogue]]] = {
+    "router": router.dialogues_of, "rewriter": rewriter.dialogues_of, "filter": filtering.dialogues_of,
+}  # fmt: skip
 CARD, REPORT = "card.json", "report.json"
 DEPTH = 20  # passages in which gold is looked for
 _ANSWER = 512  # tokens that a model of this machine may write where it is compared
@@ -85,12 +91,14 @@ class TrainOptions:
     """What is trained, by which method, on what.
 
     `rows` are files; `tasks` so many new ones in each of the `languages` are made by models (router); `questions` with
-    gold make rows in the workspace (rewriter, filter). `compare` is a file to compare on, in place of a fifth that is
+    gold make rows in the workspace (rewriter, filter), or are what a step is compiled on by `measure` (rewriter,
+    answer). `compare` is a file to compare on, in place of a fifth that is
     held out; nothing is trained on its questions, nor on those of `exclude`. `base` is the model that is trained.
     """
 
     step: TrainedStep
     by: Method | None = None
+    measure: str | None = None
     rows: tuple[Path, ...] = ()
     tasks: int = 0
     languages: tuple[str, ...] = ("en", "zh")
@@ -107,8 +115,16 @@ class TrainOptions:
 
     @property
     def method(self) -> Method:
-        """Without a word of the user: a classifier for the router where no model is named, else LoRA."""
+        """Without a word of the user: a classifier for the router where no model is named, demonstrations for the
+        answer, else LoRA."""
+        if self.step == "answer":
+            return self.by or "bootstrap"
         return self.by or ("sft" if self.step != "router" else "dpo" if self.base else "linear")
+
+    @property
+    def on_questions(self) -> bool:
+        """Whether the rows are the questions themselves."""
+        return self.step in {"rewriter", "answer"} and self.method in COMPILED
 
 
 @dataclass
@@ -145,8 +161,13 @@ class Training:
         return DataCard(
             step=options.step, by=options.method, base=options.base, sources=tuple(self.sources), rows=len(self.rows),
             held_out=len(self.held_out), left_out=self.left_out, counts=counts_of(self.rows), sha256=hash_of(self.rows),
-            options={} if options.method == "linear" else named,
+            options={} if options.method == "linear" else self._compiling if options.method in COMPILED else named,
         )  # fmt: skip
+
+    @property
+    def _compiling(self) -> dict[str, str]:
+        options = self.options
+        return {"measure": measure_of(options.step, options.measure), "seed": str(options.training.seed)}
 
 
 async def train_step(options: TrainOptions, runtime: Runtime) -> TrainingReport:
@@ -183,6 +204,12 @@ def _begun(options: TrainOptions, runtime: Runtime) -> Training:
     step, method = options.step, options.method
     if method not in METHODS[step]:
         raise UsageError(f"A {step} is not trained by {method!r}.", f"Choose one of {', '.join(METHODS[step])}.")
+    if method in COMPILED:
+        measure_of(step, options.measure)
+    elif options.measure is not None:
+        raise UsageError(f"{method!r} knows no measure.", f"It is what {', '.join(COMPILED)} compile by.")
+    if options.on_questions and options.questions is None:
+        raise UsageError(f"A {step} is compiled on questions.", "Name them with their gold: --questions FILE.")
     if method in {"dpo", "sft", "cross-encoder"} and not options.base:
         raise UsageError(f"Nothing is named to train by {method!r}.", "Name a model or its folder: --base MODEL.")
     if method in COMPILED and runtime.models.is_offline(ROLE[step]):
@@ -213,6 +240,11 @@ async def gather_rows(training: Training) -> None:
         made = list(await _tasks_judged(training))
     if options.questions is not None:
         training.questions = read_questions(options.questions)
+    if options.on_questions:
+        training.rows += training.questions
+        source = RowSource(name=str(options.questions), rows=len(training.questions), licence=options.licence)
+        training.sources.append(source)
+    elif options.questions is not None:
         own = [question for question in training.questions if not sets.holds(question.question)]
         made = list(await _questions_answered(training, divided(own)[0]))
     if made:
@@ -274,7 +306,7 @@ def divide(training: Training) -> None:
         held_out, source = read_rows(options.compare, options.step)
         training.held_out = held_out
         training.sources.append(source.model_copy(update={"name": f"compared on {source.name}"}))
-    elif options.questions is None or options.step != "rewriter":
+    elif options.questions is None or options.step != "rewriter" or options.on_questions:
         training.rows, training.held_out = divided(training.rows)
     if not training.rows:
         raise UsageError("No row is left to train on.", f"Left out: {training.left_out or 'all are held out'}.")
@@ -290,7 +322,7 @@ async def fit_rows(training: Training) -> TrainingCurve | None:
         await asyncio.to_thread(_fit_linear, training)
         return None
     if options.method in COMPILED:
-        await asyncio.to_thread(_compile, training)
+        await _compile(training)
         return None
     if options.method == "cross-encoder":
         judged = [row for row in training.rows if isinstance(row, FilterRow)]
@@ -302,8 +334,8 @@ async def fit_rows(training: Training) -> TrainingCurve | None:
 
 def _dialogues(training: Training, rows: Sequence[Row]) -> list[Dialogue]:
     """Rows as the step's model will be asked: the prompt is the one of the settings."""
-    kind, dialogues_of = STEPS[training.options.step]
-    return dialogues_of(rows, kind(training.models))
+    step = training.options.step
+    return DIALOGUES[step](rows, STEPS[step](training.models))
 
 
 def _fit_linear(training: Training) -> None:
@@ -313,13 +345,22 @@ def _fit_linear(training: Training) -> None:
     (training.folder / f"{Route.step}.json").write_text(json.dumps(program, ensure_ascii=False), encoding="utf-8")
 
 
-def _compile(training: Training) -> None:
-    options = training.options
-    examples = router.examples_of(training.rows) if options.step == "router" else filtering.examples_of(training.rows)
-    worth = router.same_structure if options.step == "router" else filtering.same_label
-    step = STEPS[options.step][0](training.models)
-    compiled = compile_step(step, examples, worth, options.method, training.models, options.training.seed)  # type: ignore[arg-type]
-    compiled.save(training.folder / f"{compiled.step}.json")
+async def _compile(training: Training) -> None:
+    """Compile in a thread; the search that some steps are measured by stays in this loop."""
+    options, loop = training.options, asyncio.get_running_loop()
+    async with _search(training) if options.on_questions else nullcontext() as find:
+
+        def found(queries: Sequence[str]) -> Sequence[Passage]:
+            async def search() -> Sequence[Passage]:
+                return await find(queries) if find is not None else ()
+
+            return asyncio.run_coroutine_threadsafe(search(), loop).result()
+
+        examples = await examples_of(options.step, training.rows, find, options.passages)
+        worth = worth_of(options.step, measure_of(options.step, options.measure), found)
+        step, models, seed = STEPS[options.step](training.models), training.models, options.training.seed
+        compiled = await asyncio.to_thread(compile_step, step, examples, worth, options.method, models, seed)  # type: ignore[arg-type]
+        compiled.save(training.folder / f"{compiled.step}.json")
 
 
 # --- evaluation ------------------------------------------------------------------------------------------------------
@@ -331,6 +372,8 @@ async def compare(training: Training) -> dict[str, dict[str, float]]:
         return await _compare_rewriters(training)
     if training.options.step == "router":
         return await _compare_routers(training)
+    if training.options.step == "answer":
+        return await _compare_answers(training)
     rows = [row for row in training.held_out if isinstance(row, FilterRow)]
     filters = {name: Filter(models) for name, models in _contestants(training).items()}
     gold = [row.label for row in rows]
@@ -357,6 +400,17 @@ async def _compare_rewriters(training: Training) -> dict[str, dict[str, float]]:
         rewriters = {name: Rewrite(models) for name, models in _contestants(training).items()}
         found = {name: await rewriter.found_by(apart, rewrite, find) for name, rewrite in rewriters.items()}
         return {"question": await rewriter.found_by(apart, None, find), **found}
+
+
+async def _compare_answers(training: Training) -> dict[str, dict[str, float]]:
+    options = training.options
+    questions = [row for row in training.held_out if isinstance(row, EvaluationQuestion)]
+    measure = measure_of(options.step, options.measure)
+    async with _search(training) as find:
+        steps = {name: AnswerStep(models) for name, models in _contestants(training).items()}
+        return {
+            name: await answered_by(questions, step, find, options.passages, measure) for name, step in steps.items()
+        }  # fmt: skip
 
 
 def _contestants(training: Training) -> dict[str, Models]:

@@ -6,7 +6,7 @@ from pydantic import Field
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.graph_records import TextSpan
 from storage.records import Record
-from storage.run_records import AnswerChange
+from storage.run_records import AnswerChange, StepUsage
 
 
 class EvaluationQuestion(Record):
@@ -156,18 +156,13 @@ class Wins(Record):
     ties: int
 
 
-class SystemCost(Record):
-    """What a system's answers took in sum. `cost_usd` is None where a price is unknown."""
+class SystemCost(StepUsage):
+    """What a system's answers took in sum; calls that the cache answered (`cached_calls`) count as the others do: which
+    system asked first is chance."""
 
     system: str
     answered: int
     failed: int
-    calls: int
-    cached_calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    seconds: float
 
 
 class GateCheck(Record):
@@ -208,25 +203,26 @@ class EvaluationReport(Record):
     gate: tuple[GateCheck, ...] = ()
 
 
-class SystemForecast(Record):
-    """What a system's answers would take; those of `questions` that are not answered yet. Dollars: None is unknown."""
+class SystemForecast(StepUsage):
+    """What a system's answers would take, embedding and reranking included: those of `questions` that are not answered
+    yet. `cached_calls` cost nothing."""
 
     system: str
     questions: int
-    calls: int
-    cached_calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
 
 
-class EvaluationForecast(Record):
-    """What an evaluation would take, estimated from a rehearsal of `sample` questions of each system."""
+class EvaluationForecast(StepUsage):
+    """What an evaluation would take in sum, estimated from a rehearsal of `sample` questions of each system, and what
+    of that judging the answers would."""
 
     systems: tuple[SystemForecast, ...]
+    judging: StepUsage
     sample: int
-    calls: int
-    cached_calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
+
+
+class UnfinishedEvaluation(Record):
+    """An evaluation that was stopped: its key, its systems, and how many answers are stored."""
+
+    key: str
+    systems: tuple[str, ...]
+    answers: int

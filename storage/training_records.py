@@ -5,10 +5,11 @@ from typing import Literal
 from pydantic import Field
 
 from storage.answer_records import StructureType
+from storage.evaluation_records import EvaluationQuestion
 from storage.records import Record
 from storage.run_records import Usage
 
-TrainedStep = Literal["router", "rewriter", "filter"]
+TrainedStep = Literal["router", "rewriter", "filter", "answer"]
 Method = Literal["linear", "dpo", "sft", "cross-encoder", "bootstrap", "mipro", "gepa"]
 
 
@@ -53,7 +54,7 @@ class FilterRow(Record):
     source: str = ""
 
 
-Row = PreferenceRow | RewriteRow | FilterRow
+Row = PreferenceRow | RewriteRow | FilterRow | EvaluationQuestion
 
 
 class RowSource(Record):

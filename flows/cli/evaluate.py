@@ -8,14 +8,8 @@ from pathlib import Path
 
 from flows.cli.index import cost_in_words
 from flows.cli.screen import Screen, runtime_of
-from flows.evaluate import (
-    ASKING,
-    evaluate_plan,
-    forecast_evaluation,
-    plan_of,
-    report_of,
-)
-from flows.operations.evaluation_page import evaluation_in_words, figure, html_page, markdown_page
+from flows.evaluate import ASKING, Ending, evaluate_plan, forecast_evaluation, plan_of, report_of
+from flows.operations.evaluation_page import evaluation_in_words, figure
 from flows.operations.watch import ask_watched, in_words, watch
 from flows.runtime import Runtime, with_budget
 from storage.errors import EvaluationGate, UsageError
@@ -25,36 +19,52 @@ from storage.evaluation_records import (
     EvaluationReport,
     EvaluationResult,
     MeanScore,
+    UnfinishedEvaluation,
     WatchedQuestion,
 )
-from storage.evaluations import EvaluationStore
+from storage.evaluations import EvaluationStore, RunningAnswers
 from storage.run_records import Budget
-from tasks.evaluate.gate import check_gate, read_gate
 from tasks.evaluate.gate import in_words as gate_in_words
 from tasks.evaluate.tables import Cells, published_table
 
 FAILED_ANSWERS = 1
-_PAGES = {".html": html_page, ".md": markdown_page}
 
 
 def evaluate(options: Namespace, screen: Screen) -> int:
     """Evaluate, or look at what was evaluated before; 1 where answers failed. Raises EvaluationGate."""
-    store = runtime_of(options).workspace.evaluations
+    runtime = runtime_of(options)
+    store = runtime.workspace.evaluations
+    database = runtime.workspace.database
     if options.list:
-        _list(store.list(), screen)
+        _list(store.list(), database.running_answers.unfinished(), screen)
         return 0
     if options.remove is not None:
         store.remove(options.remove)
         screen.result({"removed": options.remove}, f"Evaluation {options.remove} is removed", without=("removed",))
         return 0
-    return _result(options, store, screen)
+    if options.forget is not None:
+        _forget(options.forget, database.running_answers, screen)
+        return 0
+    return _result(options, runtime, screen)
 
 
-def _result(options: Namespace, store: EvaluationStore, screen: Screen) -> int:
-    if options.page is not None and Path(options.page).suffix not in _PAGES:
-        raise UsageError(f"{options.page} is no page.", "End its name in .html or .md.")
-    rules = read_gate(Path(options.gate)) if options.gate else ()
-    against = store.read(options.against) if options.against is not None else None
+def _forget(key: str, running: RunningAnswers, screen: Screen) -> None:
+    """Remove the answers of an evaluation that was stopped, or of all."""
+    stored = {row.key: row.answers for row in running.unfinished() if key in {row.key, "all"}}
+    if not stored and key != "all":
+        raise UsageError(f"No evaluation that was stopped has the key {key!r}.", "See `trellis evaluate --list`.")
+    for name in stored:
+        running.remove(name)
+    words = f"{sum(stored.values())} answers of {len(stored)} evaluations that were stopped are removed"
+    screen.result({"forgotten": list(stored)}, words, without=("forgotten",))
+
+
+def _result(options: Namespace, runtime: Runtime, screen: Screen) -> int:
+    store = runtime.workspace.evaluations
+    page, gate = (Path(name) if name else None for name in (options.page, options.gate))
+    ending = Ending(page, gate, options.accept, options.against)
+    ending.check()
+    before = report_of(store.read(options.against)).scores if options.against is not None else ()
     if options.show is not None:
         result = store.read(options.show)
         report = report_of(result)
@@ -65,23 +75,14 @@ def _result(options: Namespace, store: EvaluationStore, screen: Screen) -> int:
         if evaluated is None:
             return 0
         report, result = evaluated
-    before = report_of(against).scores if against is not None else ()
-    if options.page is not None:
-        page = _PAGES[Path(options.page).suffix](report, result, before)
-        Path(options.page).write_text(page, encoding="utf-8")
-    if rules:
-        accepted = [row.number for row in store.list() if row.accepted and row.number != report.number]
-        checks = check_gate(rules, result, [store.read(number) for number in accepted])
-        report = report.model_copy(update={"gate": checks})
+    report = ending.write(report, result, runtime)
     if options.table is not None:
-        rows = published_table(options.table, result.evaluation.questions, result.scores, result.verdicts)
+        rows = published_table(options.table, result)
         screen.result(rows, lambda: _show_table(rows, screen))
     else:
         screen.result(report, lambda: _show(report, before, screen))
-    if falls := [gate_in_words(check) for check in report.gate if not check.holds]:
-        raise EvaluationGate(falls)
+    ending.hold(report, runtime)
     if options.accept:
-        store.accept(report.number)
         screen.note(f"Evaluation {report.number} is accepted: gates compare with it.")
     return FAILED_ANSWERS if report.errors else 0
 
@@ -98,9 +99,12 @@ def _evaluated(
         run = evaluate_flow(
             options.system or ["auto"], options.questions, measures=names, workspace=options.workspace,
             criteria=_listed(options.judge), repeats=options.repeats, data=options.data, limit=options.limit,
-            budget=budget,
+            budget=budget, gate=options.gate, page=options.page,
         )  # fmt: skip
-        report = asyncio.run(run)
+        try:
+            report = asyncio.run(run)
+        except EvaluationGate:  # the run has failed by it; what it found is shown before the command does
+            report = report_of(store.read(store.list()[-1].number))
         return report, store.read(report.number)
     with screen.progress() as progress:
         runtime = with_budget(runtime_of(options, progress), budget, ASKING)
@@ -128,6 +132,8 @@ async def _run(
 def _show_forecast(forecast: EvaluationForecast, screen: Screen) -> None:
     screen.line("Forecast: nothing was called or written", style="bold")
     rows = [(row.system, f"{row.questions} questions: {cost_in_words(row)}") for row in forecast.systems]
+    if forecast.judging.calls:
+        rows.append(("judging", cost_in_words(forecast.judging)))
     screen.facts([*rows, ("in sum", cost_in_words(forecast))], indent=2)
     screen.line(f"estimated from {forecast.sample} questions of each system", indent=2, style="dim")
 
@@ -164,8 +170,8 @@ def _show_table(rows: Mapping[str, Cells], screen: Screen) -> None:
         screen.facts([(column, figure(value)) for column, value in cells.items() if value is not None], indent=2)
 
 
-def _list(evaluations: Sequence[Evaluation], screen: Screen) -> None:
-    """The finished evaluations, oldest first."""
+def _list(evaluations: Sequence[Evaluation], unfinished: Sequence[UnfinishedEvaluation], screen: Screen) -> None:
+    """The finished evaluations, oldest first, and for people those that were stopped."""
     rows = [
         {
             "number": row.number, "finished": row.finished, "name": row.name, "questions": len(row.questions),
@@ -177,6 +183,10 @@ def _list(evaluations: Sequence[Evaluation], screen: Screen) -> None:
         f"{row['number']:>4}  {row['finished']}  {row['name']}, {row['questions']} questions: "
         f"{', '.join(map(str, row['systems']))}{'  (accepted)' if row['accepted'] else ''}"  # type: ignore[call-overload]
         for row in rows
+    ]
+    lines += [
+        f"  –  {row.key}  stopped: {row.answers} answers of {', '.join(row.systems)}  (--forget {row.key} removes them)"
+        for row in unfinished
     ]
     screen.result(rows, lambda: screen.rows(lines, None, indent=0))
 

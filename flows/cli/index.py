@@ -15,7 +15,6 @@ from flows.runtime import with_budget
 from flows.settings import load_settings
 from flows.usage import cost_of, facts_of
 from prompts.tailoring import Tailoring
-from storage.evaluation_records import EvaluationForecast, SystemForecast
 from storage.records import Skipped
 from storage.run_records import Budget, Forecast, IndexReport, StepForecast, StepUsage
 
@@ -103,7 +102,7 @@ def time_in_words(seconds: float) -> str:
     return f"about {seconds / 60:.0f} min" if seconds < 6000 else f"about {seconds / 3600:.1f} h"
 
 
-def cost_in_words(plan: Forecast | StepForecast | SystemForecast | EvaluationForecast) -> str:
+def cost_in_words(plan: Forecast | StepForecast | StepUsage) -> str:
     """Calls, tokens and cost in words."""
     if not plan.calls:
         return "no calls" + (f", {plan.cached_calls:,} answers from the cache" if plan.cached_calls else "")

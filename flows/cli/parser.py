@@ -1,13 +1,13 @@
 """The parser of all that can be typed after `trellis`. It loads argparse alone: help and typing errors come at once."""
 
 import argparse
-import re
+import math
 from collections.abc import Callable
 
 from flows.modes.registry import AUTO, mode_names
 
 STRUCTURES = ("table", "graph", "algorithm", "catalogue", "chunk")
-TRAINED = ("router", "rewriter", "filter")
+TRAINED = ("router", "rewriter", "filter", "answer")
 METHODS = ("linear", "dpo", "sft", "cross-encoder", "bootstrap", "mipro", "gepa")
 FORMATS = ("json", "graphml", "parquet")
 
@@ -76,9 +76,15 @@ def _whole_from(least: int) -> Callable[[str], int]:
 
 
 def _amount(text: str) -> float:
-    if not re.fullmatch(r"(?:\d+\.?\d*|\.\d+)(?:e-\d+)?", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: use an amount above 0, such as 2.50")
-    return float(text)
+    """Above 0: 2.50, $2.50, 1e-5, 1_000; a comma may mean either of two things, and is refused."""
+    try:
+        amount = float(text.strip().removeprefix("$"))
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < math.inf:
+        comma = ", with a point and no comma" if "," in text else ""
+        raise argparse.ArgumentTypeError(f"{text!r}: use an amount above 0, such as 2.50 or 1e-5{comma}")
+    return amount
 
 
 def _add_commands(add: Callable[..., None]) -> None:
@@ -248,18 +254,20 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis demo\ntrellis demo --workspace kb",
     )  # fmt: skip
     add(
-        "train", "train:train", "a router, a rewriter or a filter from rows, compared with other ways",
+        "train", "train:train", "a router, a rewriter, a filter or an answer from rows, compared with other ways",
         "trellis train router --rows preferences.jsonl --use              without a GPU, as a small file\n"
         "trellis train router --tasks 450 --base Qwen/Qwen2.5-0.5B-Instruct   rows made by models, then DPO\n"
         "trellis train rewriter --questions gold.jsonl --base MODEL\n"
-        "trellis train filter --rows judged.jsonl --base MODEL --by cross-encoder",
+        "trellis train filter --rows judged.jsonl --base MODEL --by cross-encoder\n"
+        "trellis train answer --questions gold.jsonl --by mipro --measure f1 --use",
         argument("step", ", ".join(TRAINED), choices=TRAINED, metavar="STEP"),
         argument("--by", f"{', '.join(METHODS)} (default by what is given)", choices=METHODS, metavar="METHOD"),
+        argument("--measure", "by which bootstrap, mipro and gepa compile (default: the step's first)", metavar="NAME"),
         argument("--rows", "rows to train on (JSON lines)", action="append", default=[], metavar="FILE"),
         number("--tasks", "router: make so many tasks in each language", least=0, default=0),
         argument("--languages", "of those tasks (default en,zh)", default="en,zh", metavar="A,B"),
         argument("--seeds", "seed tasks in place of ours (TOML)", metavar="FILE"),
-        argument("--questions", "rewriter, filter: questions with gold, asked in the workspace", metavar="FILE"),
+        argument("--questions", "rewriter, filter, answer: questions with gold in the workspace", metavar="FILE"),
         argument("--compare", "rows to compare on, in place of a fifth held out", metavar="FILE"),
         argument("--exclude", "a set whose questions are not trained on", action="append", default=[], metavar="FILE"),
         argument("--base", "the model to train: a folder, or a name in the Hub's cache", default="", metavar="MODEL"),
@@ -319,6 +327,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument("--table", "the result in a published table's form: loong_by_task, lightrag_wins, …", metavar="NAME"),
         number("--against", "another one to show the scores of beside"),
         number("--remove", "remove one"),
+        argument("--forget", "remove the answers of a stopped one (its key in --list), or of all", metavar="KEY"),
         flag("--dry-run", "only forecast calls, tokens and cost"), *budget, record,
     )  # fmt: skip
     add(

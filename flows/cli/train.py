@@ -14,7 +14,8 @@ from tasks.train.lora import TrainingOptions
 def train(options: Namespace, screen: Screen) -> None:
     """Train, and show how what was trained does; with --record as a flow run."""
     wanted = TrainOptions(
-        step=options.step, by=options.by, rows=tuple(map(Path, options.rows)), tasks=options.tasks,
+        step=options.step, by=options.by, measure=options.measure, rows=tuple(map(Path, options.rows)),
+        tasks=options.tasks,
         languages=tuple(options.languages.split(",")), seeds=_path(options.seeds), questions=_path(options.questions),
         compare=_path(options.compare), exclude=tuple(map(Path, options.exclude)), base=options.base,
         folder=_path(options.out), licence=options.licence, use=options.use,

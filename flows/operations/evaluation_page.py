@@ -25,6 +25,7 @@ from tasks.evaluate.measures import MEASURES
 from tasks.evaluate.tables import budget_note
 
 LABEL = 14  # the height of a name in the plot
+_FAR_APART = 20  # times: beyond that an axis of costs goes by tens
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 300, 46, 130, 12, 46
 
 
@@ -188,7 +189,8 @@ def plot(scores: Sequence[MeanScore], spent: Sequence[SystemCost], measure: str)
     if not rows:
         return None
     by, costs = _cost_axis(rows)
-    across, up = _scale(costs.values()), _scale([end for row in means.values() for end in (row.low, row.high)])
+    across = _scale(costs.values(), wide=True)
+    up = _scale([end for row in means.values() for end in (row.low, row.high)])
     points = []
     for row in rows:
         mean = means[row.system]
@@ -218,20 +220,34 @@ def _cost_axis(rows: Sequence[SystemCost]) -> tuple[str, dict[str, float]]:
 
 
 class Scale(Record):
-    """A linear axis."""
+    """An axis; `tens`: each step is ten times the one before."""
 
     low: float
     high: float
+    tens: bool = False
 
     def share(self, value: float) -> float:
+        if self.tens:
+            return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
-        return [self.low + (self.high - self.low) * place / 4 for place in range(5)]
+        """Round numbers, two to six."""
+        if self.tens:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            return [10.0**power for power in range(first, last + 1) if self.low <= 10.0**power <= self.high]
+        least = (self.high - self.low) / 5
+        unit = 10.0 ** math.floor(math.log10(least))
+        step = next(unit * times for times in (1, 2, 5, 10) if unit * times >= least * (1 - 1e-9))
+        places = range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)
+        return [place * step for place in places]
 
 
-def _scale(values: Collection[float]) -> Scale:
+def _scale(values: Collection[float], wide: bool = False) -> Scale:
+    """An axis for these values; one that may be `wide` goes by tens where they lie far apart."""
     low, high = min(values), max(values)
+    if wide and low > 0 and high / low > _FAR_APART:
+        return Scale(low=low / 2, high=high * 2, tens=True)
     room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
     return Scale(low=max(0.0, low - room) if low >= 0 else low - room, high=high + room)
 

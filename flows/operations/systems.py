@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,10 +15,13 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
-from prompts.engine.embedders import NoEmbedder
+from prompts.engine.embedders import NoEmbedder, text_hash
 from prompts.engine.embedding_api import ApiEmbedder
+from prompts.engine.key_masking import mask_keys
 from prompts.engine.models import Answerer
 from prompts.engine.providers import without_user
+from prompts.engine.rerankers import ApiReranker
+from prompts.engine.spending import Spent
 from storage.answer_records import Answer, Citation, Passage
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedSystem, EvaluationQuestion
@@ -76,11 +80,12 @@ def parse_system(text: str) -> EvaluatedSystem:
 @dataclass(frozen=True)
 class OpenSystem:
     """A system that can answer, with the generation and the effort that it has; `identity` changes with anything that
-    its answers depend on."""
+    its answers depend on. `unrehearsed` is what a rehearsed answer leaves out of its usage."""
 
     system: EvaluatedSystem
     identity: str
     answer: Callable[[EvaluationQuestion], Awaitable[Answer]]
+    unrehearsed: Callable[[Answer], Sequence[Spent]] = lambda _: ()
 
 
 @contextmanager
@@ -98,7 +103,7 @@ def open_systems(
     if twice := {name for name in names if names.count(name) > 1}:
         raise UsageError(f"Two systems are called {min(twice)!r}.", "Give each a name of its own: name=….")
     with ExitStack() as held:
-        sessions: dict[str, tuple[Session, str]] = {}
+        sessions: dict[str, tuple[Session, str, Runtime]] = {}
         opened = []
         for system in systems:
             if system.recorded is not None:
@@ -107,29 +112,46 @@ def open_systems(
             options = AskOptions(mode=system.mode, effort=system.effort, structure=system.structure, k=system.k)
             key = json.dumps([system.workspace, system.generation, system.settings], sort_keys=True)
             if key not in sessions:
-                session = held.enter_context(_session(system, runtime, rehearse))
-                sessions[key] = session, _state_of(session)
-            session, state = sessions[key]
+                own = _runtime(system, runtime)
+                rehearsed = own if rehearse is None else _rehearsed(own, rehearse)
+                session = held.enter_context(open_session(rehearsed, system.generation))
+                sessions[key] = session, _state_of(session), own
+            session, state, own = sessions[key]
             effort = system.effort or session.runtime.settings.effort
             asked_as = system.model_copy(update={"generation": session.number, "effort": effort})
             asked = system.model_dump_json(include={"mode", "effort", "structure", "k"})
-            opened.append(OpenSystem(asked_as, content_id("sys", state, asked), _asking(session, options)))
+            identity, answer = content_id("sys", state, asked), _asking(session, options)
+            opened.append(OpenSystem(asked_as, identity, answer, partial(_unrehearsed, own)))
         yield opened
 
 
-def _session(system: EvaluatedSystem, runtime: Runtime, rehearse: Answerer | None) -> Session:
+def _runtime(system: EvaluatedSystem, runtime: Runtime) -> Runtime:
     workspace = Path(system.workspace) if system.workspace else runtime.settings.workspace
-    settings = load_settings({"memory": "off", **system.settings, "workspace": workspace})
-    if rehearse is not None:
-        settings = settings.model_copy(update={"reranker": ""})
-    own = open_runtime(settings, reading=True)
+    own = open_runtime(load_settings({"memory": "off", **system.settings, "workspace": workspace}), reading=True)
     models, embedder = own.models.beside(runtime.models), own.embedder
-    if rehearse is not None:
-        models = models.rehearsed(rehearse)
-        embedder = NoEmbedder(embedder.name) if isinstance(embedder, ApiEmbedder) else embedder
-    elif isinstance(embedder, ApiEmbedder):
+    if isinstance(embedder, ApiEmbedder):
         embedder = embedder.within(runtime.models.spend_budget)
-    return open_session(replace(own, models=models, embedder=embedder), system.generation)
+    return replace(own, models=models, embedder=embedder)
+
+
+def _rehearsed(own: Runtime, answerer: Answerer) -> Runtime:
+    """The same with a stand-in for every model: nothing is sent."""
+    embedder = NoEmbedder(own.embedder.name) if isinstance(own.embedder, ApiEmbedder) else own.embedder
+    settings = own.settings.model_copy(update={"reranker": ""})
+    return replace(own, settings=settings, models=own.models.rehearsed(answerer), embedder=embedder)
+
+
+def _unrehearsed(own: Runtime, answer: Answer) -> list[Spent]:
+    """What embedding a question's queries and reranking its passages would take, where servers do that."""
+    spent: list[Spent] = []
+    if not answer.passages:  # nothing was searched for
+        return spent
+    if isinstance(own.embedder, ApiEmbedder):
+        spent.append(own.embedder.forecast({text_hash(query): query for query in answer.trace.queries}))
+    if isinstance(own.reranker, ApiReranker):
+        texts = [passage.text for passage in answer.passages]
+        spent.append(own.reranker.forecast(answer.question, texts, own.settings.reranker_passages))
+    return spent
 
 
 def _state_of(session: Session) -> str:
@@ -158,7 +180,7 @@ def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
     """A system whose answers stand in a file of rows {id, answer, values?, citations?, passages?, usage?, …}."""
     try:
         content = file.read_bytes()
-        lines = content.decode("utf-8-sig").split("\n")
+        lines = mask_keys(content.decode("utf-8-sig")).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The answers in {file} cannot be read: {error}.", "Check answers=FILE.") from error
     rows: dict[str, Mapping[str, object]] = {}

@@ -6,11 +6,12 @@ Their stories are told in `flows/index.py`, `flows/query.py` and `flows/evaluate
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from flows.evaluate import ASKING, evaluate_plan, plan_of
+from flows.evaluate import ASKING, Ending, evaluate_plan, plan_of
 from flows.index import IndexOptions
 from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import in_words as kept_in_words
@@ -225,6 +226,9 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form
     data: str | None = None,
     limit: Annotated[int, Field(ge=1)] | None = None,
     budget: Budget = NO_BUDGET,
+    page: str | None = None,
+    gate: str | None = None,
+    accept: bool = False,
 ) -> EvaluationReport:
     """Compare systems on a question set by measures; the result is stored in the workspace.
 
@@ -240,9 +244,14 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form
         data: The folder of a published set's files.
         limit: Only the first questions.
         budget: Stop before models take more tokens or cost more US dollars than this; answers are kept.
+        page: A file ending in .html or .md that the result is written to.
+        gate: A TOML file of measures that must not fall against the last accepted evaluation; else the run fails.
+        accept: Gates compare with this evaluation from now on, unless it fell.
     """
     progress = Progress()
+    ending = Ending(Path(page) if page else None, Path(gate) if gate else None, accept)
     try:
+        ending.check()
         settings = load_settings({"workspace": workspace})
         begin(settings)
         runtime = with_budget(open_runtime(settings, progress.tell), budget, ASKING)
@@ -251,12 +260,14 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form
                 systems, questions, measures or (), limit=limit, data=data, criteria=criteria or (), repeats=repeats
             )
             report, result = await evaluate_plan(plan, runtime)
+        report = ending.write(report, result, runtime)
+        message = evaluation_in_words(report)
+        logger.info(message)
+        await put("evaluation", markdown_page(report, result), message)
+        ending.hold(report, runtime)
     except (TrellisError, EngineError) as error:
         return failed(error, EvaluationReport)
     except Exception as error:
         mask_error(error)  # Prefect tells the server its words
         raise
-    message = evaluation_in_words(report)
-    logger.info(message)
-    await put("evaluation", markdown_page(report, result), message)
     return done(message, report)

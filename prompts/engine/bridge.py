@@ -5,6 +5,7 @@ variables (DSPy's trace and settings) hold inside.
 """
 
 import asyncio
+import atexit
 import concurrent.futures
 import functools
 import threading
@@ -53,6 +54,21 @@ def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+async def apart(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the coroutine, which runs in the bridge's loop however busy the caller's is."""
+    loop = _loop()
+    if asyncio.get_running_loop() is loop:
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """What still runs holds objects that DuckDB would report as leaked. In a forked process nothing runs."""
+    if thread.is_alive():
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=1.0)
+
+
 def _loop() -> asyncio.AbstractEventLoop:
     """The running loop. A forked process gets a new one: threads do not survive a fork."""
     with _lock:
@@ -60,5 +76,6 @@ def _loop() -> asyncio.AbstractEventLoop:
             loop = asyncio.new_event_loop()
             thread = threading.Thread(target=loop.run_forever, name="trellis-loop", daemon=True)
             thread.start()
+            atexit.register(_end, loop, thread)
             _threads[:] = [(loop, thread)]
         return _threads[0][0]

@@ -5,6 +5,9 @@ answer that cannot be read. A whole answer is written into the cache, and commit
 before anything else is done with it, and before its slot goes to another call. So a killed
 process loses no more answers than it had calls under way (`concurrency` for each server). One that cannot be read is
 struck out again. All that was paid for is entered in the ledger.
+
+An evaluation's client is `compared`: it sends and stores in the bridge's loop, so that no answer waits to be stored
+for other work, and enters an answer of the cache as it was paid for once: systems compare by what they take.
 """
 
 import asyncio
@@ -14,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from prompts.engine.calls import Call, Doubtful, NotAsAsked, Reply, Transport
+from prompts.engine.bridge import apart
+from prompts.engine.calls import Call, Doubtful, NotAsAsked, Reply, Transport, rough_tokens
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld, ContextOverflow, EngineError
 from prompts.engine.failures import Failure, Retries
 from prompts.engine.limits import Clock, Limits
@@ -25,6 +29,8 @@ T = TypeVar("T")
 Record = Callable[[Spent], None]
 
 _USUAL_ANSWER = 256.0  # tokens, before any answer has come
+# Who asks a call that is equal to another under way waits for its lock; one for each event loop.
+CallLocks = WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]]
 
 
 class AnswerCache(Protocol):
@@ -58,9 +64,8 @@ class Client:
     max_attempts: int = 6
     clock: Clock = field(default_factory=Clock)
     spend_budget: SpendBudget = field(default_factory=SpendBudget)
-    _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]] = field(
-        default_factory=WeakKeyDictionary, init=False
-    )
+    locks: CallLocks = field(default_factory=CallLocks)
+    compared: bool = False
     _usual: float = field(default=_USUAL_ANSWER, init=False)
 
     async def ask(
@@ -75,20 +80,21 @@ class Client:
         key = call.key(self.transport.address, self.transport.model)
         draft, started = Draft(show), self.clock.now()
         async with self._lock_of(key):
-            stored = self._stored(key)
+            stored = self._stored(key, call)
             if stored is not None:
                 try:
-                    answer = _standing(read, stored)
+                    answer = _standing(read, stored.text)
                 except NotAsAsked:
                     pass  # stored by a version that read otherwise: ask again
                 else:
-                    draft.add(stored)
-                    record(Spent(cached_calls=1, seconds=self.clock.now() - started))
+                    draft.add(stored.text)
+                    paid = self._paid(stored) if self.compared else Spent()
+                    record(replace(paid, cached_calls=1, seconds=self.clock.now() - started))
                     return answer
             return await self._answer(call, read, _Asker(key, priority, record, draft))
 
     def _lock_of(self, key: str) -> asyncio.Lock:
-        locks = self._locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+        locks = self.locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
         return locks.setdefault(key, asyncio.Lock())
 
     # --- one answer --------------------------------------------------------------------------------------------------
@@ -141,9 +147,8 @@ class Client:
                     self.spend_budget.reserved(most, call.max_tokens, self.price) as bill,
                 ):
                     began = self.clock.now()
-                    reply = await self.transport.send(call, draft.add if draft.watched else None)
-                    if self.cache is not None and reply.finish == "stop":
-                        self.cache.put(asker.key, json.dumps({"text": reply.text}, ensure_ascii=False))
+                    answered = self._stored_reply(call, asker.key, draft)
+                    reply = await (apart(answered) if self.compared and not draft.watched else answered)
                     start.tokens = reply.input_tokens + reply.output_tokens
                     bill.used = reply.input_tokens, reply.output_tokens
                     self._enter(reply, self.clock.now() - began, asker.record)
@@ -156,12 +161,23 @@ class Client:
                 await asyncio.sleep(0)  # the next call goes out, and what else has come is kept, before this is read
                 return reply
 
+    async def _stored_reply(self, call: Call, key: str, draft: Draft) -> Reply:
+        """The reply to one try, in the cache where it is whole."""
+        reply = await self.transport.send(call, draft.add if draft.watched else None)
+        if self.cache is not None and reply.finish == "stop":
+            row = {"text": reply.text, "tokens": [reply.input_tokens, reply.output_tokens]}
+            self.cache.put(key, json.dumps(row, ensure_ascii=False))
+        return reply
+
     # --- ledger and cache --------------------------------------------------------------------------------------------
 
     def _enter(self, reply: Reply, seconds: float, record: Record) -> None:
         self._usual += (reply.output_tokens - self._usual) / 16
+        record(replace(self._paid(reply), seconds=seconds))
+
+    def _paid(self, reply: Reply) -> Spent:
         cost = self.price.cost(reply.input_tokens, reply.output_tokens) if self.price else None
-        record(Spent(1, reply.input_tokens, reply.output_tokens, cost_usd=cost, seconds=seconds))
+        return Spent(1, reply.input_tokens, reply.output_tokens, cost_usd=cost)
 
     def _strike(self, asker: _Asker) -> None:
         """The answer that came cannot be read: nobody is to see it again."""
@@ -169,12 +185,19 @@ class Client:
         if self.cache is not None:
             self.cache.remove(asker.key)
 
-    def _stored(self, key: str) -> str | None:
+    def _stored(self, key: str, call: Call) -> Reply | None:
         row = self.cache.get(key) if self.cache is not None else None
+        if row is None:
+            return None
         try:
-            return None if row is None else str(json.loads(row)["text"])
+            stored = json.loads(row)
+            text = str(stored["text"])
         except (ValueError, KeyError, TypeError):
             return None  # not ours: asked again and replaced
+        if not self.compared:  # nobody asks what it took
+            return Reply(text, "stop", 0, 0)
+        tokens = stored.get("tokens") or (call.tokens(), rough_tokens(text))  # earlier versions stored none
+        return Reply(text, "stop", *tokens)
 
     def _cut(self, call: Call) -> EngineError:
         return AnswerTruncated(

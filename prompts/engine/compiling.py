@@ -1,6 +1,8 @@
 """Compiling a step by an optimiser of DSPy's, measured on examples of its own."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from typing import Any, Literal, TypeVar
 
 import dspy
@@ -13,6 +15,7 @@ Optimiser = Literal["bootstrap", "mipro", "gepa"]
 Worth = Callable[[Mapping[str, Any], Mapping[str, Any]], float]
 S = TypeVar("S", bound=Step)
 _DEMONSTRATIONS = 3
+_GOOD = 0.5  # what an answer is worth that may become a demonstration
 
 
 def compile_step(
@@ -20,32 +23,36 @@ def compile_step(
 ) -> S:
     """The step with what the optimiser has found: demonstrations (bootstrap), instructions too (mipro, gepa).
 
-    `examples` hold the step's inputs and outputs by name. The optimiser's own prompts go to the role's model. Raises
-    ModelMisconfigured where the role has none.
+    `examples` hold the step's inputs, and its outputs or what else `worth` reads, by name. The optimiser's own prompts
+    go to the role's model. Raises ModelMisconfigured where the role has none.
     """
-    inputs = list(step.signature.input_fields)
+    inputs, outputs = list(step.signature.input_fields), list(step.signature.output_fields)
     known = [dspy.Example(**example).with_inputs(*inputs) for example in examples]
     lm = models.lm(step.role)
+    # Without known outputs an example is no demonstration; the step's own good answers are.
+    labelled = _DEMONSTRATIONS if all(set(outputs) <= set(example) for example in examples) else 0
 
     def metric(example: dspy.Example, prediction: dspy.Prediction, *_: object) -> float:
         return worth(dict(example), dict(prediction))
 
     def metric_in_words(example: dspy.Example, prediction: dspy.Prediction, *_: object) -> dspy.Prediction:
         score = metric(example, prediction)
-        wanted = {name: example[name] for name in step.signature.output_fields if name in example}
+        wanted = {name: example[name] for name in (*outputs, "gold") if name in example}
         return dspy.Prediction(score=score, feedback=f"Worth {score:g}. Expected: {wanted}.")
 
-    if by == "bootstrap":
-        optimiser = dspy.BootstrapFewShot(
-            metric=metric, max_bootstrapped_demos=_DEMONSTRATIONS, max_labeled_demos=_DEMONSTRATIONS
-        )
-        compiled = optimiser.compile(step, trainset=known)
-    elif by == "mipro":
-        optimiser = dspy.MIPROv2(metric=metric, prompt_model=lm, task_model=lm, auto="light", seed=seed)
-        compiled = optimiser.compile(step, trainset=known)
-    else:
-        optimiser = dspy.GEPA(metric=metric_in_words, reflection_lm=lm, auto="light", seed=seed)
-        compiled = optimiser.compile(step, trainset=known, valset=known)
+    with redirect_stdout(sys.stderr):  # optimisers draw bars; standard output is the command's
+        if by == "bootstrap":
+            optimiser = dspy.BootstrapFewShot(
+                metric=metric, metric_threshold=_GOOD, max_bootstrapped_demos=_DEMONSTRATIONS,
+                max_labeled_demos=labelled,
+            )  # fmt: skip
+            compiled = optimiser.compile(step, trainset=known)
+        elif by == "mipro":
+            optimiser = dspy.MIPROv2(metric=metric, prompt_model=lm, task_model=lm, auto="light", seed=seed)
+            compiled = optimiser.compile(step, trainset=known, max_labeled_demos=labelled)
+        else:
+            optimiser = dspy.GEPA(metric=metric_in_words, reflection_lm=lm, auto="light", seed=seed)
+            compiled = optimiser.compile(step, trainset=known, valset=known)
     result: S = compiled
     return result
 

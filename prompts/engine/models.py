@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from prompts.engine.calls import Call, Reply, Transport
-from prompts.engine.client import AnswerCache, Client
+from prompts.engine.client import AnswerCache, CallLocks, Client
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock, Limits, RateLimiter
@@ -84,6 +84,8 @@ class Models:
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     clients: "dict[ModelChoice | dspy.BaseLM, Client]" = field(default_factory=dict, repr=False)
     limits: dict[str, Limits] = field(default_factory=dict, repr=False)
+    locks: CallLocks = field(default_factory=CallLocks, repr=False)
+    compared: bool = False
 
     def __post_init__(self) -> None:
         for role, choice in self.choices.items():
@@ -111,8 +113,11 @@ class Models:
         return self._reconnected(spend_budget=spend_budget)
 
     def beside(self, others: "Models") -> "Models":
-        """The same models under the limits and the budget of these others, as one program that uses both."""
-        return replace(self, clients={}, limits=others.limits, spend_budget=others.spend_budget)
+        """The same models under the limits and the budget of these others, to be compared with them: an equal call is
+        made once, and counted for each as if it had been made (`prompts/engine/client.py`)."""
+        return replace(
+            self, clients={}, limits=others.limits, locks=others.locks, spend_budget=others.spend_budget, compared=True
+        )
 
     def without_cache(self) -> "Models":
         """The same models with every call made anew; nothing is kept."""
@@ -125,7 +130,7 @@ class Models:
     def rehearsed(self, answerer: Answerer) -> "Models":
         """The same models with a stand-in where each server is: nothing is sent, and nothing is kept in the cache."""
         cache = _ReadOnlyCache(self.cache)
-        return self._reconnected(cache=cache, rate_limiter_of=None, meter=Meter(), answerer=answerer)
+        return self._reconnected(cache=cache, rate_limiter_of=None, meter=Meter(), answerer=answerer, compared=False)
 
     def _reconnected(self, **changes: Any) -> "Models":
         """The same models with connections and a budget of their own."""
@@ -223,6 +228,8 @@ class Models:
             max_attempts=calls.max_attempts,
             clock=self.clock,
             spend_budget=self.spend_budget,
+            locks=self.locks,
+            compared=self.compared,
         )
 
 

@@ -11,15 +11,8 @@ from itertools import combinations, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.evaluation_records import (
-    EvaluatedAnswer,
-    MeanScore,
-    PairedDifference,
-    Score,
-    SystemCost,
-    Verdict,
-    Wins,
-)
+from storage.evaluation_records import EvaluatedAnswer, MeanScore, PairedDifference, Score, SystemCost, Verdict, Wins
+from storage.run_records import StepUsage
 
 RESAMPLES = 2000
 LEVEL = (2.5, 97.5)  # per cent
@@ -112,18 +105,17 @@ def costs(answers: Iterable[EvaluatedAnswer], systems: Sequence[str]) -> list[Sy
     rows = []
     for system, own in by_system.items():
         used = [row.answer.usage for row in own if row.answer is not None]
-        known = [usage.cost_usd for usage in used if usage.cost_usd is not None]
-        rows.append(
-            SystemCost(
-                system=system, answered=len(used), failed=len(own) - len(used),
-                calls=sum(usage.calls for usage in used), cached_calls=sum(usage.cached_calls for usage in used),
-                input_tokens=sum(usage.input_tokens for usage in used),
-                output_tokens=sum(usage.output_tokens for usage in used),
-                cost_usd=sum(known) if len(known) == len(used) else None,
-                seconds=sum(usage.seconds for usage in used),
-            )
-        )  # fmt: skip
+        total = dict(summed(used))
+        rows.append(SystemCost(system=system, answered=len(used), failed=len(own) - len(used), **total))
     return rows
+
+
+def summed(used: Sequence[StepUsage], times: float = 1.0) -> StepUsage:
+    """So many times the sum; a cost that is unknown for one is unknown in sum."""
+    total = {name: sum(getattr(usage, name) or 0 for usage in used) * times for name in StepUsage.model_fields}
+    whole = {name: round(total[name]) for name in ("calls", "cached_calls", "input_tokens", "output_tokens")}
+    known = all(usage.cost_usd is not None for usage in used)
+    return StepUsage(**whole, seconds=total["seconds"], cost_usd=total["cost_usd"] if known else None)
 
 
 def most_different(values: Values, measure: str, most: int) -> list[str]:

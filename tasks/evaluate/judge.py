@@ -14,7 +14,7 @@ from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict
 from storage.records import Record
-from tasks.evaluate.measures import Measure, plain
+from tasks.evaluate.measures import plain
 from tasks.step import PATIENT, gather_or_cancel, step
 
 FULL = 100
@@ -22,13 +22,12 @@ LOONG = ("loong_score", "loong_em")
 Answers = Sequence[EvaluatedAnswer]
 
 
-def require_judge(measures: Sequence[Measure], judge: Judge | Grade) -> None:
-    """UsageError where a measure needs a judge and the role has no model."""
-    judged = [measure.name for measure in measures if "judge" in measure.needs]
+def require_judge(judged: Sequence[str], judge: Judge | Grade) -> None:
+    """UsageError where something is to be judged and the role has no model."""
     if judged and judge.is_offline:
         raise UsageError(
-            f"{', '.join(judged)}: a judge gives these, and the role `judge` has no model.",
-            "Set TRELLIS_LM_JUDGE (or TRELLIS_LM), or leave these measures out.",
+            f"{', '.join(judged)}: that is the judge's, and the role `judge` has no model.",
+            "Set TRELLIS_LM_JUDGE (or TRELLIS_LM), or leave it out.",
         )
 
 
@@ -48,7 +47,7 @@ async def judged_pairs(
     An order's winner is the one that most of its repeats name; the verdict's the one that both orders name, else a tie.
     A system that gave no answer loses to one that did, without a call. UsageError where the judge has no model.
     """
-    _require(judge)
+    require_judge(("a comparison of answers",), judge)
     first, second = ({answer.question: answer for answer in answers} for answers in answers_of_two_systems)
     work = (
         _verdict(question, criterion, (first[question.id], second[question.id]), judge, repeats)
@@ -103,13 +102,6 @@ def _majority(winners: Sequence[str]) -> str:
     return name if count * 2 > len(winners) else ""
 
 
-def _require(judge: Judge | Grade) -> None:
-    if judge.is_offline:
-        raise UsageError(
-            "Answers are judged by a model, and the role `judge` has none.", "Set TRELLIS_LM_JUDGE, or TRELLIS_LM."
-        )
-
-
 # --- points ----------------------------------------------------------------------------------------------------------
 
 
@@ -126,7 +118,7 @@ async def judged_points(
     `loong_score` compares with the known answer, so that its value is None where a question has none; with it comes
     `loong_em`, the share of repeats that gave 100. UsageError where the judge has no model.
     """
-    _require(judge)
+    require_judge(rubrics, judge)
     known = {question.id: question for question in questions}
     pairs = [(answer, rubric) for answer in answers if answer.question in known for rubric in rubrics]
     points = await gather_or_cancel(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from prompts.engine.effort import Effort, Policy
 from storage.errors import UsageError
-from storage.evaluation_records import EvaluationQuestion, Score, Verdict
+from storage.evaluation_records import EvaluationResult
 from tasks.evaluate.judge import win_rates
 
 Cells = dict[str, float | None]
@@ -25,11 +25,13 @@ class PublishedTable:
 
 _LOONG = ("loong_score", "loong_em", "rule_match")
 _OPEN = ("exact_match", "f1", "answer_in_text")
+_FINAL = ("loong_score", "rule_match", "f1", "exact_match", "answer_in_text")
 _COSTS = ("seconds", "external", "from_memory", "filtered_out", "all_gold@8")
 TABLES: Mapping[str, PublishedTable] = {
     "loong_by_task": PublishedTable("StructRAG (arXiv 2410.08815), tables 1 to 3: Loong by task", _LOONG, "kind"),
     "loong_by_length": PublishedTable("StructRAG, the same: Loong by length (sets 1 to 4)", _LOONG, "group"),
     "structrag_wins": PublishedTable("StructRAG, the same: the podcasts, pairwise"),
+    "structrag_router": PublishedTable("StructRAG, the same: the router's accuracy and the final score"),
     "structrag_ablation": PublishedTable("StructRAG, the same: parts left out, fixed types", (*_LOONG, "seconds")),
     "graphrag_claims": PublishedTable("GraphRAG (arXiv 2404.16130v2): claims", ("claims", "claim_clusters", "tokens")),
     "graphrag_wins": PublishedTable("GraphRAG, figure 2: win rates on four criteria"),
@@ -48,17 +50,17 @@ TABLES: Mapping[str, PublishedTable] = {
 }
 
 
-def published_table(
-    name: str, questions: Sequence[EvaluationQuestion], scores: Sequence[Score], verdicts: Sequence[Verdict] = ()
-) -> dict[str, Cells]:
+def published_table(name: str, result: EvaluationResult) -> dict[str, Cells]:
     """Rows of a table of TABLES: each system's means over the questions of each column and over all, None where
     nothing was scored; of a table of win rates the share of verdicts that each system won, and of ties, by criterion.
     """
     if name not in TABLES:
         raise UsageError(f"There is no table {name!r}.", f"The tables are {', '.join(TABLES)}.")
-    table = TABLES[name]
+    table, questions, scores = TABLES[name], result.evaluation.questions, result.scores
+    if name == "structrag_router":
+        return router_effect(result)
     if not table.measures:
-        return {criterion: dict(rates) for criterion, rates in win_rates(verdicts).items()}
+        return {criterion: dict(rates) for criterion, rates in win_rates(result.verdicts).items()}
     part = {question.id: getattr(question, table.by) if table.by else "" for question in questions}
     parts = [*dict.fromkeys(filter(None, part.values())), ALL] if table.by else [ALL]
     return {
@@ -73,6 +75,48 @@ def published_table(
         }
         for system in dict.fromkeys(score.system for score in scores)
     }  # fmt: skip
+
+
+def router_effect(result: EvaluationResult) -> dict[str, Cells]:
+    """What a router's accuracy does for the final score (StructRAG, section 5): of each system that routes, of one that
+    draws by lot, is never right or always is, and of each type for all questions.
+
+    The right types of a question are those whose answers score best among the systems with a `structure`; of the
+    accuracy only questions count on which these differ. Over those that all of them answered. UsageError without them.
+    """
+    measure = next((name for name in _FINAL if any(row.measure == name for row in result.scores)), "")
+    fixed = {row.name: row.structure for row in result.evaluation.systems if row.structure is not None}
+    if not measure or len(fixed) < 2:
+        raise UsageError(
+            "The effect of a router is seen beside systems that use one structure for all questions.",
+            "Evaluate mode=struct beside mode=struct,structure=table,name=table and the other structures.",
+        )
+    values: dict[str, dict[str, float]] = {}
+    for row in result.scores:
+        if row.measure == measure and row.value is not None:
+            values.setdefault(row.question, {})[row.system] = row.value
+    asked = {name: own for name, own in values.items() if fixed.keys() <= own.keys()}
+    scored = {name: [own[system] for system in fixed] for name, own in asked.items()}
+    right = {
+        name: {fixed[system] for system in fixed if own[system] == max(scored[name])} for name, own in asked.items()
+    }
+    differing = {name for name, own in scored.items() if min(own) < max(own)}
+    rows: dict[str, Cells] = {}
+    for system in result.evaluation.systems:
+        own = [row for row in result.answers if row.system == system.name and row.question in asked and row.answer]
+        if system.mode == "struct" and own:
+            told = [(row.answer.trace.route.type, row.question) for row in own if row.answer]
+            hits = [float(choice in right[name]) for choice, name in told if name in differing]
+            final = [asked[row.question][system.name] for row in own if system.name in asked[row.question]]
+            rows[system.name] = {"accuracy": _mean(hits), measure: _mean(final)}
+    wrong = [[value for value in own if value < max(own)] or own for own in scored.values()]
+    rows["by lot"] = {
+        "accuracy": _mean([len(right[name]) / len(set(fixed.values())) for name in differing]),
+        measure: _mean([mean(own) for own in scored.values()]),
+    }
+    rows["never right"] = {"accuracy": 0.0, measure: _mean([mean(own) for own in wrong])}
+    rows["always right"] = {"accuracy": 1.0, measure: _mean([max(own) for own in scored.values()])}
+    return rows
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -16,9 +16,10 @@ from prompts.text.words import is_han
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import FilterRow, PreferenceRow, RewriteRow, Row, RowSource, TrainedStep
+from tasks.question_sets.formats import flat_questions
 
 R = TypeVar("R", PreferenceRow, RewriteRow, FilterRow)
-Asked = TypeVar("Asked", bound="Row | EvaluationQuestion")
+Asked = TypeVar("Asked", bound="Row")
 KINDS: Mapping[TrainedStep, type[PreferenceRow] | type[RewriteRow] | type[FilterRow]] = {
     "router": PreferenceRow, "rewriter": RewriteRow, "filter": FilterRow,
 }  # fmt: skip
@@ -43,6 +44,8 @@ def read_rows(path: Path, step: TrainedStep, licence: str = "") -> tuple[list[Ro
     and pairs for natural language inference (a, b, entailment) as passage and hypothesis.
     """
     rows: list[Row] = []
+    if step not in KINDS:
+        raise UsageError(f"There are no rows for a step {step!r}.", "Name questions with their gold: --questions.")
     for number, line in enumerate(_lines(path), 1):
         try:
             raw = _in_our_form(json.loads(line), path.name, number)
@@ -121,22 +124,12 @@ class EvaluationSets:
 
 
 def read_questions(path: Path) -> list[EvaluationQuestion]:
-    """Questions with their gold: rows of `EvaluationQuestion`, or with `answer` and `gold_ids`; other fields are left
-    aside. Raises UsageError where none of them has gold."""
-    questions = []
-    for number, line in enumerate(_lines(path), 1):
-        row = json.loads(line)
-        if not row.get("question"):
-            raise UsageError(f"{path}, line {number} has no question.", "Name rows {id, question, gold_documents}.")
-        gold = row.get("gold_documents") or row.get("gold_ids") or []
-        answers = row.get("answers") or ([str(row["answer"])] if row.get("answer") else [])
-        questions.append(
-            EvaluationQuestion(
-                id=str(row.get("id", number)), question=row["question"], history=tuple(row.get("history", ())),
-                gold_documents=tuple(map(str, gold)), answers=tuple(map(str, answers)),
-            )
-        )  # fmt: skip
-    known = [question for question in questions if question.gold_documents or question.answers]
+    """Questions with their gold, in the forms of `flat_questions`. Raises UsageError where one has no question, or none
+    of them has gold."""
+    rows = [json.loads(line) for line in _lines(path)]
+    if blank := next((number for number, row in enumerate(rows, 1) if not row.get("question")), None):
+        raise UsageError(f"{path}, line {blank} has no question.", "Name rows {id, question, gold_documents}.")
+    known = [question for question in flat_questions(rows) if question.gold_documents or question.answers]
     if not known:
         raise UsageError(f"{path} has no question with gold.", "Give each `gold_documents`, or `answers`.")
     return known

@@ -1,7 +1,9 @@
 """One call: tried again where that can help, asked once by many, cached only when read, entered in the ledger."""
 
 import asyncio
+import json
 import re
+import time
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from prompts.engine.limits import Limits
 from prompts.engine.spending import Price
 from prompts.engine.streaming import Withdrawn
 from tests.engine.fakes import Broken, ManualTime, MemoryCache, Scripted, Sheet, budget, call_of
+from tests.patience import PATIENCE
 
 
 def busy(wait: float | None = None) -> Failure:
@@ -136,7 +139,8 @@ async def test_an_answer_is_whole_and_in_form_or_an_error_and_what_was_shown_of_
         assert bench.cache.rows == {}
         return
     assert made == outcome
-    assert list(bench.cache.rows.values()) == [f'{{"text": "{outcome.lower()}"}}']
+    (row,) = bench.cache.rows.values()
+    assert json.loads(row)["text"] == outcome.lower()
     assert await bench.time.run(ask()) == [outcome]
     assert len(bench.transport.calls) == len(said), "it is in the cache under the first call"
 
@@ -208,7 +212,7 @@ async def test_an_answer_is_kept_before_it_is_read_and_struck_out_where_it_canno
 
     bench = Bench(["nonsense", "ok"])
     await bench.time.run(bench.client.ask(call_of(), reading, 0, bench.sheet))
-    assert seen == [['{"text": "nonsense"}'], ['{"text": "ok"}']]
+    assert [json.loads(row)["text"] for rows in seen for row in rows] == ["nonsense", "ok"]
     bench = Bench(["nonsense", busy()], max_attempts=1)
     await bench.time.run(bench.client.ask(call_of(), reading, 0, bench.sheet))
     assert bench.cache.rows == {}
@@ -235,7 +239,7 @@ async def test_a_cached_row_that_cannot_be_read_is_asked_again_and_replaced(row:
     key = call_of().key(bench.transport.address, bench.transport.model)
     bench.cache.put(key, row)
     assert await bench.ask() == ["OK"]
-    assert bench.cache.rows == {key: '{"text": "ok"}'}
+    assert [json.loads(row)["text"] for row in (bench.cache.rows[key],)] == ["ok"]
 
 
 async def test_cost_seconds_and_tokens_are_entered() -> None:
@@ -263,6 +267,44 @@ async def test_a_watched_call_beside_an_equal_one_or_from_the_cache_is_no_call_o
     assert await bench.time.run(bench.client.ask(call_of(), read, 0, bench.sheet), *watched) == ["OK AND MORE"] * 3
     assert pieces == ["ok and more", "ok and more"], "in one piece"
     assert (bench.sheet.total.calls, bench.sheet.total.cached_calls) == (1, 2)
+
+
+async def test_systems_that_are_compared_pay_alike_for_an_answer_of_the_cache() -> None:
+    async def said(_: Call) -> Any:
+        return Reply("ok", "stop", 1000, 200)
+
+    bench = Bench(said, price=Price(2.0, 10.0))
+    bench.client.compared = True
+    assert await bench.client.ask(call_of(), read, 0, bench.sheet) == "OK"
+    assert await bench.client.ask(call_of(), read, 0, bench.sheet) == "OK"
+    total = bench.sheet.total
+    assert (len(bench.transport.calls), total.calls, total.cached_calls) == (1, 2, 1)
+    assert (total.input_tokens, total.output_tokens) == (2000, 400)
+    assert total.cost_usd == pytest.approx(0.008)
+
+
+async def test_an_answer_to_systems_that_are_compared_is_stored_while_others_work() -> None:
+    bench = Bench(["ok"])
+    bench.client.compared = True
+    asking = asyncio.create_task(bench.client.ask(call_of(), read, 0, bench.sheet))
+    await asyncio.sleep(0)
+    deadline = time.monotonic() + PATIENCE
+    while not bench.cache.rows and time.monotonic() < deadline:
+        time.sleep(0.01)  # noqa: ASYNC251 -- the loop of the caller stands still
+    assert len(bench.cache.rows) == 1
+    assert await asking == "OK"
+
+
+async def test_equal_calls_of_two_clients_that_share_their_locks_are_one() -> None:
+    async def said(_: Call) -> Any:
+        await asyncio.sleep(0)
+        return "ok"
+
+    first, second = Bench(said), Bench(said)
+    second.client.cache, second.client.locks = first.cache, first.client.locks
+    asked = [bench.client.ask(call_of(), read, 0, bench.sheet) for bench in (first, second)]
+    assert await asyncio.gather(*asked) == ["OK", "OK"]
+    assert len(first.transport.calls) + len(second.transport.calls) == 1
 
 
 def unknown_setting() -> Failure:

@@ -13,8 +13,9 @@ import pytest
 from flows.evaluate import run_evaluation
 from flows.operations.systems import parse_system
 from storage.errors import SettingsError, UsageError
-from storage.evaluation_records import EvaluationReport
+from storage.evaluation_records import EvaluatedAnswer, EvaluationReport
 from storage.workspace import Workspace
+from tasks.evaluate.measures import plain_answer
 from tests.copying import copy_of
 from tests.evaluate.conftest import QUESTIONS, Bench
 from tests.models.test_killed import wait_until
@@ -31,12 +32,12 @@ def value(report: Any, system: str, measure: str) -> float:
 
 
 def apart_from_time(report: EvaluationReport) -> object:
-    """The report without what the clock has a part in."""
+    """The report without what the clock has a part in, nor what came from the cache."""
     timed = {"scores", "differences", "wins", "costs"}
     kept: dict[str, object] = report.model_dump(exclude=UNEQUAL | timed)
     for name in timed - {"costs"}:
         kept[name] = [row for row in getattr(report, name) if getattr(row, "measure", "") != "seconds"]
-    return kept | {"costs": [row.model_dump(exclude={"seconds"}) for row in report.costs]}
+    return kept | {"costs": [row.model_dump(exclude={"seconds", "cached_calls"}) for row in report.costs]}
 
 
 @pytest.fixture
@@ -89,8 +90,57 @@ def test_a_forecast_sends_nothing(bench: Bench, scripted: Server) -> None:
     assert json.loads(bench("evaluate", "--list", "--json").out) == []
     made = bench.evaluate("naive", "struct").json
     for forecast, cost in zip(plan["systems"], made["costs"], strict=True):
-        assert forecast["calls"] == cost["calls"] > 0
-        assert forecast["input_tokens"] == pytest.approx(cost["input_tokens"], rel=0.3)
+        assert forecast["calls"] + forecast["cached_calls"] == cost["calls"] > 0
+    assert plan["calls"] == calls(scripted)
+    assert plan["input_tokens"] == pytest.approx(scripted.stats()["prompt_tokens"], rel=0.3)
+
+
+def test_a_forecast_counts_judging_embedding_and_reranking(
+    bench: Bench, scripted: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = f"base_url={scripted.base_url}"
+    system = f"mode=naive,name=served,reranker=m,reranker_{served},reranker_passages=3"
+    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", scripted.base_url)
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "m")
+    for name, texts in (("long", ["Tomas Reyd, as was told for many years."] * 3), ("short", ["Reyd"] * 3)):
+        bench.recorded(name, *texts)
+    systems = (system, f"answers={bench.folder / 'long.jsonl'},name=long")
+    assert bench("index", str(bench.folder / "rows.jsonl"), "--full", "--json").code == 0
+    scripted.reset()
+    arguments = ["--judge", "overall,directness", "--measures", "f1,loong_score"]
+    plan = bench.evaluate(*systems, more=[*arguments, "--dry-run"]).json
+    assert calls(scripted) == 0
+    bench.evaluate(*systems, more=arguments)
+    made = {name: step["calls"] for name, step in scripted.stats()["steps"].items()}
+    assert made == {"answer": 3, "embeddings": 3, "rerank": 3, "judge": 12, "grade": 6}
+    assert plan["judging"]["calls"] == 18
+    assert plan["calls"] == sum(made.values())
+
+
+def test_answers_of_a_stopped_evaluation_can_be_removed(bench: Bench) -> None:
+    running = Workspace(bench.workspace).database.running_answers
+    for key, questions in (("evl_one", ("q1", "q2")), ("evl_other", ("q3",))):
+        for question in questions:
+            running.put(key, EvaluatedAnswer(system="naive", question=question, answer=plain_answer("?", "Reyd")))
+    assert [(row.key, row.systems, row.answers) for row in running.unfinished()] == [
+        ("evl_other", ("naive",), 1), ("evl_one", ("naive",), 2),
+    ]  # fmt: skip
+    assert "evl_one  stopped: 2 answers of naive" in bench("evaluate", "--list").out
+    assert bench("evaluate", "--forget", "evl_nothing").code == 2
+    assert bench("evaluate", "--forget", "evl_one").code == 0
+    assert running.count() == 1
+    assert bench("evaluate", "--forget", "all").code == 0
+    assert running.count() == 0
+
+
+def test_a_key_in_answers_of_another_program_is_masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_LM", "openai/m")
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", "sk-a-key-of-a-server")
+    told = bench.recorded("theirs", "Reyd by sk-a-key-of-a-server", "Velin", "Sand")
+    assert bench.evaluate(told).code == 0
+    (answer,) = [row for row in Workspace(bench.workspace).evaluations.read(1).answers if row.question == "q1"]
+    assert answer.answer is not None
+    assert answer.answer.answer == "Reyd by [key masked]"
 
 
 def test_a_budget_ends_it_and_what_was_answered_is_kept(bench: Bench, scripted: Server) -> None:

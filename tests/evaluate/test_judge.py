@@ -8,8 +8,17 @@ import pytest
 
 from prompts.engine.models import Models
 from prompts.judge import CRITERIA, Grade, Judge
+from storage.answer_records import StructureType
 from storage.errors import UsageError
-from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict
+from storage.evaluation_records import (
+    EvaluatedAnswer,
+    EvaluatedSystem,
+    Evaluation,
+    EvaluationQuestion,
+    EvaluationResult,
+    Score,
+    Verdict,
+)
 from tasks.evaluate.judge import (
     JudgeReliability,
     judged_pairs,
@@ -132,9 +141,9 @@ async def test_without_a_model_judging_is_refused_in_words() -> None:
         await judged_pairs(QUESTIONS, PAIR, Judge(offline), ["overall"], 1)
     with pytest.raises(UsageError, match="TRELLIS_LM_JUDGE"):
         await judged_points(QUESTIONS, PAIR[0], Grade(offline))
-    with pytest.raises(UsageError, match="loong_em: a judge gives these"):
-        require_judge([MEASURES["f1"], MEASURES["loong_em"]], Grade(offline))
-    require_judge([MEASURES["f1"]], Grade(offline))
+    with pytest.raises(UsageError, match="loong_em: that is the judge"):
+        require_judge(["loong_em"], Grade(offline))
+    require_judge([], Grade(offline))
 
 
 def test_a_verdict_has_its_reason_before_it() -> None:
@@ -157,19 +166,61 @@ def test_scores_take_the_form_of_published_tables() -> None:
         for system, row in values.items()
         for place, value in enumerate(row)
     ]
-    rows = published_table("loong_by_task", questions, scores)
+
+    def result(scores: Sequence[Score], *verdicts: Verdict) -> EvaluationResult:
+        evaluation = Evaluation(
+            name="", key="", started="", systems=(), questions=tuple(questions), measures=("loong_score",)
+        )
+        return EvaluationResult(evaluation=evaluation, answers=(), scores=tuple(scores), verdicts=verdicts)
+
+    rows = published_table("loong_by_task", result(scores))
     assert rows["full"] == {"loong_score, comparison": 100, "loong_score, clustering": 50, "loong_score, all": 75}
-    lengths = published_table("loong_by_length", questions, scores)
+    lengths = published_table("loong_by_length", result(scores))
     assert lengths["full"] == {"loong_score, set 1": 75, "loong_score, set 2": None, "loong_score, all": 75}
     won = Verdict(
         question="0", criterion="overall", first="full", second="chunk", winner="full", orders=(("full",), ("full",))
     )
     tied = won.model_copy(update={"winner": ""})
-    wins = published_table("lightrag_wins", questions, [], [won, tied])
+    wins = published_table("lightrag_wins", result([], won, tied))
     assert wins == {"overall": {"full": 0.5, "chunk": 0.0, "tie": 0.5}}
-    assert published_table("structrag_ablation", questions, scores)["chunk"] == {"loong_score": 10}
+    assert published_table("structrag_ablation", result(scores))["chunk"] == {"loong_score": 10}
     assert {measure for table in TABLES.values() for measure in table.measures} <= MEASURES.keys()
     assert len(TABLES) >= 10
     with pytest.raises(UsageError, match="loong_by_task"):
-        published_table("table 9", questions, scores)
+        published_table("table 9", result(scores))
     assert "6,000 tokens" in budget_note()
+
+
+def test_the_effect_of_a_router_on_the_final_score() -> None:
+    forced: dict[StructureType, tuple[float, ...]] = {"table": (1.0, 0.0, 0.5, 0.5), "chunk": (0.0, 1.0, 0.2, 0.5)}
+    routed: tuple[StructureType, ...] = ("table", "table", "table", "chunk")
+
+    def answered(system: str, place: int, structure: StructureType) -> EvaluatedAnswer:
+        answer = plain_answer("?", "so")
+        route = answer.trace.route.model_copy(update={"type": structure})
+        trace = answer.trace.model_copy(update={"route": route})
+        return EvaluatedAnswer(system=system, question=str(place), answer=answer.model_copy(update={"trace": trace}))
+
+    systems = [EvaluatedSystem(name=name, mode="struct", structure=name) for name in forced]
+    scores: list[tuple[str, int, float]]
+    scores = [(name, place, value) for name, own in forced.items() for place, value in enumerate(own)]
+    scores += [("ours", place, forced[own][place]) for place, own in enumerate(routed)]
+    evaluation = Evaluation(
+        name="", key="", started="", systems=(*systems, EvaluatedSystem(name="ours", mode="struct")), measures=("f1",),
+        questions=tuple(EvaluationQuestion(id=str(place), question="?") for place in range(4)),
+    )  # fmt: skip
+    result = EvaluationResult(
+        evaluation=evaluation, answers=tuple(answered("ours", place, own) for place, own in enumerate(routed)),
+        scores=tuple(Score(system=name, question=str(at), measure="f1", value=value) for name, at, value in scores),
+    )  # fmt: skip
+    assert published_table("structrag_router", result) == {
+        "ours": {"accuracy": pytest.approx(2 / 3), "f1": pytest.approx(0.5)},
+        "by lot": {"accuracy": 0.5, "f1": pytest.approx(0.4625)},
+        "never right": {"accuracy": 0.0, "f1": pytest.approx(0.175)},
+        "always right": {"accuracy": 1.0, "f1": pytest.approx(0.75)},
+    }
+    with pytest.raises(UsageError, match="structure for all"):
+        published_table(
+            "structrag_router",
+            result.model_copy(update={"evaluation": evaluation.model_copy(update={"systems": systems[:1]})}),
+        )

@@ -62,7 +62,7 @@ def test_asking_does_not_load_prefect(indexed: Path) -> None:
         ["ask", "--questions", "none.jsonl"],
         ["rollback", "first"],
         ["summon"],
-        *(["index", ".", "--budget-usd", amount] for amount in ("0", "-1", "a lot", "1e9", "")),
+        *(["index", ".", "--budget-usd", amount] for amount in ("0", "-1", "a lot", "inf", "nan", "2,50", "")),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(fresh: Command, arguments: list[str]) -> None:

@@ -1,6 +1,7 @@
 """The flow `evaluate` is a run with steps and a page, and a watched question that changes is an event."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from flows.operations.watch import ask_watched, watch
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from flows.usage import short
-from storage.errors import UsageError
+from storage.errors import EvaluationGate, UsageError
 from storage.evaluation_records import EvaluationReport
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS
@@ -35,6 +36,18 @@ async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: P
         ("publish-evaluation", {"score"}), ("compare", {"publish-evaluation"}),
     ]  # fmt: skip
     assert "# Evaluation 1" in await artifact("evaluation")
+    gate, page = tmp_path / "gate.toml", tmp_path / "page.md"
+    gate.write_text('[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8")
+    named: dict[str, Any] = {"workspace": workspace, "gate": str(gate), "page": str(page)}
+    with pytest.raises(UsageError, match="No accepted evaluation"):
+        await evaluate(["mode=naive,name=kb"], str(questions), **named)
+    await evaluate(["mode=naive,name=kb"], str(questions), workspace=workspace, accept=True)
+    report = await evaluate(["mode=naive,name=kb"], str(questions), **named)
+    assert [check.holds for check in report.gate] == [True]
+    assert page.read_text(encoding="utf-8").startswith(f"# Evaluation {report.number}")
+    worse = write_rows(tmp_path / "worse.jsonl", [{"id": "a", "answer": "Nobody"}])
+    with pytest.raises(EvaluationGate, match="answer_in_text of kb went from 1 to 0"):
+        await evaluate([f"answers={worse},name=kb"], str(questions), **named)
     with pytest.raises(UsageError):
         await evaluate(["naive"], str(tmp_path / "nowhere.jsonl"), workspace=workspace)
 

@@ -93,10 +93,11 @@ class ModelServer:
 
     async def _chat(self, call: "Call") -> web.StreamResponse:
         rule = call.rule
-        asked = wire.read(call.read)
-        # What a rule writes whole needs no answer of ours: the step may be one that has none.
-        written = rule is not None and rule.kind == "writes"
-        content = "" if written else wire.write(asked, answer_step(asked.step, asked.fields))
+        content = ""
+        # What a rule writes whole needs no answer of ours: it may be no step at all.
+        if rule is None or rule.kind != "writes":
+            asked = wire.read(call.read)
+            content = wire.write(asked, answer_step(asked.step, asked.fields))
         reply = spoiled(rule, content) if rule else Reply(content)
         call.count(reply)
         if rule and rule.kind == "html":

@@ -1,0 +1,106 @@
+"""What a step is compiled by (DSPy's optimisers): examples of its inputs, and what its answers to them are worth.
+
+A router and a filter are measured by the labels of their rows, a rewriter by what the search then finds, an answer by
+the measures of evaluation (`tasks/evaluate/measures.py`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from prompts.answer import NOTHING, AnswerRequest, AnswerStep, NumberedText, evidence_text
+from prompts.engine.compiling import Worth
+from prompts.engine.errors import ModelRefused
+from storage.answer_records import Answer, Passage
+from storage.errors import UsageError
+from storage.evaluation_records import EvaluationQuestion
+from storage.training_records import Row, TrainedStep
+from tasks.evaluate.measures import CUTS, MEASURES, plain_answer
+from tasks.step import gather_or_cancel
+from tasks.train import filter as filtering
+from tasks.train import router
+from tasks.train.rewriter import Find
+
+ACCURACY = "accuracy"
+# The first of them is what counts where none is named.
+COMPILED_BY: Mapping[TrainedStep, tuple[str, ...]] = {
+    "router": (ACCURACY,),
+    "filter": (ACCURACY,),
+    "rewriter": tuple(f"{name}@{cut}" for name in ("ndcg", "recall", "all_gold") for cut in sorted(CUTS, reverse=True)),
+    "answer": ("f1", "exact_match", "answer_in_text", "values_f1", "values_exact", "values_hit", "rule_match"),
+}  # fmt: skip
+Examples = list[dict[str, object]]
+
+
+def measure_of(step: TrainedStep, name: str | None) -> str:
+    """The measure of this name, or the step's first; UsageError where the step is not measured by it."""
+    known = COMPILED_BY[step]
+    if name is not None and name not in known:
+        raise UsageError(f"A {step} is not compiled by the measure {name!r}.", f"Choose one of {', '.join(known)}.")
+    return name or known[0]
+
+
+async def examples_of(step: TrainedStep, rows: Sequence[Row], find: Find | None, passages: int) -> Examples:
+    """Each row as inputs of the step, with its outputs or, under `gold`, the question that its answer is measured by.
+
+    An answer is written from the first passages that the search finds.
+    """
+    if step == "router":
+        return router.examples_of(rows)
+    if step == "filter":
+        return filtering.examples_of(rows)
+    questions = [row for row in rows if isinstance(row, EvaluationQuestion)]
+    if step == "rewriter":
+        return [{"question": row.question, "history": list(row.history), "gold": row} for row in questions]
+    requests = await gather_or_cancel(_request(row, find, passages) for row in questions)
+    return [
+        {
+            "question": row.question, "response": NOTHING, "notes": NOTHING,
+            "evidence": evidence_text(request.evidence), "gold": row,
+        }
+        for row, request in zip(questions, requests, strict=True)
+    ]  # fmt: skip
+
+
+async def _request(question: EvaluationQuestion, find: Find | None, most: int) -> AnswerRequest:
+    passages = (await find([question.question]))[:most] if find is not None else ()
+    texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
+    return AnswerRequest(question.question, texts)
+
+
+def worth_of(step: TrainedStep, name: str, found: Callable[[Sequence[str]], Sequence[Passage]]) -> Worth:
+    """What an answer to an example is worth by a measure; `found` searches for a rewriter's queries."""
+    if step in {"router", "filter"}:
+        return router.same_structure if step == "router" else filtering.same_label
+
+    def worth(example: Mapping[str, Any], given: Mapping[str, Any]) -> float:
+        gold: EvaluationQuestion = example["gold"]
+        if step == "answer":
+            return _score(name, gold, plain_answer(gold.question, given["written"].answer, given["written"].values))
+        rewriting = given["rewriting"]
+        passages = tuple(found([rewriting.question, *rewriting.queries]))
+        return _score(name, gold, plain_answer(gold.question, "").model_copy(update={"passages": passages}))
+
+    return worth
+
+
+def _score(name: str, question: EvaluationQuestion, answer: Answer) -> float:
+    return MEASURES[name].score(question, answer) or 0.0
+
+
+async def answered_by(
+    questions: Sequence[EvaluationQuestion], step: AnswerStep, find: Find, passages: int, measure: str
+) -> dict[str, float]:
+    """The mean of a measure over the answers that a step writes from what the search finds; one that cannot be read is
+    worth nothing."""
+
+    async def worth(question: EvaluationQuestion) -> float:
+        request = await _request(question, find, passages)
+        try:
+            draft = await step.run(request)
+        except ModelRefused:
+            return 0.0
+        return _score(measure, question, plain_answer(question.question, draft.text, draft.values))
+
+    scores = await gather_or_cancel(worth(question) for question in questions)
+    return {measure: mean(scores)} if scores else {}
