@@ -8,13 +8,14 @@ from importlib.metadata import version
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import generate_latest
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from flows.service import openai_api, rest
 from flows.service.access import Guard, Limits, NotReady, shown_error, status_of
+from flows.service.api_page import api_page
 from flows.service.asking import Questions
 from flows.service.metrics import Metrics
 from flows.service.runs import IndexRuns, LocalRuns
@@ -55,7 +56,7 @@ def create_app(
 
     app = FastAPI(
         title="Trellis", version=version("trellis-rag"), description=_DESCRIPTION, lifespan=lifespan,
-        redoc_url=None,
+        docs_url=None, redoc_url=None,  # those pages load scripts from elsewhere
     )  # fmt: skip
     app.state.service = service
     app.include_router(rest.router)
@@ -95,6 +96,10 @@ def _add_health(app: FastAPI, service: Service) -> None:
         if not opening.done():
             raise NotReady("The workspaces are being opened.", "Ask again in a moment.")
         return {"status": "ready", "empty": opening.result()}
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        return HTMLResponse(api_page(app.openapi()))
 
     @app.get("/metrics", tags=["service"])
     def metrics() -> Response:
