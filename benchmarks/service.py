@@ -164,19 +164,30 @@ def mixed(answers: Sequence[Answer], workspace: Path) -> list[Answer]:
 
 
 async def _memory(address: str, pid: int, questions: Sequence[str], clients: int, requests: int) -> dict[int, Cell]:
-    """The megabytes that the service takes, before and after each tenth of so many questions."""
+    """The megabytes that the service takes, before and after each tenth of so many requests of five kinds."""
     sizes: dict[int, Cell] = {0: _resident(pid)}
     async with httpx.AsyncClient(base_url=address, timeout=600, trust_env=False) as http:
         slots, tenth = asyncio.Semaphore(clients), max(requests // 10, 1)
 
         async def ask(number: int) -> None:
             async with slots:
-                await _asked(http, questions[number % len(questions)])
+                await _requested(http, number, questions[number % len(questions)])
 
         for count in range(tenth, requests + 1, tenth):
             await asyncio.gather(*(ask(number) for number in range(tenth)))
             sizes[count] = _resident(pid)
     return sizes
+
+
+async def _requested(http: httpx.AsyncClient, number: int, question: str) -> None:
+    """One of five kinds of requests by turns, each of which has to succeed."""
+    looks = ("entities?limit=50", "documents?limit=100", "reports?level=0")
+    if number % 5 < len(looks):
+        response = await http.get(f"/api/v1/{looks[number % 5]}")
+    else:
+        kind = "ask" if number % 5 == len(looks) else "retrieve"
+        response = await http.post(f"/api/v1/{kind}", json={"question": question})
+    response.raise_for_status()
 
 
 def _resident(pid: int) -> float:

@@ -97,7 +97,7 @@ def test_what_cannot_be_served_is_refused_in_words(
 
 @pytest.mark.parametrize("value", ["ann", "ann:root:" + "0" * 64, "ann:ask:abc", "ann:ask:" + "0" * 64 + ";x"])
 def test_a_row_that_is_no_key_is_refused_and_not_shown(value: str) -> None:
-    with pytest.raises(Exception, match="service.keys") as caught:
+    with pytest.raises(Exception, match=r"service\.keys") as caught:
         load_settings(environment={"TRELLIS_SERVICE_KEYS": value})
     assert "0000" not in str(caught.value)
 
