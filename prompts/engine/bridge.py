@@ -55,7 +55,10 @@ def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def apart(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine, which runs in the bridge's loop however busy the caller's is."""
+    """The result of the coroutine, which runs in the bridge's loop however busy the caller's is.
+
+    Where the caller is cancelled, the work is too.
+    """
     loop = _loop()
     if asyncio.get_running_loop() is loop:
         return await work
