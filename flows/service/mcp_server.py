@@ -33,8 +33,8 @@ UseSession = Callable[[], AbstractAsyncContextManager[Session]]
 
 INSTRUCTIONS = (
     "Answers from a collection of documents, each with the places that support it. `ask` answers a question; "
-    "`retrieve` gives passages without an answer; `entity` and `paths` tell what the knowledge graph holds; `reports` sums "
-    "up the collection by groups of entities; `source` shows a document's text at the offsets that the others name."
+    "`retrieve` gives passages without an answer; `entity` and `paths` tell what the knowledge graph holds; `reports` "
+    "sum up the collection by groups of entities; `source` shows a document's text at the offsets that the others name."
 )
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 LISTED = 200  # resources of a kind
@@ -146,9 +146,7 @@ class _Server(MCPServer):
                 only = None if documents is None else tuple(documents)
                 options = AskOptions(mode=mode, effort=effort, documents=only, response=response)
                 answer = await answer_question(question, options, session)
-        cited = (
-            CitedPlace(**citation.model_dump(include=CitedPlace.model_fields.keys())) for citation in answer.citations
-        )
+        cited = (CitedPlace(**citation.model_dump(include={*CitedPlace.model_fields})) for citation in answer.citations)
         return ToolAnswer(
             answer=answer.answer, fallback=answer.fallback, citations=tuple(cited), generation=answer.generation
         )
@@ -230,7 +228,7 @@ class _Server(MCPServer):
             ToolReport(
                 id=view.community, level=view.level, title=view.title, summary=view.summary, members=len(view.members),
                 findings=tuple(f"{finding.summary}: {finding.explanation}" for finding in view.findings),
-                places=tuple(Place(**place.model_dump(include=Place.model_fields.keys())) for place in places),
+                places=tuple(Place(**place.model_dump(include={*Place.model_fields})) for place in places),
                 below=tuple(child.community for child in view.children),
             )
         ]  # fmt: skip
@@ -287,7 +285,7 @@ class _Server(MCPServer):
 def _paths(session: Session, start: str, end: str) -> list[list[ToolRelation]]:
     facts, aliases = session.graph.facts, session.generation.graph.aliases()
     entities = list(facts.entities.values())
-    ends = [[entity.id for entity in entities_named(name, entities, aliases)] for name in (start, end)]
+    first, last = ([entity.id for entity in entities_named(name, entities, aliases)] for name in (start, end))
 
     def stated(relation: Relation) -> Place | None:
         for place in facts.places.get(relation.id, ())[:1]:
@@ -307,7 +305,7 @@ def _paths(session: Session, start: str, end: str) -> list[list[ToolRelation]]:
             )
             for relation in chain
         ]
-        for chain in shortest_paths(facts, *ends)
+        for chain in shortest_paths(facts, first, last)
     ]  # fmt: skip
 
 
