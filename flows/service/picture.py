@@ -1,15 +1,14 @@
 """Pictures of the graph: an entity's neighbourhood, or what is most connected, with a place for each node."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from flows.operations.changes import entities_named
+from flows.service.reading import neighbourhood
 from flows.session import Session
-from storage.graph_records import Entity, Relation
+from storage.graph_records import Entity
 from storage.records import Record
-from tasks.retrieve.facts import GraphFacts
 
-LONGEST_STEP = 2  # relations away from the entity in the middle
+HOPS = 2
 APART = 3.0  # relations that parts without a connection are apart
 
 
@@ -35,75 +34,57 @@ class PictureEdge(Record):
 
 
 class Picture(Record):
-    """Part of the graph, the most connected nodes first; `total` counts the entities that it was chosen from."""
+    """Part of the graph, the most connected nodes first; `cut` says that there is more of it."""
 
     nodes: tuple[PictureNode, ...]
     edges: tuple[PictureEdge, ...]
-    total: int
+    cut: bool
     generation: int
 
 
 def picture(session: Session, name: str | None = None, most: int = 150) -> Picture:
-    """At most so many entities around those with a name, or the most connected of all that have a relation.
+    """At most so many entities around those with a name (or id), or the most connected of all that have a relation.
 
-    Raises UsageError for an unknown name.
+    Raises UsageError, with the nearest names, for an unknown one.
     """
     facts = session.graph.facts
     if name is None:
         ranked = sorted((facts.entities[node] for node in facts.touching), key=_importance)
-        chosen, total = ranked[:most], len(ranked)
+        chosen, cut = ranked[:most], len(ranked) > most
     else:
-        named = entities_named(name, list(facts.entities.values()), session.generation.graph.aliases())
-        near = _neighbourhood([entity.id for entity in named], facts)
-        chosen, total = near[:most], len(near)
-    members = {entity.id for entity in chosen}
-    edges = _edges((relation for member in members for relation in facts.touching.get(member, ())), members)
-    places, groups = _layout([entity.id for entity in chosen], edges), _communities(session, members)
+        near = neighbourhood(session, name, HOPS, most)
+        chosen, cut = [facts.entities[node.id] for node in near.nodes], near.cut
+    edges = _edges(session, {entity.id for entity in chosen})
+    places = _layout([entity.id for entity in chosen], edges)
+    groups = _communities(session, places)
     nodes = (
         PictureNode(
-            id=entity.id, name=entity.name, kind=entity.kind, degree=entity.degree, x=x, y=y,
-            community=groups.get(entity.id, -1),
+            id=entity.id, name=entity.name, kind=entity.kind, degree=entity.degree,
+            community=groups.get(entity.id, -1), x=places[entity.id][0], y=places[entity.id][1],
         )
-        for entity, (x, y) in zip(chosen, places, strict=True)
+        for entity in sorted(chosen, key=_importance)
     )  # fmt: skip
-    return Picture(
-        nodes=tuple(sorted(nodes, key=lambda node: (-node.degree, node.id))), edges=tuple(edges), total=total,
-        generation=session.number,
-    )  # fmt: skip
+    return Picture(nodes=tuple(nodes), edges=tuple(edges), cut=cut, generation=session.number)
 
 
 def _importance(entity: Entity) -> tuple[int, int, str]:
     return -entity.degree, -entity.mentions, entity.id
 
 
-def _neighbourhood(centre: Sequence[str], facts: GraphFacts) -> list[Entity]:
-    """The entities near these, step by step; of one step the most connected first."""
-    reached, ring = dict.fromkeys(centre), list(centre)
-    for _ in range(LONGEST_STEP):
-        ends = {end for node in ring for relation in facts.touching.get(node, ()) for end in _ends(relation)}
-        ring = sorted(ends - reached.keys(), key=lambda end: _importance(facts.entities[end]))
-        reached |= dict.fromkeys(ring)
-    return [facts.entities[node] for node in reached]
-
-
-def _ends(relation: Relation) -> tuple[str, str]:
-    return min(relation.source, relation.target), max(relation.source, relation.target)
-
-
-def _edges(relations: Iterable[Relation], members: Collection[str]) -> list[PictureEdge]:
-    weights: dict[tuple[str, str], float] = defaultdict(float)
-    for relation in {relation.id: relation for relation in relations}.values():
+def _edges(session: Session, members: Collection[str]) -> list[PictureEdge]:
+    facts, weights = session.graph.facts, defaultdict[tuple[str, str], float](float)
+    for relation in {row.id: row for member in members for row in facts.touching.get(member, ())}.values():
         if relation.source != relation.target and relation.source in members and relation.target in members:
-            weights[_ends(relation)] += relation.weight
+            weights[min(relation.source, relation.target), max(relation.source, relation.target)] += relation.weight
     return [PictureEdge(source=a, target=b, weight=weight) for (a, b), weight in sorted(weights.items())]
 
 
-def _layout(nodes: Sequence[str], edges: Sequence[PictureEdge]) -> list[tuple[float, float]]:
+def _layout(nodes: Sequence[str], edges: Sequence[PictureEdge]) -> dict[str, tuple[float, float]]:
     """A place for each node by its distances in the graph (Kamada and Kawai 1989); the same graph, the same picture."""
     import igraph
 
     if not nodes:
-        return []
+        return {}
     number = {node: place for place, node in enumerate(nodes)}
     graph = igraph.Graph(len(nodes), [(number[edge.source], number[edge.target]) for edge in edges])
     first, *others = sorted(graph.connected_components(), key=len, reverse=True)
@@ -115,7 +96,7 @@ def _layout(nodes: Sequence[str], edges: Sequence[PictureEdge]) -> list[tuple[fl
     for axis in zip(*places, strict=True):
         low, width = min(axis), max(axis) - min(axis)
         axes.append([(value - low) / width if width > 1e-9 else 0.5 for value in axis])
-    return list(zip(*axes, strict=True))
+    return dict(zip(nodes, zip(*axes, strict=True), strict=True))
 
 
 def _communities(session: Session, members: Collection[str]) -> dict[str, int]:

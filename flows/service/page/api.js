@@ -4,7 +4,6 @@ import { t } from "./words.js";
 /** The address of a tab, and of a thing in it. */
 export const place = (workspace, tab, ...rest) => `#/${[workspace, tab, ...rest].map(encodeURIComponent).join("/")}`;
 
-const at = (workspace, ...rest) => ["workspaces", workspace, ...rest].map(encodeURIComponent).join("/");
 let key = sessionStorage.getItem("trellis-key");
 let askForKey = async () => null;
 let asking = null;
@@ -44,6 +43,7 @@ async function failure(response) {
 
 const json = (body) => ({ headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 export const get = async (path, parameters = {}) => (await request(`${path}${query(parameters)}`)).json();
+const remove = async (path, parameters = {}) => (await request(`${path}${query(parameters)}`, { method: "DELETE" })).json();
 const post = async (path, body = {}) => (await request(path, { method: "POST", ...json(body) })).json();
 
 function query(parameters) {
@@ -73,48 +73,65 @@ async function* events(response) {
 
 // --- what the rooms ask for -----------------------------------------------------------------------------------------
 
-export async function* askStream(workspace, body, signal) {
-  const response = await request(at(workspace, "ask"), { method: "POST", signal, headers: { "Content-Type": "application/json", Accept: "text/event-stream" }, body: JSON.stringify({ ...body, stream: true }) });
+const PAGE = 1000;
+const LOOK = 400; // ms between two looks at a run
+const path = (name) => name.split("/").map(encodeURIComponent).join("/");
+
+export async function* askStream(workspace, question, signal) {
+  const response = await request("ask", { method: "POST", signal, ...json({ ...question, workspace, stream: true }) });
   for await (const event of events(response)) {
     if (event.event === "error") throw Object.assign(new Error(event.data.message), { remedy: event.data.remedy });
     yield event;
   }
 }
 
-export const workspaceNames = async () => get("workspaces");
-export const overview = (workspace) => get(at(workspace, "overview"));
-export const keepFeedback = (workspace, body) => post(at(workspace, "feedback"), body);
-export const documentText = (workspace, name) => get(at(workspace, "source"), { document: name });
-export const documentList = (workspace) => get(at(workspace, "documents"));
-export const forgetDocument = (workspace, name) => post(at(workspace, "forget"), { documents: [name] });
-export const deadLetters = (workspace) => get(at(workspace, "dead-letters"));
-export const retryLetters = (workspace) => post(at(workspace, "retry"));
-export const generations = (workspace) => get(at(workspace, "generations"));
-export const diff = (workspace, before, after) => get(at(workspace, "diff"), { before, after });
-export const cancelRun = (workspace, run) => post(at(workspace, "runs", run, "cancel"));
-export const runList = (workspace) => get(at(workspace, "runs"));
-export const usageTotals = (workspace) => get(at(workspace, "usage"));
-export const doctor = (workspace) => get(at(workspace, "doctor"));
-export const findEntities = (workspace, text) => get(at(workspace, "entities"), { text, limit: 12 });
-export const entity = (workspace, name) => get(at(workspace, "entity"), { name });
-export const picture = (workspace, name) => get(at(workspace, "picture"), { name });
-export const paths = (workspace, start, end) => get(at(workspace, "paths"), { start, end });
-export const edits = (workspace) => get(at(workspace, "edits"));
-export const changeGraph = (workspace, body) => post(at(workspace, "edits"), body);
-export const undoEdit = (workspace, number) => post(at(workspace, "edits", number, "undo"));
-export const reportList = (workspace) => get(at(workspace, "reports"));
-export const report = (workspace, name) => get(at(workspace, "reports", name));
+export const workspaceNames = () => get("workspaces");
+export const about = (workspace) => get("about", { workspace });
+export const keepFeedback = (workspace, body) => post(`feedback${query({ workspace })}`, body);
+export const documentText = (workspace, name) => get(`documents/${path(name)}`, { workspace });
+export const forgetDocument = (workspace, name) => remove(`documents/${path(name)}`, { workspace });
+export const deadLetters = (workspace) => get("dead-letters", { workspace });
+export const retryLetters = (workspace) => post(`dead-letters/retry${query({ workspace })}`);
+export const generations = (workspace) => get("generations", { workspace });
+export const diff = (workspace, before, after) => get("diff", { workspace, before, after });
+export const runList = (workspace) => get("runs", { workspace });
+export const usageRows = (workspace) => get("usage", { workspace });
+export const doctor = (workspace) => get("doctor", { workspace });
+export const findEntities = async (workspace, q) => (await get("entities", { workspace, q, limit: 12 })).entities;
+export const entity = (workspace, name) => get("entity", { workspace, name });
+export const picture = (workspace, name) => get("picture", { workspace, name });
+export const paths = async (workspace, first, second) => (await get("paths", { workspace, first, second })).paths;
+export const edits = (workspace) => get("edits", { workspace });
+export const changeGraph = (workspace, body) => post(`edits${query({ workspace })}`, body);
+export const undoEdit = (workspace, number) => remove(`edits/${number}`, { workspace });
+export const reportList = (workspace) => get("reports", { workspace });
+export const report = (workspace, name) => get(`reports/${path(name)}`, { workspace });
+export const cancelRun = (run) => remove(`index-runs/${run}`);
 
-/** Upload files one by one, then index them; the number of the run. */
-export async function upload(workspace, files, progress) {
-  for (const [index, { file, path }] of files.entries()) {
-    await request(`${at(workspace, "files")}${query({ path })}`, { method: "PUT", body: file });
-    progress(index + 1);
+export async function documentList(workspace) {
+  const rows = [];
+  for (let total = 1; rows.length < total; ) {
+    const page = await get("documents", { workspace, limit: PAGE, offset: rows.length });
+    rows.push(...page.documents);
+    total = page.documents.length ? page.total : 0;
   }
-  return (await post(at(workspace, "runs"))).id;
+  return rows;
 }
 
-/** How a run stands, until it has ended. */
-export async function* runEvents(workspace, run) {
-  for await (const { data } of events(await request(at(workspace, "runs", run, "events")))) yield data;
+/** Upload files one by one, then index them; the run. */
+export async function upload(workspace, files, progress) {
+  for (const [index, { file, path: name }] of files.entries()) {
+    await request(`documents/${path(name)}${query({ workspace, index: "false" })}`, { method: "PUT", body: file });
+    progress(index + 1);
+  }
+  return post(`index-runs${query({ workspace })}`);
+}
+
+/** How a run stands, again and again until it has ended. */
+export async function* follow(run) {
+  for (let now = run; ; now = await get(`index-runs/${run.id}`)) {
+    yield now;
+    if (now.state !== "waiting" && now.state !== "running") return;
+    await new Promise((done) => setTimeout(done, LOOK));
+  }
 }

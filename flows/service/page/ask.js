@@ -1,5 +1,5 @@
 // Ask: a conversation whose answers open their sources.
-import { askStream, keepFeedback, overview, place } from "./api.js";
+import { about as aboutWorkspace, askStream, keepFeedback, place } from "./api.js";
 import { fill, h, icon, notify } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { openSource } from "./source.js";
@@ -22,7 +22,7 @@ function keep(workspace) {
 }
 
 export async function ask(main, workspace) {
-  const about = await overview(workspace);
+  const about = await aboutWorkspace(workspace);
   const talk = h(".talk", { "aria-live": "polite" });
   const turns = turnsOf(workspace);
   const draw = () => fill(talk, turns.length ? turns.map((turn) => view(turn, workspace)) : welcome(about, workspace));
@@ -90,7 +90,7 @@ function options(about) {
   const values = () => ({
     mode: mode.value,
     ...(effort.value && { effort: effort.value }),
-    ...(where.value.trim() && { where: [where.value.trim()] }),
+    ...(where.value.trim() && { where: where.value.trim() }),
     ...(response.value.trim() && { response: response.value.trim() }),
   });
   return { element: h("details", {}, h("summary", {}, t("options")), fields), values };
@@ -103,7 +103,7 @@ async function follow(events, live) {
   const answer = live.querySelector(".answer");
   for await (const { event, data } of events) {
     if (event === "answer") whole = data;
-    else if (event === "step") fill(steps, data.text);
+    else if (event === "step" && data.state === "begins") fill(steps, t(`step_${data.step}`));
     else if (event === "withdrawn") [draft] = ["", fill(answer), fill(steps, t("withdrawn"))];
     else if (event === "text") {
       draft += data.text;

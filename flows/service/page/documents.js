@@ -1,5 +1,5 @@
 // Documents: add, follow the run, see what failed and what changed, forget.
-import { cancelRun, deadLetters, diff, documentList, forgetDocument, generations, overview, retryLetters, runEvents, upload } from "./api.js";
+import { about, cancelRun, deadLetters, diff, documentList, follow, forgetDocument, generations, retryLetters, upload } from "./api.js";
 import { confirmed, fill, h, notify } from "./dom.js";
 import { listed } from "./graph.js";
 import { openSource } from "./source.js";
@@ -9,12 +9,13 @@ const PAGE = 100;
 const running = new Map(); // by workspace: the card of a run under way
 
 export async function documents(main, workspace) {
-  const [about, rows, letters, numbers] = await Promise.all([overview(workspace), documentList(workspace), deadLetters(workspace), generations(workspace)]);
+  const { generation } = await about(workspace);
+  const asked = generation ? [documentList(workspace), deadLetters(workspace), generations(workspace)] : [[], [], []];
+  const [rows, letters, numbers] = await Promise.all(asked);
   const again = () => documents(main, workspace);
   const run = running.get(workspace) ?? h("div", { hidden: true });
   running.set(workspace, run);
   fill(main, h(".sheet", {}, dropZone(workspace, run, again), run, failed(letters, workspace, again), stored(rows, workspace, again), changes(numbers, workspace)));
-  void about;
 }
 
 // --- adding ---------------------------------------------------------------------------------------------------------
@@ -65,14 +66,14 @@ async function index(workspace, files, run, again) {
   run.className = "card";
   fill(run, h(".row", {}, h(".grow", {}, words), stop), bar, cost);
   try {
-    const number_ = await upload(workspace, files, (done) => {
+    const started = await upload(workspace, files, (done) => {
       words.textContent = t("uploading", { n: done, all: files.length });
       bar.value = done / files.length;
     });
     bar.removeAttribute("value");
     stop.disabled = false;
-    stop.onclick = () => cancelRun(workspace, number_);
-    await followRun(workspace, number_, { bar, words, cost });
+    stop.onclick = () => cancelRun(started.id);
+    await followRun(started, { bar, words, cost });
   } catch (error) {
     fill(run, h("p.bad", { role: "alert" }, error.message), h("p.quiet", {}, error.remedy));
     return;
@@ -81,12 +82,12 @@ async function index(workspace, files, run, again) {
   await again();
 }
 
-async function followRun(workspace, id, { bar, words, cost }) {
-  for await (const state of runEvents(workspace, id)) {
+async function followRun(started, { bar, words, cost }) {
+  for await (const state of follow(started)) {
     if (state.step) words.textContent = `${t("indexing")}: ${state.step}`;
     if (state.total) [bar.max, bar.value] = [state.total, state.done];
     if (state.usage?.calls) cost.textContent = usage(state.usage);
-    if (state.state === "running" || state.state === "queued") continue;
+    if (state.state === "running" || state.state === "waiting") continue;
     bar.remove();
     if (state.state === "completed") fill(words, done(state.report));
     else words.textContent = state.error ? `${state.error.message} ${state.error.remedy ?? ""}` : t("run_cancelled");
@@ -124,30 +125,30 @@ function stored(rows, workspace, again) {
   const rest = h("div");
   const show = (most) => {
     const words = find.value.trim().toLowerCase();
-    const matching = rows.filter((row) => `${row.title} ${row.document}`.toLowerCase().includes(words));
+    const matching = rows.filter((row) => `${row.title} ${row.id}`.toLowerCase().includes(words));
     fill(body, matching.slice(0, most).map((row) => line(row, workspace, again)));
     fill(rest, matching.length > most && h("button.plain", { onclick: () => show(Infinity) }, t("more", { n: number(matching.length) })));
   };
   find.addEventListener("input", () => show(PAGE));
   show(PAGE);
-  const head = h("thead", {}, h("tr", {}, h("th", {}, t("title")), h("th.number.optional", {}, t("size")), h("th.number.optional", {}, t("passages")), h("th")));
+  const head = h("thead", {}, h("tr", {}, h("th", {}, t("title")), h("th.number.optional", {}, t("size")), h("th.number.optional", {}, t("pages")), h("th")));
   return h("section", {}, h(".row", {}, h("h2.grow", {}, t("documents"), " ", h("span.quiet", {}, number(rows.length))), rows.length > 8 && find), rows.length ? h(".table", {}, h("table", {}, head, body)) : h("p.quiet", {}, t("no_documents")), rest);
 }
 
 function line(row, workspace, again) {
-  const open = () => openSource(workspace, row.document);
+  const open = () => openSource(workspace, row.id);
   return h(
-    "tr", {}, h("td.break", {}, h("button.link", { onclick: open }, row.title || row.document), h("br"), h("small", {}, row.document)),
-    h("td.number.optional", {}, number(row.characters)), h("td.number.optional", {}, number(row.chunks)),
-    h("td.end", {}, h("button.plain", { onclick: () => forget(row, workspace, again), "aria-label": `${t("forget")}: ${row.document}` }, t("forget"))),
+    "tr", {}, h("td.break", {}, h("button.link", { onclick: open }, row.title || row.id), h("br"), h("small", {}, row.id)),
+    h("td.number.optional", {}, number(row.characters)), h("td.number.optional", {}, row.pages ? number(row.pages) : ""),
+    h("td.end", {}, h("button.plain", { onclick: () => forget(row, workspace, again), "aria-label": `${t("forget")}: ${row.id}` }, t("forget"))),
   );
 }
 
 async function forget(row, workspace, again) {
-  const values = await confirmed(t("forget_title", { d: row.title || row.document }), h("p", {}, t("forget_body")), { confirm: t("forget"), cancel: t("cancel") }, true);
+  const values = await confirmed(t("forget_title", { d: row.title || row.id }), h("p", {}, t("forget_body")), { confirm: t("forget"), cancel: t("cancel") }, true);
   if (!values) return;
-  await forgetDocument(workspace, row.document);
-  notify(t("forgotten", { d: row.document }));
+  await forgetDocument(workspace, row.id);
+  notify(t("forgotten", { d: row.id }));
   await again();
 }
 

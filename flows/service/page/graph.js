@@ -50,7 +50,7 @@ function field(workspace, words, value) {
 
 // --- the picture ----------------------------------------------------------------------------------------------------
 
-function draw(box, { nodes, edges, total }, chosen, go) {
+function draw(box, { nodes, edges, cut }, chosen, go) {
   if (!nodes.length) return fill(box, h("p.empty", {}, t("no_graph")));
   const { width, height } = box.getBoundingClientRect();
   const margin = 46;
@@ -91,7 +91,7 @@ function draw(box, { nodes, edges, total }, chosen, go) {
   const room = s("g", {}, s("g", {}, lines), s("g", {}, circles));
   const map = s("svg", { class: "map", role: "group", "aria-label": t("graph") }, room);
   const zoom = movable(map, room, width, height);
-  const words = total > nodes.length ? t("legend_of", { n: nodes.length, all: number(total) }) : t("legend", { n: nodes.length, m: edges.length });
+  const words = t(cut ? "legend_cut" : "legend", { n: nodes.length, m: edges.length });
   const button = (name, label, act) => h("button", { onclick: act, title: t(label), "aria-label": t(label) }, icon(name));
   const buttons = h(".zoom", {}, button("plus", "zoom_in", () => zoom.by(1.4)), button("minus", "zoom_out", () => zoom.by(1 / 1.4)), button("fit", "zoom_fit", zoom.fit));
   fill(box, map, h(".legend", {}, words), buttons);
@@ -213,9 +213,10 @@ async function showPath(details, workspace, from, to, go) {
   fill(details, h("p.quiet", {}, t("loading")));
   try {
     const found = await paths(workspace, from, to);
-    const step = (hop) => h("li.relation", {}, h(".hop", {}, h("button.link", { onclick: () => go(hop.source) }, hop.source), h("em", {}, `${hop.predicate} →`), h("button.link", { onclick: () => go(hop.target) }, hop.target)), hop.statements.slice(0, 2).map((statement) => quote(statement, workspace)));
+    const end = (name) => h("button.link", { onclick: () => go(name) }, name);
+    const step = (hop) => h("li.relation", {}, h(".hop", {}, end(hop.source_name), h("em", {}, `${hop.predicate} →`), end(hop.target_name)), hop.statements.slice(0, 2).map((statement) => quote(statement, workspace)));
     const heading = h("h2", {}, `${from} … ${to}`);
-    fill(details, heading, found.length ? found.map((path) => h("ul.plain.card", {}, path.map(step))) : h("p.quiet", {}, t("no_path", { n: 4 })));
+    fill(details, heading, found.length ? found.map((path) => h("ul.plain.card", {}, path.steps.map(step))) : h("p.quiet", {}, t("no_path")));
   } catch (error) {
     fill(details, h("p.bad", { role: "alert" }, error.message), h("p.quiet", {}, error.remedy));
   }

@@ -1,34 +1,48 @@
 // Runs and their cost; and whether everything works.
-import { doctor, overview, runList, usageTotals } from "./api.js";
+import { about, doctor, runList, usageRows } from "./api.js";
 import { fill, h } from "./dom.js";
 import { money, number, t, time } from "./words.js";
 
 export async function runs(main, workspace) {
-  const [rows, totals, about] = await Promise.all([runList(workspace), usageTotals(workspace), overview(workspace)]);
-  const link = about.prefect && h("p", {}, h("a", { href: about.prefect, target: "_blank", rel: "noopener" }, t("prefect")));
-  fill(main, h(".sheet", {}, h("h1", {}, t("runs")), link, figures(totals), history(rows)));
+  const { generation, prefect } = await about(workspace);
+  const [rows, used] = await Promise.all([runList(workspace), generation ? usageRows(workspace) : []]);
+  const link = prefect && h("p", {}, h("a", { href: prefect, target: "_blank", rel: "noopener" }, t("prefect")));
+  fill(main, h(".sheet", {}, h("h1", {}, t("runs")), link, taken(used), history(rows)));
 }
 
-function figures(totals) {
-  if (!totals.length) return null;
-  const sum = (name) => totals.reduce((all, row) => all + (row[name] ?? 0), 0);
+/** What models did for what is indexed now. */
+function taken(rows) {
+  if (!rows.length) return null;
+  const sum = (name) => rows.reduce((all, row) => all + (row[name] ?? 0), 0);
   const figure = (words, value) => h("div", {}, h("strong", {}, value), h("span.quiet", {}, t(words)));
-  const cell = (row) => h("tr", {}, h("td", {}, row.step), h("td.break", {}, row.model), h("td.number", {}, number(row.calls)), h("td.number", {}, number(row.output_tokens)), h("td.number", {}, number(row.seconds, 1)));
-  const heads = ["step", "model", "calls", "tokens", "seconds"].map((name, place) => h(place > 1 ? "th.number" : "th", {}, t(name)));
-  return h("section", {}, h("h2", {}, t("totals")), h(".figures", {}, figure("calls", number(sum("calls"))), figure("tokens", number(sum("output_tokens"))), figure("seconds", number(sum("seconds"), 1))), h("details", {}, h("summary", {}, t("details")), h(".table", {}, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, totals.map(cell))))));
+  const cost = rows.some((row) => row.cost_usd === null) ? null : sum("cost_usd");
+  const figures = h(".figures", {}, figure("calls", number(sum("calls"))), figure("tokens", number(sum("input_tokens") + sum("output_tokens"))), figure("cost", money(cost)), figure("seconds", number(sum("seconds"), 1)));
+  const line = (row) => [row.step, row.model, number(row.calls), number(row.input_tokens + row.output_tokens), money(row.cost_usd), number(row.seconds, 1)];
+  return h("section", {}, h("h2", {}, t("taken")), figures, h("details", {}, h("summary", {}, t("details")), table(["step", "model", "calls", "tokens", "cost", "seconds"], rows.map(line), 2)));
+}
+
+/** A table; its columns from `numbers` on are figures. */
+function table(heads, lines, numbers) {
+  const kind = (tag, place) => (place >= numbers ? `${tag}.number` : tag);
+  const row = (tag, cells) => h("tr", {}, cells.map((cell, place) => h(kind(tag, place), {}, cell)));
+  return h(".table", {}, h("table", {}, h("thead", {}, row("th", heads.map((name) => t(name)))), h("tbody", {}, lines.map((line) => row("td", line)))));
 }
 
 function history(rows) {
   if (!rows.length) return h("p.quiet", {}, t("no_runs"));
   const states = { completed: "good", failed: "bad", stopped: "warn" };
-  const line = (row) => h(
-    "tr", {}, h("td", {}, row.kind), h("td", {}, time(row.started)), h("td", {}, h(`span.${states[row.state] ?? "quiet"}`, {}, row.state)),
-    h("td.number", {}, number(row.seconds, 1)), h("td.number.optional", {}, number(row.calls)), h("td.number.optional", {}, row.cost_usd ? money(row.cost_usd) : ""),
-    h("td.break.quiet.optional", {}, row.error ? h("span.bad", {}, row.error) : row.words),
-  );
-  const heads = [["kind"], ["started"], ["state"], ["seconds", "number"], ["calls", "number.optional"], ["cost", "number.optional"], ["details", "optional"]];
-  return h("section", {}, h("h2", {}, t("history")), h(".table", {}, h("table", {}, h("thead", {}, h("tr", {}, heads.map(([name, kind]) => h(kind ? `th.${kind}` : "th", {}, t(name))))), h("tbody", {}, rows.map(line)))));
+  const line = (row) => {
+    const { usage = [], error, ...done } = JSON.parse(row.summary);
+    const calls = usage.reduce((all, step) => all + step.calls, 0);
+    const about_ = error ? h("span.bad", {}, error) : inWords(done);
+    const shown = h("details", {}, h("summary", {}, `${done.generation ? `${t("generation")} ${done.generation}` : t("details")}`), h(".break", {}, about_), usage.map((step) => h("div.quiet", {}, `${step.step}: ${step.model}, ${number(step.calls)}`)));
+    return [row.kind, time(row.started), h(`span.${states[row.state] ?? "quiet"}`, {}, row.state), shown, number(done.seconds, 1), number(calls)];
+  };
+  return h("section", {}, h("h2", {}, t("history")), table(["kind", "started", "state", "details", "seconds", "calls"], rows.map(line), 4));
 }
+
+const inWords = (done) =>
+  Object.entries({ ...done, ...done.documents }).filter(([name, value]) => value && typeof value !== "object" && name !== "seconds").map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`).join(", ");
 
 export async function health(main, workspace) {
   fill(main, h(".sheet", {}, h("h1", {}, t("health")), h("p.quiet", {}, t("checking"))));

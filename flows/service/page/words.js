@@ -90,7 +90,7 @@ const WORDS = {
   no_documents: ["No documents yet.", "还没有文档。"],
   title: ["Title", "标题"],
   size: ["Characters", "字符数"],
-  passages: ["Passages", "段落"],
+  pages: ["Pages", "页数"],
   open: ["Open", "打开"],
   forget: ["Forget", "遗忘"],
   forget_title: ["Forget {d}?", "遗忘 {d}？"],
@@ -112,10 +112,10 @@ const WORDS = {
   find_entity: ["Find an entity", "查找实体"],
   find_path: ["Path to", "路径至"],
   show_path: ["Show the path", "显示路径"],
-  no_path: ["No path of at most {n} steps.", "{n} 步之内没有路径。"],
+  no_path: ["Nothing connects them.", "两者之间没有联系。"],
   whole: ["Overview", "总览"],
   legend: ["{n} entities, {m} relations. Size: relations; colour: community.", "{n} 个实体，{m} 条关系。大小：关系数；颜色：社群。"],
-  legend_of: ["{n} of {all} entities. Size: relations; colour: community.", "{all} 个实体中的 {n} 个。大小：关系数；颜色：社群。"],
+  legend_cut: ["The {n} most connected entities. Size: relations; colour: community.", "联系最多的 {n} 个实体。大小：关系数；颜色：社群。"],
   zoom_in: ["Closer", "放大"],
   zoom_out: ["Farther", "缩小"],
   zoom_fit: ["All", "全部"],
@@ -161,7 +161,7 @@ const WORDS = {
   details: ["Details", "详情"],
   history: ["History", "历史"],
   prefect: ["Open Prefect's pages", "打开 Prefect 页面"],
-  totals: ["Taken by models so far", "模型累计用量"],
+  taken: ["What models did for what is indexed now", "当前索引的模型用量"],
 
   all_good: ["Everything works.", "一切正常。"],
   not_good: ["Something does not work.", "有功能异常。"],
@@ -180,7 +180,7 @@ document.documentElement.lang = place ? "zh-CN" : "en";
 
 /** The words of a key, with {names} replaced. */
 export function t(key, values = {}) {
-  return WORDS[key][place].replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+  return (WORDS[key]?.[place] ?? key.replace(/^step_/, "")).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
 /** The other language from now on. */
