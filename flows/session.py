@@ -3,8 +3,9 @@
 import asyncio
 import copy
 import threading
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -273,11 +274,27 @@ class Sessions:
     """One session for each workspace, opened at its first question; safe to use from many threads and event loops.
 
     A question that started on a generation ends on it: a replaced session is closed when its last question is done.
+    What comes while another thread opens a newer generation is answered from the one before, and does not wait.
     """
 
     def __init__(self) -> None:
         self._held: dict[Path, _Held] = {}
         self._lock = threading.Lock()
+        self._opening: dict[Path, threading.Lock] = defaultdict(threading.Lock)
+
+    @contextmanager
+    def hold(self, workspace: str | Path | None = None, as_of: int | None = None) -> Iterator[Session]:
+        """The same as `use` for threads; a session on number `as_of` loads no more than it is asked for."""
+        settings = load_settings({"workspace": workspace})
+        if as_of is not None:
+            with open_session(open_runtime(settings, reading=True), as_of) as older:
+                yield older
+            return
+        held = self._take(settings)
+        try:
+            yield held.session
+        finally:
+            self._give_back(held)
 
     @asynccontextmanager
     async def use(self, workspace: str | Path | None = None, as_of: int | None = None) -> AsyncIterator[Session]:
@@ -296,9 +313,7 @@ class Sessions:
         try:
             yield held.session
         finally:
-            with self._lock:
-                held.users -= 1
-                held.close_if_done()
+            self._give_back(held)
 
     def close(self) -> None:
         """Close what nobody uses, and the rest as soon as nobody does."""
@@ -309,13 +324,46 @@ class Sessions:
     def _take(self, settings: Settings) -> _Held:
         place = settings.workspace.absolute()
         with self._lock:
-            held = self._held.get(place)
-            if held is None or held.settings != settings or held.session.is_outdated:
-                opened = _Held(settings, _opened(settings))
-                self._replace(place)
-                self._held[place] = held = opened
-            held.users += 1
+            opening, held = self._opening[place], self._use(place, settings)
+        if held is not None and not (held.session.is_outdated and opening.acquire(blocking=False)):
             return held
+        if held is None:
+            opening.acquire()
+        try:
+            return self._newest(place, settings, held)
+        finally:
+            opening.release()
+
+    def _newest(self, place: Path, settings: Settings, before: _Held | None) -> _Held:
+        """The session on the current generation, opened where nobody has done so meanwhile; `before` is given back."""
+        try:
+            with self._lock:
+                held = self._use(place, settings)
+            if held is not None and not held.session.is_outdated:
+                return held
+            if held is not None:
+                self._give_back(held)
+            new = _Held(settings, _opened(settings, runtime=held.session.runtime if held else None), users=1)
+            with self._lock:
+                self._replace(place)
+                self._held[place] = new
+            return new
+        finally:
+            if before is not None:
+                self._give_back(before)
+
+    def _use(self, place: Path, settings: Settings) -> _Held | None:
+        """The open session of a place under these settings, with one more user."""
+        held = self._held.get(place)
+        if held is None or held.settings != settings:
+            return None
+        held.users += 1
+        return held
+
+    def _give_back(self, held: _Held) -> None:
+        with self._lock:
+            held.users -= 1
+            held.close_if_done()
 
     def _replace(self, place: Path) -> None:
         if held := self._held.pop(place, None):
@@ -323,9 +371,9 @@ class Sessions:
             held.close_if_done()
 
 
-def _opened(settings: Settings, as_of: int | None = None) -> Session:
+def _opened(settings: Settings, as_of: int | None = None, runtime: Runtime | None = None) -> Session:
     """A session with everything loaded; given back at once where that fails."""
-    session = open_session(open_runtime(settings, reading=True), as_of)
+    session = open_session(runtime or open_runtime(settings, reading=True), as_of)
     try:
         session.warm()
     except BaseException:

@@ -7,7 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
 
@@ -52,6 +52,33 @@ class RoleSettings(BaseModel):
     model: str | None = None
     base_url: str | None = None
     api_key: SecretStr | None = None
+
+
+# NAME:ROLE:SHA-256 of the key, in hexadecimal digits.
+KEY_ROW = r"^[\w.@-]{1,64}:(ask|edit|admin):[0-9a-f]{64}$"
+WORKSPACE_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+
+
+class ServiceSettings(BaseModel):
+    """How `trellis serve` serves; in the file under `[service]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    keys: tuple[Annotated[str, Field(pattern=KEY_ROW)], ...] = Field(
+        default=(), exclude=True,
+        description="Who may use the service: `NAME:ROLE:SHA256` of each key, as `trellis serve --new-key` makes them. "
+        "Roles: `ask`, `edit` (documents and the graph too), `admin` (any source, settings, all runs).",
+    )  # fmt: skip
+    workspaces: dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], Path] = Field(
+        default_factory=dict, description="Further workspaces by name (`NAME=FOLDER`); `default` is the usual one."
+    )
+    rpm: int | None = Field(default=None, ge=1, description="Requests of one key in any 60 seconds.")
+    at_once: int = Field(default=16, ge=1, description="Questions that are answered at once; others wait.")
+    upload_bytes: int = Field(default=100_000_000, ge=1, description="The largest file that may be uploaded.")
+    origins: tuple[str, ...] = Field(
+        default=(), description="Web pages that may call the service from a browser (`https://HOST`)."
+    )
+    log_texts: bool = Field(default=False, description="Whether questions are written into the log.")
 
 
 class Settings(BaseModel):
@@ -241,6 +268,9 @@ class Settings(BaseModel):
     tailoring: Tailoring = Field(
         default=UNTAILORED,
         description="Persona, language, kinds of entities and examples ([models](models.md#fit-to-a-domain)).",
+    )
+    service: ServiceSettings = Field(
+        default_factory=ServiceSettings, description="What `trellis serve` serves and to whom ([service](service.md))."
     )
 
     # What the folder of programs holds, so that workers on other machines have it.
@@ -444,6 +474,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for role, (field, suffix) in itertools.product(ROLES, _ROLE_SUFFIXES.items()):
         known[f"{PREFIX}LM_{role.upper()}{suffix}"] = ("roles", role, field)
     known |= {f"{PREFIX}TAILORING_{name.upper()}": ("tailoring", name) for name in _TAILORING_VARIABLES}
+    known |= {f"{PREFIX}SERVICE_{name.upper()}": ("service", name) for name in ServiceSettings.model_fields}
     values: dict[str, Any] = {}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable == f"{PREFIX}CONFIG" or value == "":
@@ -455,13 +486,22 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         table = values
         for outer in tables:
             table = table.setdefault(outer, {})
-        table[name] = value.split(";") if name == "entity_types" else value
+        table[name] = _several(value, name)
     return values
+
+
+def _several(value: str, name: str) -> object:
+    """What a variable holds, of a setting of several values apart by semicolons each."""
+    parts = [part.strip() for part in value.split(";") if part.strip()]
+    if name == "workspaces":
+        return dict(part.partition("=")[::2] for part in parts)
+    return parts if name in {"entity_types", "keys", "origins"} else value
 
 
 # The tables of a settings file, by the key under which each stands.
 _TABLES: dict[str, type[BaseModel]] = {
     "roles": RoleSettings,
+    "service": ServiceSettings,
     "tailoring": Tailoring,
     "entity_types": EntityType,
     "examples": Example,

@@ -8,10 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import BaseModel
 
+from prompts.engine.key_masking import MASK, mask_keys
 from storage.run_records import StepUsage, Usage, UsageRow
 
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 SHOWN = 20  # lines of a list
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
@@ -111,3 +113,16 @@ def short(text: str, most: int) -> str:
     """One line of at most so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def masked(text: str) -> str:
+    """The text with every key masked, and what any address holds before its host."""
+    return _CREDENTIALS.sub(f"{MASK}@", mask_keys(text))
+
+
+def error_of(error: Exception) -> dict[str, str]:
+    """An error as programs read it, with the keys masked: {type, message, remedy}."""
+    message = getattr(error, "message", None) or str(error) or type(error).__name__
+    return {
+        "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
+    }  # fmt: skip

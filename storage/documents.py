@@ -97,11 +97,29 @@ class PartSummary(Record):
     hash: str
 
 
+class DocumentSummary(Record):
+    """A document without its text: `characters` is how long that is, `pages` how many it has (0: no pages)."""
+
+    id: str
+    title: str
+    language: str
+    characters: int
+    pages: int
+
+
 class DocumentStore(Store):
     """Documents, their parts, their chunks, and the terms of these."""
 
     def ids(self) -> list[str]:
         return self._db.strings("SELECT id FROM documents ORDER BY id")
+
+    def summaries(self, text: str = "") -> list[DocumentSummary]:
+        """By id, those whose id or title holds the text, in whatever case; no text is read."""
+        sql = """
+            SELECT id, title, language, length(text)::BIGINT AS characters, len(pages)::BIGINT AS pages FROM documents
+            WHERE contains(lower(id), lower(?)) OR contains(lower(title), lower(?)) ORDER BY id
+        """
+        return self._db.records(DocumentSummary, sql, [text, text])
 
     def hashes(self) -> dict[str, str]:
         """`Document.hash` of every document, without reading their texts."""

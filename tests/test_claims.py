@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.browse import look_up
+from flows.service.reading import look_up
 from prompts.engine.calls import NotAsAsked
 from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.extract import (

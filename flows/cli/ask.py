@@ -12,11 +12,11 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 import flows
-from flows.cli.screen import Screen, error_of, runtime_of, session_of
+from flows.cli.screen import Screen, runtime_of, session_of
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from flows.usage import in_short
+from flows.usage import error_of, in_short
 from prompts.engine.errors import EngineError
 from storage.answer_records import Ambiguity, Answer, Citation, Retrieval
 from storage.errors import TrellisError, UsageError

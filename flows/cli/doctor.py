@@ -13,9 +13,10 @@ from pathlib import Path
 
 import httpx
 
-from flows.cli.screen import Screen, masked
+from flows.cli.screen import Screen
 from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.settings import Settings, load_settings
+from flows.usage import masked
 from prompts.engine.doctor import Examined, examine
 from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE

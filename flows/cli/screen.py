@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,16 +12,13 @@ from pydantic_core import to_jsonable_python
 
 from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
-from flows.usage import Result, facts_of
-from prompts.engine.key_masking import MASK, mask_keys
+from flows.usage import Result, error_of, facts_of
 from prompts.engine.streaming import Show, Withdrawn
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from flows.session import Session
-
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class Screen:
@@ -143,11 +139,6 @@ class Screen:
         return self._console
 
 
-def masked(text: str) -> str:
-    """The text with every key masked, and what any address holds before its host."""
-    return _CREDENTIALS.sub(f"{MASK}@", mask_keys(text))
-
-
 def rounded(value: object, name: str = "") -> object:
     """Seconds to 3 decimals, dollars to 6, scores and other figures to 4; a document's own metadata stays as it is."""
     if isinstance(value, float):
@@ -155,14 +146,6 @@ def rounded(value: object, name: str = "") -> object:
     if isinstance(value, Mapping):
         return {key: part if key == "metadata" else rounded(part, str(key)) for key, part in value.items()}
     return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def error_of(error: Exception) -> dict[str, str]:
-    """An error as programs read it, with the keys masked: {type, message, remedy}."""
-    message = getattr(error, "message", None) or str(error) or type(error).__name__
-    return {
-        "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
-    }  # fmt: skip
 
 
 def runtime_of(options: Namespace, progress: Progress = silent, reading: bool = False) -> Runtime:

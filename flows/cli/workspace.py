@@ -3,25 +3,19 @@
 import json
 import logging
 from argparse import Namespace
-from collections import Counter
 from pathlib import Path
 
-from pydantic import Field
-
-from flows.cli.screen import Screen, masked, runtime_of
-from flows.runtime import Runtime, open_caches
+from flows.cli.screen import Screen, runtime_of
+from flows.runtime import open_caches
+from flows.service.reading import Status, workspace_status
 from flows.usage import facts_of, in_short, size_in_words
-from prompts.engine.models import ROLES
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.export import export as export_rows
 from storage.layout import size_of
 from storage.records import Record
-from storage.run_records import UsageRow
-from storage.workspace import Generation, WorkspaceProblem, WorkspaceSizes, measure_sizes
-from storage.workspace_db import DatabasePart, RunRow
+from storage.workspace import Generation
 
-LAST_RUNS = 5
 # What people are shown first.
 NOT_SET: tuple[object, ...] = (None, "", {})
 HELD = {"generation", "created", "counts", "workspace_bytes", "sources", "documents"}
@@ -31,71 +25,10 @@ EXPORT_VERSION = 1
 logger = logging.getLogger(__name__)
 
 
-class SourceView(Record):
-    """A source and how many documents it gave."""
-
-    source: str
-    documents: int
-
-
-class Status(Record):
-    """What a workspace holds; `generation` is None where nothing is indexed yet.
-
-    `usage` is what the models did for the run that published the current generation; `problems` is what is damaged or
-    lost, with remedies.
-    """
-
-    workspace: str
-    generation: int | None = None
-    created: str | None = None
-    counts: dict[str, int] = Field(default_factory=dict)
-    size_bytes: int = 0
-    workspace_bytes: int
-    sizes: WorkspaceSizes | None = None
-    caches: tuple[DatabasePart, ...]
-    sources: tuple[SourceView, ...] = ()
-    documents: tuple[str, ...] = ()
-    settings: dict[str, object]
-    models: dict[str, str]
-    embedding: str
-    usage: tuple[UsageRow, ...] = ()
-    runs: tuple[RunRow, ...] = ()
-    problems: tuple[WorkspaceProblem, ...] = ()
-
-
 def status(options: Namespace, screen: Screen) -> None:
     """Show what is there; an empty workspace says how to begin."""
-    state = _status(runtime_of(options, reading=True))
+    state = workspace_status(runtime_of(options, reading=True))
     screen.result(state, lambda: _show_status(state, screen))
-
-
-def _status(runtime: Runtime) -> Status:
-    workspace, settings = runtime.workspace, runtime.settings
-    current = next((info for info in workspace.generations() if info.current), None)
-    problems, held = workspace.problems(), dict[str, object]()
-    if current is not None:
-        held["generation"] = current.number
-    if current is not None and not current.damage:
-        held |= current.model_dump(include={"created", "counts", "size_bytes"})
-        try:
-            with workspace.read(current.number) as generation:
-                pairs = {(part.source, part.document) for part in generation.documents.parts()}
-                counts = sorted(Counter(source for source, _ in pairs).items())
-                held["sources"] = [SourceView(source=source, documents=number) for source, number in counts]
-                held |= {"documents": generation.documents.ids(), "usage": generation.meta.usage()}
-        except StorageError as error:
-            if error.message not in {problem.message for problem in problems}:
-                problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
-    if workspace.root.is_dir():  # looking must not make a folder where there is none
-        held |= {"sizes": measure_sizes(workspace), "runs": workspace.database.runs.list(LAST_RUNS)}
-    folder = settings.cache_dir
-    elsewhere = open_caches(settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
-    held |= {
-        "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
-        "caches": [part for part in elsewhere if part.rows], "settings": json.loads(masked(settings.model_dump_json())),
-        "models": {role: runtime.models.name(role) for role in ROLES}, "embedding": runtime.embedder.name,
-    }  # fmt: skip
-    return Status.model_validate(held)
 
 
 def _show_status(state: Status, screen: Screen) -> None:

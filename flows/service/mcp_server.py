@@ -4,32 +4,32 @@ Over stdio (`trellis mcp`) for one workspace, and in the service over streamable
 reads; what it gives is bounded, because a model reads it.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from typing import Annotated
+from importlib.metadata import version
+from typing import Annotated, TypeVar
 from urllib.parse import quote, unquote
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.server.mcpserver.resources import ResourceSecurity
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import Resource, ToolAnnotations
 from pydantic import Field
+from starlette.types import Receive, Scope, Send
 
-from flows.cli.browse import list_reports, look_up, report_view
-from flows.operations.changes import entities_named
-from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
+from flows.service import reading
+from flows.service.access import NotThere
+from flows.service.workspaces import DEFAULT, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
 from storage.answer_records import Effort, Fallback
-from storage.errors import TrellisError
-from storage.graph_records import Relation
+from storage.errors import NoGeneration, TrellisError
 from storage.records import Record
-from tasks.traverse.plan import shortest_paths
 
-# The session of a workspace for the length of a block.
-UseSession = Callable[[], AbstractAsyncContextManager[Session]]
+T = TypeVar("T")
 
 INSTRUCTIONS = (
     "Answers from a collection of documents, each with the places that support it. `ask` answers a question; "
@@ -116,9 +116,9 @@ class ToolSource(Record):
     text: str
 
 
-def mcp_server(use: UseSession, version: str) -> MCPServer:
-    """The tools and resources over the sessions of one workspace."""
-    server = _Server(use, version)
+def mcp_server(workspaces: Workspaces, name: str = DEFAULT) -> MCPServer:
+    """The tools and resources of a workspace."""
+    server = _Server(workspaces, name)
     for tool in (server.ask, server.retrieve, server.entity, server.paths, server.reports, server.source):
         server.add_tool(tool, annotations=READ_ONLY)
     resource = partial(server.resource, security=ANY_ID)
@@ -127,10 +127,43 @@ def mcp_server(use: UseSession, version: str) -> MCPServer:
     return server
 
 
+class McpEndpoint:
+    """The same over streamable HTTP for all workspaces of a service, as an ASGI application at /mcp/{workspace}.
+
+    Requests stand on their own: no session outlives one. Who may ask is not its business.
+    """
+
+    def __init__(self, workspaces: Workspaces) -> None:
+        self._servers = {name: mcp_server(workspaces, name) for name in workspaces.names}
+        for server in self._servers.values():  # hosts and origins are looked at before anything comes here
+            unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+            server.streamable_http_app(json_response=True, stateless_http=True, transport_security=unguarded)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Requests are answered for the length of the block."""
+        async with AsyncExitStack() as stack:
+            for server in self._servers.values():
+                await stack.enter_async_context(server.session_manager.run())
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = scope["path_params"].get("workspace", DEFAULT)
+        if name not in self._servers:
+            raise NotThere(f"No workspace is called {name[:80]!r}.", f"There are: {', '.join(self._servers)}.")
+        await self._servers[name].session_manager.handle_request(scope, receive, send)
+
+
 class _Server(MCPServer):
-    def __init__(self, use: UseSession, version: str) -> None:
-        super().__init__("trellis", title="Trellis", instructions=INSTRUCTIONS, version=version, log_level="WARNING")
-        self._use = use
+    def __init__(self, workspaces: Workspaces, name: str) -> None:
+        super().__init__(
+            "trellis", title="Trellis", instructions=INSTRUCTIONS, version=version("trellis-rag"), log_level="WARNING"
+        )
+        self._workspaces = workspaces
+        self._workspace = name
+
+    async def _read(self, read: Callable[[Session], T]) -> T:
+        return await self._workspaces.read(self._workspace, read)
 
     async def ask(
         self,
@@ -141,15 +174,16 @@ class _Server(MCPServer):
         response: Annotated[str, Field(description='The form of the answer, such as "a list".')] = "",
     ) -> ToolAnswer:
         """Answer a question from the documents, with the places that support each statement."""
-        async with self._use() as session:
-            with _told(ToolError):
-                only = None if documents is None else tuple(documents)
-                options = AskOptions(mode=mode, effort=effort, documents=only, response=response)
-                answer = await answer_question(question, options, session)
-        cited = (CitedPlace(**citation.model_dump(include={*CitedPlace.model_fields})) for citation in answer.citations)
+        with _told(ToolError):
+            only = None if documents is None else tuple(documents)
+            options = AskOptions(mode=mode, effort=effort, documents=only, response=response)
+            answer = await self._workspaces.ask(self._workspace, question, options)
         return ToolAnswer(
-            answer=answer.answer, fallback=answer.fallback, citations=tuple(cited), generation=answer.generation
-        )
+            answer=answer.answer, fallback=answer.fallback, generation=answer.generation,
+            citations=tuple(
+                CitedPlace(**citation.model_dump(include={*CitedPlace.model_fields})) for citation in answer.citations
+            ),
+        )  # fmt: skip
 
     async def retrieve(
         self,
@@ -158,42 +192,26 @@ class _Server(MCPServer):
         documents: Annotated[list[str] | None, Field(description="Only these documents, by id.")] = None,
     ) -> list[Place]:
         """The passages that bear most on a question, best first, without an answer."""
-        async with self._use() as session:
-            with _told(ToolError):
-                options = AskOptions(k=k, documents=None if documents is None else tuple(documents))
-                found = await retrieve_passages(question, options, session)
-            chunks = {passage.chunk: session.index.chunk(passage.chunk) for passage in found.passages}
+        with _told(ToolError):
+            options = AskOptions(k=k, documents=None if documents is None else tuple(documents))
+            passages = (await self._workspaces.retrieve(self._workspace, question, options)).passages
+            names = {passage.chunk for passage in passages}
+            chunks = await self._read(lambda session: session.generation.documents.chunks(ids=names))
+        places = {chunk.id: chunk for chunk in chunks}
         return [
             Place(
-                document=passage.document, title=passage.title, quote=passage.text, start=chunks[passage.chunk].start,
-                end=chunks[passage.chunk].end,
+                document=passage.document, title=passage.title, quote=passage.text,
+                start=places[passage.chunk].start, end=places[passage.chunk].end,
             )
-            for passage in found.passages
+            for passage in passages
+            if passage.chunk in places  # not in a generation that was published meanwhile
         ]  # fmt: skip
 
     async def entity(self, name: Annotated[str, Field(description="A name or alias.")]) -> list[ToolEntity]:
         """What the knowledge graph holds on an entity: description, relations and claims, each with its source."""
-        async with self._use() as session:
-            with _told(ToolError):
-                view = look_up(name, session.generation)
-        return [
-            ToolEntity(
-                id=entity.id, name=entity.name, kind=entity.kind, description=entity.description,
-                aliases=tuple(alias.name for alias in entity.aliases),
-                relations=tuple(
-                    ToolRelation(
-                        source=entity.name if relation.direction == "out" else relation.other,
-                        predicate=relation.predicate,
-                        target=relation.other if relation.direction == "out" else entity.name,
-                        stated=Place.model_validate(dict(relation.statements[0])) if relation.statements else None,
-                    )
-                    for relation in entity.relations[:SHOWN]
-                ),
-                claims=tuple(claim.description for claim in entity.claims[:SHOWN]),
-                more=max(len(entity.relations) - SHOWN, 0) + max(len(entity.claims) - SHOWN, 0),
-            )
-            for entity in view.entities
-        ]  # fmt: skip
+        with _told(ToolError):
+            view = await self._read(lambda session: reading.look_up(name, session.generation))
+        return [_tool_entity(entity) for entity in view.entities]
 
     async def paths(
         self,
@@ -201,9 +219,12 @@ class _Server(MCPServer):
         end: Annotated[str, Field(description="The name of another.")],
     ) -> list[list[ToolRelation]]:
         """How two entities are connected: the shortest chains of relations between them, with their sources."""
-        async with self._use() as session:
-            with _told(ToolError):
-                return _paths(session, start, end)
+        with _told(ToolError):
+            ways = await self._read(lambda session: reading.paths_between(session, start, end))
+        return [
+            [_tool_relation(step.source_name, step.predicate, step.target_name, step.statements) for step in way.steps]
+            for way in ways.paths
+        ]
 
     async def reports(
         self,
@@ -211,18 +232,13 @@ class _Server(MCPServer):
         level: Annotated[int, Field(description="Of the list; 0 holds the broadest.", ge=0)] = 0,
     ) -> list[ToolReport]:
         """What the collection is about: reports on groups of entities, the most important first, or one in full."""
-        async with self._use() as session:
-            listed = list_reports(session.generation)
+        with _told(ToolError):
             if report is None:
+                listed = await self._read(lambda session: reading.list_reports(session.generation))
                 rows = [row for row in listed.values() if row.level == level][:SHOWN]
-                return [
-                    ToolReport(
-                        id=row.community, level=row.level, title=row.title, summary=row.summary, members=row.members
-                    )
-                    for row in rows
-                ]
-            with _told(ToolError):
-                view = report_view(report, listed, session.generation)
+                shown = {"level", "title", "summary", "members"}
+                return [ToolReport(**row.model_dump(include=shown), id=row.community) for row in rows]
+            view = await self._report(report)
         places = (place for finding in view.findings for place in (finding, *finding.others))
         return [
             ToolReport(
@@ -240,9 +256,8 @@ class _Server(MCPServer):
         length: Annotated[int, Field(description="How many characters.", ge=1, le=20_000)] = WINDOW,
     ) -> ToolSource:
         """A document's text as it is stored, from an offset on."""
-        async with self._use() as session:
-            with _told(ToolError):
-                stored = session.generation.documents.document(document)
+        with _told(ToolError):
+            stored = await self._read(lambda session: session.generation.documents.document(document))
         end = min(start + length, len(stored.text))
         return ToolSource(
             document=stored.id, title=stored.title, start=start, end=max(start, end), length=len(stored.text),
@@ -253,60 +268,60 @@ class _Server(MCPServer):
 
     async def list_resources(self) -> list[Resource]:
         """The first documents and the most important reports; the templates reach all."""
-        async with self._use() as session:
-            titles = {chunk.document: chunk.title for chunk in session.index.chunks}
-            documents = [
+        try:
+            documents = await self._read(lambda session: session.generation.documents.summaries())
+            reports = await self._read(lambda session: reading.list_reports(session.generation))
+        except NoGeneration:
+            return []
+        return [
+            *(
                 Resource(
-                    uri=f"trellis://documents/{quote(name)}", name=name, title=titles.get(name), mime_type="text/plain"
+                    uri=f"trellis://documents/{quote(row.id)}", name=row.id, title=row.title, mime_type="text/plain"
                 )
-                for name in session.generation.documents.ids()[:LISTED]
-            ]
-            listed = list(list_reports(session.generation).values())[:LISTED]
-        return documents + [
-            Resource(uri=f"trellis://reports/{row.community}", name=row.title, mime_type="text/markdown")
-            for row in listed
+                for row in documents[:LISTED]
+            ),
+            *(
+                Resource(uri=f"trellis://reports/{row.community}", name=row.title, mime_type="text/markdown")
+                for row in list(reports.values())[:LISTED]
+            ),
         ]
 
     async def document(self, document: str) -> str:
         """The stored text of a document."""
-        async with self._use() as session:
-            with _told(ResourceError):
-                return session.generation.documents.document(unquote(document)).text
+        with _told(ResourceError):
+            return (await self._read(lambda session: session.generation.documents.document(unquote(document)))).text
 
     async def report(self, report: str) -> str:
         """A report in full, as Markdown."""
-        async with self._use() as session:
-            with _told(ResourceError):
-                view = report_view(report, list_reports(session.generation), session.generation)
+        with _told(ResourceError):
+            view = await self._report(report)
         findings = (f"## {finding.summary}\n\n{finding.explanation}\n\n> {finding.quote}" for finding in view.findings)
         return "\n\n".join([f"# {view.title}", view.summary, *findings])
 
+    async def _report(self, name: str) -> reading.ReportView:
+        return await self._read(
+            lambda session: reading.report_view(name, reading.list_reports(session.generation), session.generation)
+        )
 
-def _paths(session: Session, start: str, end: str) -> list[list[ToolRelation]]:
-    facts, aliases = session.graph.facts, session.generation.graph.aliases()
-    entities = list(facts.entities.values())
-    first, last = ([entity.id for entity in entities_named(name, entities, aliases)] for name in (start, end))
 
-    def stated(relation: Relation) -> Place | None:
-        for place in facts.places.get(relation.id, ())[:1]:
-            chunk = session.index.chunk(place.chunk)
-            text = session.generation.documents.document(chunk.document).text
-            return Place(
-                document=chunk.document, title=chunk.title, start=place.start, end=place.end,
-                quote=text[place.start : place.end],
-            )  # fmt: skip
-        return None
+def _tool_entity(entity: reading.EntityView) -> ToolEntity:
+    relations = [
+        _tool_relation(entity.name, row.predicate, row.other, row.statements)
+        if row.direction == "out"
+        else _tool_relation(row.other, row.predicate, entity.name, row.statements)
+        for row in entity.relations[:SHOWN]
+    ]
+    return ToolEntity(
+        **entity.model_dump(include={"id", "name", "kind", "description"}), relations=tuple(relations),
+        aliases=tuple(alias.name for alias in entity.aliases),
+        claims=tuple(claim.description for claim in entity.claims[:SHOWN]),
+        more=max(len(entity.relations) - SHOWN, 0) + max(len(entity.claims) - SHOWN, 0),
+    )  # fmt: skip
 
-    return [
-        [
-            ToolRelation(
-                source=facts.entities[relation.source].name, predicate=relation.predicate,
-                target=facts.entities[relation.target].name, stated=stated(relation),
-            )
-            for relation in chain
-        ]
-        for chain in shortest_paths(facts, first, last)
-    ]  # fmt: skip
+
+def _tool_relation(source: str, predicate: str, target: str, statements: Sequence[reading.Quote]) -> ToolRelation:
+    stated = Place.model_validate(dict(statements[0])) if statements else None
+    return ToolRelation(source=source, predicate=predicate, target=target, stated=stated)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 FOLDER = Path(__file__).parent / "page"
+# What is sent to who has no key yet: the page asks for it.
+PATHS = frozenset({"/", *(f"/{path.name}" for path in FOLDER.iterdir())})
 # Scripts, styles and data come from the service alone; no string becomes HTML or a script.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "

@@ -87,7 +87,7 @@ async def graph_picture(
 
 
 class EditBody(BaseModel):
-    """A correction, as of `trellis graph`; things are named by a name or by an id. merge: `other` is the same as `name`.
+    """A correction, as of `trellis graph`; a thing is called by a name or an id. merge: `other` is the same as `name`.
     split: what `names`, or `documents`, say of it is another thing. change: it gets this kind, name or description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -53,6 +53,14 @@ def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+async def run_beside(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the coroutine, for a caller in another event loop, which goes on meanwhile.
+
+    Where the caller is cancelled, the work is too.
+    """
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _loop()))
+
+
 def _loop() -> asyncio.AbstractEventLoop:
     """The running loop. A forked process gets a new one: threads do not survive a fork."""
     with _lock:

@@ -12,7 +12,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from flows.service.mcp_server import mcp_server
+from flows.service.workspaces import Workspaces
 from flows.session import Sessions
+from flows.settings import load_settings
 from tests.workspaces import indexed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +40,7 @@ def sessions() -> Iterator[Sessions]:
 @asynccontextmanager
 async def client(workspace: Path, sessions: Sessions) -> AsyncIterator[Client]:
     """A client of the server in this process."""
-    async with Client(mcp_server(lambda: sessions.use(workspace), "0")) as connected:
+    async with Client(mcp_server(Workspaces(load_settings({"workspace": workspace}), sessions))) as connected:
         yield connected
 
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE
-from tests.service.serving import Service, served
+from tests.service.serving import Served, served
 
 pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'")
-from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -44,13 +43,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("page"), ROWS) as service:
         yield service
 
 
 @contextmanager
-def opened(browser: Browser, service: Service, width: int = 1200, **context: object) -> Iterator[Page]:
+def opened(browser: Browser, service: Served, width: int = 1200, **context: object) -> Iterator[Page]:
     """A page that fails the test for an error in its console, and for a request to anywhere but the service."""
     inside = browser.new_context(viewport={"width": width, "height": 900}, locale="en-GB", **context)  # type: ignore[arg-type]
     inside.set_default_timeout(WAIT)
@@ -78,7 +77,7 @@ def asked(page: Page, question: str) -> None:
 
 
 def test_an_answer_opens_its_source_at_the_marked_place_and_stays_over_a_reload(
-    browser: Browser, service: Service
+    browser: Browser, service: Served
 ) -> None:
     with opened(browser, service) as page:
         asked(page, "Who designed Orla Bridge?")
@@ -157,7 +156,7 @@ def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: 
         expect(details).to_contain_text("designed")
 
 
-def test_reports_runs_and_health_are_shown_and_reached_by_keys(browser: Browser, service: Service) -> None:
+def test_reports_runs_and_health_are_shown_and_reached_by_keys(browser: Browser, service: Served) -> None:
     with opened(browser, service) as page:
         page.keyboard.press("Tab")
         page.get_by_role("link", name="Reports").focus()
@@ -196,7 +195,7 @@ def test_html_and_script_in_documents_titles_questions_and_names_do_not_run(brow
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_room_fits_its_width(browser: Browser, service: Service, width: int, scheme: str) -> None:
+def test_every_room_fits_its_width(browser: Browser, service: Served, width: int, scheme: str) -> None:
     # `evaluate_all` is a script of a string, which the page's policy forbids like any other
     with opened(browser, service, width, color_scheme=scheme, bypass_csp=True) as page:
         for tab in ("Ask", "Documents", "Graph", "Reports", "Runs", "Health"):
@@ -209,7 +208,7 @@ def test_every_room_fits_its_width(browser: Browser, service: Service, width: in
             assert widest <= width + 1, tab
 
 
-def test_the_page_speaks_chinese(browser: Browser, service: Service) -> None:
+def test_the_page_speaks_chinese(browser: Browser, service: Served) -> None:
     with opened(browser, service) as page:
         page.get_by_role("button", name="中文").click()
         expect(page.get_by_role("link", name="图谱")).to_be_visible()

@@ -1,0 +1,347 @@
+"""Who may use the service, how much and how often, and the one form of its errors: {type, message, remedy}."""
+
+import asyncio
+import hashlib
+import json
+import logging
+import secrets
+import time
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from flows.service.metrics import Metrics
+from flows.service.page_files import PATHS
+from flows.settings import ServiceSettings
+from flows.usage import error_of
+from prompts.engine.errors import EngineError, ModelUnavailable
+from storage.errors import (
+    BudgetReached,
+    NoGeneration,
+    StorageError,
+    TrellisError,
+    UnknownDocument,
+    UnknownGeneration,
+    UsageError,
+    WorkspaceLocked,
+)
+
+Role = Literal["ask", "edit", "admin"]
+ROLES: tuple[Role, ...] = ("ask", "edit", "admin")  # each may do what those before it may
+COOKIE = "trellis_key"  # where the page keeps its key
+MOST_HEADERS = 100
+MOST_JSON = 1 << 20  # bytes
+MINUTE = 60.0  # seconds
+LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+# What is told to anybody: whether the service works.
+OPEN = frozenset({"/health", "/ready"})
+
+logger = logging.getLogger("trellis.service")
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+class ServiceError(TrellisError):
+    """A request that the service refuses; `status` is HTTP's."""
+
+    status = 400
+
+
+class KeyMissing(ServiceError):
+    """The request bears no key, or one that is none of those that are set."""
+
+    status = 401
+
+
+class NotAllowed(ServiceError):
+    """The key's role may not do that, or the page that calls may not call."""
+
+    status = 403
+
+
+class NotThere(ServiceError):
+    """There is nothing of that name."""
+
+    status = 404
+
+
+class TooLarge(ServiceError):
+    """A body or its headers are larger than they may be."""
+
+    status = 413
+
+
+class TooOften(ServiceError):
+    """A key has used up its requests of the minute."""
+
+    status = 429
+
+
+class TooSlow(ServiceError):
+    """A body that stopped coming."""
+
+    status = 408
+
+
+# The first that fits.
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (NoGeneration, 404), (UnknownDocument, 404), (UnknownGeneration, 404), (WorkspaceLocked, 409),
+    (BudgetReached, 402), (UsageError, 400), (StorageError, 500), (TrellisError, 409), (ModelUnavailable, 503),
+    (EngineError, 502),
+)  # fmt: skip
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of an error; 500 for a fault of ours."""
+    if isinstance(error, ServiceError):
+        return error.status
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def shown_error(error: Exception) -> dict[str, str]:
+    """An error as clients read it, keys masked; of a fault of ours only that it is one."""
+    if isinstance(error, TrellisError | EngineError):
+        return error_of(error)
+    return {"type": "InternalError", "message": "The service failed at this.", "remedy": "Its log says more."}
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, by the name of the key."""
+
+    name: str
+    role: Role
+
+    def may(self, role: Role) -> bool:
+        """Whether the role includes another."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+NOBODY = Caller("nobody", "admin")  # where no key is set, who reaches this machine may do all
+
+
+def new_key(name: str, role: Role) -> tuple[str, str]:
+    """A key, and its row for the setting `service.keys`, which does not give the key away."""
+    key = f"trl-{secrets.token_urlsafe(32)}"
+    return key, f"{name}:{role}:{_hashed(key)}"
+
+
+def _hashed(key: str) -> str:
+    # Of 256 random bits a plain hash tells nothing: salt and slowness protect words that people choose.
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def needs(role: Role) -> Callable[[Request], Caller]:
+    """A dependency of a route: its caller, who has at least this role. NotAllowed."""
+
+    def check(request: Request) -> Caller:
+        caller: Caller = request.scope["caller"]
+        if not caller.may(role):
+            raise NotAllowed(
+                f"The key {caller.name!r} has the role {caller.role!r}; this needs {role!r}.",
+                "Use another key, or give this one another role (service.keys).",
+            )
+        return caller
+
+    return check
+
+
+# --- the guard -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Limits:
+    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come."""
+
+    upload_bytes: int
+    json_bytes: int = MOST_JSON
+    piece_seconds: float = 30.0
+
+
+class Guard:
+    """Lets in whom a key names, holds them to their limits, and enters every request in the log and the metrics.
+
+    Stands before everything that the service answers, so that no route can be forgotten: what is mounted beside the
+    routes has `scope["caller"]` too. A body other than an uploaded file's is read here, whole, before anything is done
+    for it.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, limits: Limits, metrics: Metrics) -> None:
+        self._app = app
+        self._settings = settings
+        self._limits = limits
+        self._metrics = metrics
+        rows = [row.rsplit(":", 2) for row in settings.keys]
+        self._callers = {digest: Caller(name, next(r for r in ROLES if r == role)) for name, role, digest in rows}
+        self._recent: dict[str, deque[float]] = defaultdict(deque)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
+        entry = _Entry(scope, send)
+        try:
+            scope["request_id"] = entry.request_id
+            scope["caller"] = entry.caller = self._admitted(scope)
+            upload = scope["type"] == "http" and scope["method"] == "PUT"
+            body = _Body(receive, self._limits, upload, Headers(scope=scope))
+            if scope["type"] == "http" and not upload:
+                await body.read_whole()
+            with self._metrics.in_flight.track_inprogress():
+                await self._app(scope, body.receive if scope["type"] == "http" else receive, entry.send)
+        except ServiceError as error:
+            await entry.refuse(error)
+        except Exception as error:
+            logger.exception("request failed", extra={"fields": {"request": entry.request_id}})
+            await entry.refuse(error)
+        finally:
+            entry.end(self._metrics)
+
+    def _admitted(self, scope: Scope) -> Caller:
+        headers = Headers(scope=scope)
+        if len(scope["headers"]) > MOST_HEADERS:
+            error = TooLarge(f"The request has more than {MOST_HEADERS} headers.", "Send fewer.")
+            error.status = 431
+            raise error
+        host = headers.get("host", "").rsplit(":", 1)[0] if not headers.get("host", "").endswith("]") else "[::1]"
+        if not self._callers and host not in LOOPBACK:
+            # A page elsewhere whose name leads to this machine must not read what is here.
+            raise NotAllowed(
+                f"This service has no keys and is not called {host!r}.", "Use http://127.0.0.1, or set keys."
+            )
+        origin = headers.get("origin")
+        own = {f"http://{headers.get('host')}", f"https://{headers.get('host')}"}
+        if origin is not None and origin not in own and origin not in self._settings.origins:
+            raise NotAllowed(f"Pages of {origin[:200]!r} may not call this service.", "Name it in service.origins.")
+        if scope["path"] in OPEN | PATHS or (scope["type"] == "http" and scope["method"] == "OPTIONS"):
+            return Caller("anybody", "ask")
+        caller = self._caller(headers, scope) if self._callers else NOBODY
+        self._count(caller)
+        return caller
+
+    def _caller(self, headers: Headers, scope: Scope) -> Caller:
+        bearer = headers.get("authorization", "")
+        key = bearer[7:].strip() if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
+        key = key or Request({"type": "http", "headers": scope["headers"]}).cookies.get(COOKIE, "")
+        caller = self._callers.get(_hashed(key))
+        if caller is None:
+            what = "This key is not known." if key else "The request bears no key."
+            raise KeyMissing(what, "Send `Authorization: Bearer KEY` with a key of this service.")
+        return caller
+
+    def _count(self, caller: Caller) -> None:
+        if self._settings.rpm is None:
+            return
+        now, recent = time.monotonic(), self._recent[caller.name]
+        while recent and now - recent[0] >= MINUTE:
+            recent.popleft()
+        if len(recent) >= self._settings.rpm:
+            wait = MINUTE - (now - recent[0])
+            raise TooOften(
+                f"The key {caller.name!r} may make {self._settings.rpm} requests a minute.", f"Wait {wait:.0f} seconds."
+            )
+        recent.append(now)
+
+
+class _Body:
+    """The body of a request, within its limits. Raises TooLarge and TooSlow."""
+
+    def __init__(self, receive: Receive, limits: Limits, upload: bool, headers: Headers) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._most = limits.upload_bytes if upload else limits.json_bytes
+        self._size = 0
+        self._whole: list[Message] = []
+        self._ended = False
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._most:
+            raise self._too_large()
+
+    async def read_whole(self) -> None:
+        """Keep the body for who asks for it."""
+        while not self._ended:
+            message = await self._next()
+            self._whole.append(message)
+            if message["type"] == "http.disconnect":
+                return
+
+    async def receive(self) -> Message:
+        """The next message."""
+        return self._whole.pop(0) if self._whole else await self._next()
+
+    async def _next(self) -> Message:
+        if self._ended:
+            return await self._receive()  # who waits here learns that the client has gone
+        try:
+            message = await asyncio.wait_for(self._receive(), self._limits.piece_seconds)
+        except TimeoutError as error:
+            seconds = self._limits.piece_seconds
+            raise TooSlow(f"Nothing came for {seconds:g} seconds.", "Send the whole body, then wait.") from error
+        self._size += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
+        if self._size > self._most:
+            raise self._too_large()
+        return message
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"A body may have {self._most:,} bytes.", "Send less, or raise service.upload_bytes.")
+
+
+@dataclass
+class _Entry:
+    """One request in the log."""
+
+    scope: Scope
+    _send: Send
+    caller: Caller | None = None
+    status: int = 0
+    request_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    started: float = field(default_factory=time.monotonic)
+
+    async def send(self, message: Message) -> None:
+        """Send on; the answer bears the request's id."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+            headers.append((b"x-content-type-options", b"nosniff"))
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+    async def refuse(self, error: Exception) -> None:
+        """Answer with an error, where no answer has begun."""
+        if self.status:
+            return
+        if self.scope["type"] == "websocket":
+            self.status = status_of(error)
+            await self._send({"type": "websocket.close", "code": 1008, "reason": shown_error(error)["message"][:100]})
+            return
+        body = json.dumps({"error": shown_error(error)}, ensure_ascii=False).encode()
+        # What is left of the request is not read: the connection ends.
+        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        if status_of(error) == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        await self.send({"type": "http.response.start", "status": status_of(error), "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+    def end(self, metrics: Metrics) -> None:
+        """Enter it: the route and not the path, which may hold names of documents and people."""
+        seconds = time.monotonic() - self.started
+        route = getattr(self.scope.get("route"), "path", None) or "other"
+        method = self.scope.get("method", "WEBSOCKET")
+        metrics.request(method, route, self.status, seconds)
+        fields = {
+            "request": self.request_id, "method": method, "route": route, "status": self.status,
+            "ms": round(seconds * 1000, 1), "key": self.caller.name if self.caller else None,
+            **self.scope.get("log", {}),
+        }  # fmt: skip
+        logger.info("request", extra={"fields": fields})

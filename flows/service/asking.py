@@ -1,0 +1,124 @@
+"""Questions to the service: what may be asked, the answer, and the answer as events while it comes about."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.modes.registry import AUTO
+from flows.question import AskOptions
+from flows.service.access import shown_error
+from flows.service.metrics import Metrics
+from flows.service.workspaces import DEFAULT, Workspaces
+from prompts.engine.streaming import Show, Withdrawn
+from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
+from storage.filters import check_filter
+from storage.records import Record
+from tasks.rewrite import turns
+from tasks.step import watched
+
+
+class RetrieveRequest(BaseModel):
+    """A question, and where its answer is looked for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: Annotated[str, Field(max_length=20_000, pattern=r"\S")]
+    workspace: str = DEFAULT
+    mode: Mode = Field(default=AUTO, description="`auto` chooses by the question.")
+    k: int = Field(default=8, ge=1, le=100, description="How many passages.")
+    documents: tuple[str, ...] | None = Field(default=None, description="Look only into these, by id.")
+    where: str | None = Field(default=None, description="Only documents with, for example, `year >= 2020`.")
+    history: tuple[str | dict[str, object], ...] = Field(
+        default=(), description="Earlier turns, oldest first: texts, or `{role, content}`."
+    )
+    as_of: int | None = Field(default=None, ge=1, description="An older generation.")
+    effort: Effort | None = None
+    level: int | None = Field(default=None, ge=0, description="Of the reports that mode `global` reads; 0: broadest.")
+
+    def options(self, on_text: Show | None = None) -> AskOptions:
+        """What the pipeline is asked with. Raises FilterError, SettingsError."""
+        if self.where is not None:
+            check_filter(self.where)
+        more = self.model_dump(include={"structure", "response"})
+        return AskOptions(
+            mode=self.mode, k=self.k, documents=self.documents, where=() if self.where is None else (self.where,),
+            history=turns(self.history), on_text=on_text, level=self.level, effort=self.effort, **more,
+        )  # fmt: skip
+
+
+class AskRequest(RetrieveRequest):
+    """A question, and how it is to be answered."""
+
+    structure: StructureType | None = None
+    response: str = Field(
+        default="", max_length=1000, description="The form of the answer in words: a list, in German."
+    )
+
+
+class Event(Record):
+    """Something that happens while a question is answered.
+
+    step: `{step, state}`, which begins or ends. text: `{text}`, a further piece of the draft, whose markers are not yet
+    those of the answer. withdrawn: the draft so far does not hold. answer: the whole `Answer`, the last event. error:
+    `{type, message, remedy}`, also the last.
+    """
+
+    event: Literal["step", "text", "withdrawn", "answer", "error"]
+    data: Answer | Mapping[str, str]
+
+
+class Questions:
+    """Answers questions, at most so many at once: others wait for their turn."""
+
+    def __init__(self, workspaces: Workspaces, metrics: Metrics, at_once: int) -> None:
+        self._workspaces = workspaces
+        self._metrics = metrics
+        self._places = asyncio.Semaphore(at_once)
+
+    async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
+        """The answer. Errors as of `flows.query.aask`, and UnknownWorkspace."""
+        options = asked.options(on_text)
+        async with self._places:
+            answer = await self._workspaces.ask(asked.workspace, asked.question, options, asked.as_of)
+        self._metrics.answer(asked.workspace, answer)
+        return answer
+
+    async def retrieve(self, asked: RetrieveRequest) -> Retrieval:
+        """The best passages, without an answer."""
+        async with self._places:
+            return await self._workspaces.retrieve(asked.workspace, asked.question, asked.options(), asked.as_of)
+
+    async def events(self, asked: AskRequest) -> AsyncIterator[Event]:
+        """What happens, as it happens; closing this ends the work. An error is the last event and is not raised."""
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
+
+        def put(event: Event | None) -> None:  # from the thread that answers
+            with suppress(RuntimeError):  # our loop has ended
+                loop.call_soon_threadsafe(queue.put_nowait, event)
+
+        def show(piece: str | Withdrawn) -> None:
+            withdrawn = isinstance(piece, Withdrawn)
+            put(Event(event="withdrawn", data={}) if withdrawn else Event(event="text", data={"text": str(piece)}))
+
+        def step(name: str, begins: bool) -> None:
+            put(Event(event="step", data={"step": name, "state": "begins" if begins else "ends"}))
+
+        async def work() -> Answer:
+            with watched(step):
+                return await self.answer(asked, show)
+
+        task = asyncio.create_task(work())
+        task.add_done_callback(lambda _: put(None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            error = task.exception()
+            if error is None:
+                yield Event(event="answer", data=task.result())
+            elif isinstance(error, Exception):
+                yield Event(event="error", data=shown_error(error))
+        finally:
+            task.cancel()

@@ -1,0 +1,67 @@
+"""The process of one index run: its order is a line of JSON on standard input, what it does and how it ends are lines
+on standard output."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+from pydantic_core import to_jsonable_python
+
+from flows.index import IndexOptions
+from flows.operations.index_run import index_run
+from flows.runtime import open_runtime
+from flows.service.access import shown_error
+from flows.settings import load_settings
+from prompts.engine.errors import EngineError
+from prompts.engine.key_masking import mask_logs
+from storage.errors import TrellisError
+from storage.faults import DATABASE_ERRORS, fault_of
+
+EVERY = 0.2  # seconds between two lines on one step
+
+
+def main() -> None:
+    """Do the run; SIGTERM, or the end of who ordered it, ends it without a trace in the workspace."""
+    mask_logs()
+    order = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    last: tuple[str, float] = "", 0.0
+
+    def progress(step: str, done: int, total: int) -> None:
+        nonlocal last
+        if step != last[0] or done >= total or time.monotonic() - last[1] >= EVERY:
+            last = step, time.monotonic()
+            _tell({"step": step, "done": done, "total": total})
+
+    async def run() -> object:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        runtime = open_runtime(load_settings({"workspace": order["workspace"]}), progress)
+        options = IndexOptions(order["full"], order["allow_removals"], order["remake"])
+        return await index_run(order["sources"], options, runtime)
+
+    try:
+        _tell({"report": to_jsonable_python(asyncio.run(run()))})
+    except (TrellisError, EngineError) as error:
+        _tell({"error": shown_error(error)})
+    except (OSError, *DATABASE_ERRORS) as error:
+        _tell({"error": shown_error(fault_of(error, getattr(error, "filename", None) or "A file") or error)})
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _tell(message: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""What the service counts for Prometheus, and its log: one JSON object a line."""
+
+import json
+import logging
+import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from flows.usage import masked
+from storage.answer_records import Answer
+
+SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
+
+
+class Metrics:
+    """The counters of one service; `registry` holds them."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "trellis_requests", "Requests that were answered.", ("method", "route", "status"), registry=registry
+        )
+        self._seconds = Histogram(
+            "trellis_request_seconds", "Seconds until a request was answered.", ("route",), registry=registry,
+            buckets=SECONDS,
+        )  # fmt: skip
+        self.in_flight = Gauge("trellis_requests_in_flight", "Requests under way.", registry=registry)
+        self._answers = Counter(
+            "trellis_answers", "Answers, by mode and by how far they are supported.", ("workspace", "mode", "fallback"),
+            registry=registry,
+        )  # fmt: skip
+        self._tokens = Counter(
+            "trellis_tokens", "Tokens of models for answers.", ("workspace", "direction"), registry=registry
+        )
+        self._cost = Counter(
+            "trellis_cost_usd", "US dollars for answers, as far as prices are known.", ("workspace",), registry=registry
+        )
+        self.generation = Gauge(
+            "trellis_generation", "The generation that the last answer is from.", ("workspace",), registry=registry
+        )
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request; `route` is its pattern."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def answer(self, workspace: str, answer: Answer) -> None:
+        """Count an answer and what it took."""
+        self._answers.labels(workspace, answer.trace.mode, answer.fallback).inc()
+        self._tokens.labels(workspace, "in").inc(answer.usage.input_tokens)
+        self._tokens.labels(workspace, "out").inc(answer.usage.output_tokens)
+        self._cost.labels(workspace).inc(answer.usage.cost_usd or 0.0)
+        self.generation.labels(workspace).set(answer.generation)
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON with its `fields`, keys masked."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(), "event": record.getMessage(), **getattr(record, "fields", {}),
+        }  # fmt: skip
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return masked(json.dumps(line, ensure_ascii=False, default=str))

@@ -1,0 +1,450 @@
+"""What there is to read in a workspace, as records: documents, entities, paths, reports, generations, settings.
+
+Commands, the service's interfaces and its page call these functions with an open generation or session.
+"""
+
+import json
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Literal
+
+from pydantic import Field
+
+from flows.operations.changes import entities_named
+from flows.runtime import Runtime, open_caches
+from flows.session import Session
+from flows.usage import masked
+from prompts.engine.models import ROLES
+from prompts.text.words import fold_name, simplified
+from storage.documents import DocumentSummary
+from storage.errors import StorageError, UsageError
+from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Relation, Report, TextSpan
+from storage.layout import size_of
+from storage.records import Record, Scalar
+from storage.run_records import UsageRow
+from storage.workspace import Generation, WorkspaceProblem, WorkspaceSizes, measure_sizes
+from storage.workspace_db import DatabasePart, RunRow
+from tasks.read_reports.select import tree_of
+from tasks.traverse.plan import shortest_paths
+
+LAST_RUNS = 5
+MOST_NODES = 500
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+class DocumentPage(Record):
+    """Some documents of a generation in the order of their ids; `total` is how many have the text asked for."""
+
+    documents: tuple[DocumentSummary, ...]
+    total: int
+    generation: int
+
+
+class PassageSpan(TextSpan):
+    """A passage of a document: what citations name as `chunk`."""
+
+    chunk: str
+    heading: str
+    page: int | None
+
+
+class SourceText(Record):
+    """A document's text, as offsets count it, with where it came from and the passages that it was cut into."""
+
+    document: str
+    title: str
+    language: str
+    text: str
+    pages: tuple[int, ...]
+    metadata: dict[str, Scalar]
+    sources: tuple[str, ...]
+    generation: int
+    spans: tuple[PassageSpan, ...] = ()
+
+
+def list_documents(generation: Generation, text: str = "", limit: int = 100, offset: int = 0) -> DocumentPage:
+    """The documents whose id or title holds the text, in whatever case."""
+    matching = generation.documents.summaries(text)
+    return DocumentPage(
+        documents=tuple(matching[offset : offset + limit]), total=len(matching), generation=generation.number
+    )
+
+
+def source_text(generation: Generation, document: str) -> SourceText:
+    """A document as it is stored. Raises UnknownDocument, which names the nearest ids."""
+    stored = generation.documents.document(document)
+    spans = tuple(
+        PassageSpan(
+            document=document, start=chunk.start, end=chunk.end, chunk=chunk.id, heading=chunk.heading,
+            page=stored.page_of(chunk.start),
+        )
+        for chunk in generation.documents.chunks(documents=[document])
+    )  # fmt: skip
+    about = stored.model_dump(include={"title", "language", "text", "pages", "metadata"})
+    sources = sorted({part.source for part in stored.parts})
+    return SourceText.model_validate(
+        {"document": stored.id, **about, "sources": sources, "spans": spans, "generation": generation.number}
+    )
+
+
+# --- entities --------------------------------------------------------------------------------------------------------
+
+
+class Quote(TextSpan):
+    """A place in the text: `quote` is `text[start:end]` of the document."""
+
+    title: str
+    quote: str
+
+
+class _Quotes:
+    """Quotes the documents of a generation, each read once."""
+
+    def __init__(self, generation: Generation, chunks: Iterable[str] = (), documents: Iterable[str] = ()) -> None:
+        self.chunks = {chunk.id: chunk.document for chunk in generation.documents.chunks(ids=set(chunks))}
+        read = generation.documents.documents({*documents, *self.chunks.values()})
+        self.documents = {document.id: document for document in read}
+
+    def at(self, document: str, start: int, end: int) -> Quote:
+        """What stands there."""
+        stored = self.documents[document]
+        return Quote(document=document, start=start, end=end, title=stored.title, quote=stored.text[start:end])
+
+    def of(self, place: Occurrence | Claim) -> Quote:
+        """What stands at a place of a chunk."""
+        return self.at(self.chunks[place.chunk], place.start, place.end)
+
+
+class ClaimView(Claim, Quote):
+    """A claim with what it quotes; subject and object by their names. Of an empty span the quote is empty."""
+
+    @property
+    def period(self) -> str:
+        """In words; empty where the text does not say."""
+        if self.since == self.until:
+            return self.since or ""
+        return " ".join(f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day)
+
+
+class RelationView(Relation):
+    """A relation as seen from one of its ends; `out` goes from the entity to `other`."""
+
+    direction: Literal["in", "out"]
+    other: str
+    statements: tuple[Quote, ...]
+
+
+class EntityView(Entity):
+    """An entity with all that is known of it; relations come heaviest first, claims by what they hold and when."""
+
+    aliases: tuple[Alias, ...]
+    relations: tuple[RelationView, ...]
+    claims: tuple[ClaimView, ...]
+    occurrences: int
+    documents: int
+
+
+class GraphView(Record):
+    """The entities that have the name asked for, the most mentioned first."""
+
+    name: str
+    entities: tuple[EntityView, ...]
+    generation: int
+
+
+def look_up(name: str, generation: Generation) -> GraphView:
+    """All entities with this name or alias, compared as names are. Raises UsageError, which names the nearest names."""
+    entities = {entity.id: entity for entity in generation.graph.entities()}
+    chosen = entities_named(name, list(entities.values()), generation.graph.aliases())
+    ordered = sorted(chosen, key=lambda entity: (-entity.mentions, entity.id))
+    views = tuple(_entity_view(entity, entities, generation) for entity in ordered)
+    return GraphView(name=name, entities=views, generation=generation.number)
+
+
+def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Generation) -> EntityView:
+    graph = generation.graph
+    relations = sorted(graph.relations_at([entity.id]), key=lambda relation: (-relation.weight, relation.id))
+    claims = sorted(
+        graph.claims([entity.id]), key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id)
+    )
+    mentions = graph.occurrences("entity", [entity.id])
+    stated = graph.occurrences("relation", [relation.id for relation in relations])
+    quotes = _Quotes(generation, {place.chunk for place in (*stated, *mentions)} | {claim.chunk for claim in claims})
+    statements: dict[str, list[Quote]] = defaultdict(list)
+    for place in stated:
+        statements[place.item].append(quotes.of(place))
+
+    def name_of(end: str | None) -> str | None:
+        return entities[end].name if end else None
+
+    def relation_view(relation: Relation) -> RelationView:
+        direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
+        quoted = tuple(statements[relation.id])
+        return RelationView.model_validate(
+            relation.model_dump() | {"direction": direction, "other": name_of(other), "statements": quoted}
+        )
+
+    def claim_view(claim: Claim) -> ClaimView:
+        names = {"subject": name_of(claim.subject), "object": name_of(claim.object)}
+        return ClaimView.model_validate(dict(claim) | dict(quotes.of(claim)) | names)
+
+    return EntityView(
+        **dict(entity), relations=tuple(map(relation_view, relations)), occurrences=len(mentions),
+        aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
+        claims=tuple(map(claim_view, claims)),
+        documents=len({quotes.chunks[place.chunk] for place in mentions}),
+    )  # fmt: skip
+
+
+class EntityPage(Record):
+    """Entities with a text in their name, the most mentioned first; `total` counts all."""
+
+    entities: tuple[Entity, ...]
+    total: int
+    generation: int
+
+
+def search_entities(generation: Generation, text: str = "", limit: int = 50) -> EntityPage:
+    """The entities one of whose names holds the text, compared as names are; all where it is empty."""
+    key = simplified(fold_name(text))
+    entities = generation.graph.entities()
+    if key:
+        called = {alias.entity for alias in generation.graph.aliases() if key in simplified(fold_name(alias.name))}
+        entities = [row for row in entities if row.id in called or key in simplified(fold_name(row.name))]
+    ordered = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
+    return EntityPage(entities=tuple(ordered[:limit]), total=len(ordered), generation=generation.number)
+
+
+class GraphNode(Entity):
+    """An entity in a picture of the graph: its coarsest community (None: in none) and its steps from the middle."""
+
+    community: str | None
+    distance: int
+
+
+class Subgraph(Record):
+    """A part of the graph; `cut` says that there is more of it than was asked for."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[Relation, ...]
+    cut: bool
+    generation: int
+
+
+def neighbourhood(session: Session, name: str, hops: int = 1, limit: int = MOST_NODES) -> Subgraph:
+    """What lies within so many steps of the entities with a name (or the id of one), the nearest and heaviest first."""
+    facts = session.graph.facts
+    start = _entities_called(session, name)
+    distances, queue = dict.fromkeys((entity.id for entity in start), 0), deque(entity.id for entity in start)
+    cut = False
+    while queue:
+        near = queue.popleft()
+        if distances[near] == hops:
+            continue
+        for relation in facts.of(near):
+            far = relation.target if relation.source == near else relation.source
+            if far in distances:
+                continue
+            if len(distances) >= limit:
+                cut = True
+                break
+            distances[far] = distances[near] + 1
+            queue.append(far)
+    community_of: dict[str, str] = {}
+    for community in session.generation.communities.around(list(distances)):  # the coarsest level first
+        for member in community.members:
+            community_of.setdefault(member, community.id)
+    nodes = tuple(
+        GraphNode(**dict(facts.entities[node]), community=community_of.get(node), distance=distance)
+        for node, distance in distances.items()
+    )
+    relations = {relation.id: relation for node in distances for relation in facts.touching.get(node, ())}
+    inside = [row for row in relations.values() if row.source in distances and row.target in distances]
+    edges = tuple(sorted(inside, key=lambda row: (-row.weight, row.id)))
+    return Subgraph(nodes=nodes, edges=edges, cut=cut, generation=session.number)
+
+
+def _entities_called(session: Session, name: str) -> list[Entity]:
+    by_id = session.graph.facts.entities
+    if name in by_id:
+        return [by_id[name]]
+    return entities_named(name, list(by_id.values()), session.generation.graph.aliases())
+
+
+class PathStep(Relation):
+    """A relation on a path, with the names of its ends and the places that state it."""
+
+    source_name: str
+    target_name: str
+    statements: tuple[Quote, ...]
+
+
+class GraphPath(Record):
+    """One way from one entity to another; a relation may be walked against its direction."""
+
+    entities: tuple[str, ...]
+    steps: tuple[PathStep, ...]
+
+
+class Paths(Record):
+    """The ways between two entities, the cheapest first: a step through a hub costs more."""
+
+    paths: tuple[GraphPath, ...]
+    generation: int
+
+
+def paths_between(session: Session, first: str, second: str, k: int = 3) -> Paths:
+    """Up to k ways between what two names (or ids) mean. UsageError, with the nearest, where a name is unknown."""
+    facts = session.graph.facts
+    sources, targets = ([entity.id for entity in _entities_called(session, name)] for name in (first, second))
+    chains = shortest_paths(facts, sources, targets, k)
+    stated = [place for chain in chains for relation in chain for place in facts.places[relation.id]]
+    quotes = _Quotes(session.generation, {place.chunk for place in stated})
+    names = {entity.id: entity.name for entity in facts.entities.values()}
+
+    def path_step(relation: Relation) -> PathStep:
+        return PathStep(
+            **relation.model_dump(), source_name=names[relation.source], target_name=names[relation.target],
+            statements=tuple(quotes.of(place) for place in facts.places[relation.id]),
+        )  # fmt: skip
+
+    paths = []
+    for chain in chains:
+        walked = [next(end for end in (chain[0].source, chain[0].target) if end in sources)]
+        for relation in chain:
+            walked.append(relation.target if relation.source == walked[-1] else relation.source)
+        paths.append(
+            GraphPath(entities=tuple(names[node] for node in walked), steps=tuple(path_step(row) for row in chain))
+        )
+    return Paths(paths=tuple(paths), generation=session.number)
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+
+class ListedReport(Report):
+    """A report with how many entities it is about, and the nearest reports above and below it."""
+
+    members: int
+    parent: str | None
+    children: tuple[str, ...]
+
+
+class QuotedFinding(Finding, Quote):
+    """A finding with what stands at its place, and at the `others` that it rests on."""
+
+    others: tuple[Quote, ...]
+
+
+class ReportView(Report):
+    """A report from all sides: its findings quoted, the way up and the ways down, its entities, the most connected
+    first."""
+
+    findings: tuple[QuotedFinding, ...]
+    parent: ListedReport | None
+    children: tuple[ListedReport, ...]
+    members: tuple[Entity, ...]
+    generation: int
+
+
+def list_reports(generation: Generation) -> dict[str, ListedReport]:
+    """All reports by community, in the order of levels, the most important first."""
+    tree = tree_of(generation.communities.communities(), generation.communities.reports())
+    parents = {child: name for name, children in tree.below.items() for child in children}
+    ordered = sorted(tree.reports.items(), key=lambda row: (row[1].level, -row[1].rating, row[0]))
+    return {
+        name: ListedReport(
+            **dict(report), members=len(tree.members[name]), parent=parents.get(name),
+            children=tuple(tree.below.get(name, ())),
+        )
+        for name, report in ordered
+    }  # fmt: skip
+
+
+def report_view(name: str, listed: Mapping[str, ListedReport], generation: Generation) -> ReportView:
+    """The report of this community. Raises UsageError, which names the nearest."""
+    report = listed.get(name)
+    if report is None:
+        near = ", ".join(get_close_matches(name, listed, n=3))
+        raise UsageError(f"There is no report {name!r}.", f"Nearest: {near}." if near else "See `trellis reports`.")
+    quotes = _Quotes(generation, documents={place.document for finding in report.findings for place in finding.places})
+    findings = []
+    for finding in report.findings:
+        first, *others = (quotes.at(place.document, place.start, place.end) for place in finding.places)
+        findings.append(QuotedFinding.model_validate(dict(finding) | dict(first) | {"others": others}))
+    (community,) = (community for community in generation.communities.communities(report.level) if community.id == name)
+    entities = generation.graph.entities(community.members)
+    around = {
+        "parent": listed[report.parent] if report.parent else None,
+        "children": [listed[child] for child in report.children],
+        "members": sorted(entities, key=lambda entity: (-entity.degree, entity.name, entity.id)),
+    }  # fmt: skip
+    return ReportView.model_validate(dict(report) | around | {"findings": findings, "generation": generation.number})
+
+
+# --- the workspace ---------------------------------------------------------------------------------------------------
+
+
+class SourceView(Record):
+    """A source and how many documents it gave."""
+
+    source: str
+    documents: int
+
+
+class Status(Record):
+    """What a workspace holds; `generation` is None where nothing is indexed yet.
+
+    `usage` is what the models did for the run that published the current generation; `problems` is what is damaged or
+    lost, with remedies.
+    """
+
+    workspace: str
+    generation: int | None = None
+    created: str | None = None
+    counts: dict[str, int] = Field(default_factory=dict)
+    size_bytes: int = 0
+    workspace_bytes: int
+    sizes: WorkspaceSizes | None = None
+    caches: tuple[DatabasePart, ...]
+    sources: tuple[SourceView, ...] = ()
+    documents: tuple[str, ...] = ()
+    settings: dict[str, object]
+    models: dict[str, str]
+    embedding: str
+    usage: tuple[UsageRow, ...] = ()
+    runs: tuple[RunRow, ...] = ()
+    problems: tuple[WorkspaceProblem, ...] = ()
+
+
+def workspace_status(runtime: Runtime) -> Status:
+    """What a workspace holds and which settings are in force, keys masked; writes nothing."""
+    workspace, settings = runtime.workspace, runtime.settings
+    current = next((info for info in workspace.generations() if info.current), None)
+    problems, held = workspace.problems(), dict[str, object]()
+    if current is not None:
+        held["generation"] = current.number
+    if current is not None and not current.damage:
+        held |= current.model_dump(include={"created", "counts", "size_bytes"})
+        try:
+            with workspace.read(current.number) as generation:
+                pairs = {(part.source, part.document) for part in generation.documents.parts()}
+                counts = sorted(Counter(source for source, _ in pairs).items())
+                held["sources"] = [SourceView(source=source, documents=number) for source, number in counts]
+                held |= {"documents": generation.documents.ids(), "usage": generation.meta.usage()}
+        except StorageError as error:
+            if error.message not in {problem.message for problem in problems}:
+                problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
+    if workspace.root.is_dir():  # looking must not make a folder where there is none
+        held |= {"sizes": measure_sizes(workspace), "runs": workspace.database.runs.list(LAST_RUNS)}
+    folder = settings.cache_dir
+    elsewhere = open_caches(settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
+    held |= {
+        "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
+        "caches": [part for part in elsewhere if part.rows], "settings": json.loads(masked(settings.model_dump_json())),
+        "models": {role: runtime.models.name(role) for role in ROLES}, "embedding": runtime.embedder.name,
+    }  # fmt: skip
+    return Status.model_validate(held)

@@ -1,0 +1,283 @@
+"""The service's own interface under /api/v1: questions, documents, index runs, the graph, reports and generations."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
+
+from flows.operations.changes import ForgetReport, Letter, forget, letters_of
+from flows.operations.diff import Diff, compare
+from flows.service import reading
+from flows.service.access import Caller, NotAllowed, needs
+from flows.service.asking import AskRequest, Event, RetrieveRequest
+from flows.service.runs import IndexRun, RunRequest
+from flows.service.state import Service, service_of
+from flows.service.uploads import remove_upload, store_upload, upload_folder
+from flows.service.workspaces import DEFAULT
+from prompts.engine.bridge import run_beside
+from storage.answer_records import Answer, Retrieval
+from storage.graph_records import Community
+from storage.run_records import UsageRow
+from storage.workspace import GenerationInfo
+
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
+Here = Annotated[Service, Depends(service_of)]
+EDIT = [Depends(needs("edit"))]
+
+
+@dataclass(frozen=True)
+class At:
+    """Which workspace, and which of its generations (none: the current one)."""
+
+    workspace: Annotated[str, Query()] = DEFAULT
+    as_of: Annotated[int | None, Query(ge=1)] = None
+
+
+Place = Annotated[At, Depends()]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+
+class AskBody(AskRequest):
+    """A question; with `stream` the answer comes as server-sent events."""
+
+    stream: bool = False
+
+
+@router.post("/ask", response_model=Answer, tags=["questions"])
+async def ask(body: AskBody, request: Request, service: Here) -> Answer | StreamingResponse:
+    """Answer a question with sources. With `stream`: events `step`, `text`, `withdrawn`, and at last `answer` (the
+    whole record) or `error`."""
+    note_question(request, service, body)
+    if body.stream:
+        events = service.questions.events(body)
+        return StreamingResponse(event_lines(events), media_type="text/event-stream", headers=NOT_BUFFERED)
+    return await service.questions.answer(body)
+
+
+NOT_BUFFERED = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+async def event_lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:
+    """Events as the text of a server-sent stream."""
+    async for event in events:
+        yield f"event: {event.event}\ndata: {to_json(event.data).decode()}\n\n"
+
+
+def note_question(request: Request, service: Service, asked: RetrieveRequest) -> None:
+    """Put into the log what is asked where; the words only where the settings say so."""
+    words = {"question": asked.question} if service.settings.service.log_texts else {}
+    request.scope["log"] = {"workspace": asked.workspace, "mode": asked.mode, **words}
+
+
+@router.post("/retrieve", tags=["questions"])
+async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Retrieval:
+    """The best passages for a question, without an answer."""
+    note_question(request, service, body)
+    return await service.questions.retrieve(body)
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+@router.get("/documents", tags=["documents"])
+async def documents(
+    service: Here, at: Place, q: str = "", limit: Limit = 100, offset: Annotated[int, Query(ge=0)] = 0
+) -> reading.DocumentPage:
+    """The documents whose id or title holds `q`."""
+    return await service.workspaces.read(
+        at.workspace, lambda session: reading.list_documents(session.generation, q, limit, offset), at.as_of
+    )
+
+
+@router.get("/documents/{document:path}", tags=["documents"])
+async def document(document: str, service: Here, at: Place) -> reading.SourceText:
+    """The stored text of a document, as the offsets of citations count it (code points), with its passages."""
+    return await service.workspaces.read(
+        at.workspace, lambda session: reading.source_text(session.generation, document), at.as_of
+    )
+
+
+@router.put("/documents/{document:path}", tags=["documents"], status_code=202, dependencies=EDIT)
+async def upload(
+    document: str, request: Request, service: Here, workspace: str = DEFAULT, index: bool = True
+) -> IndexRun | None:
+    """Upload a file: the body is its content, the path its name. Then index what was uploaded, unless `index=false`
+    (to upload several and start one run)."""
+    folder = service.workspaces.folder(workspace)
+    await store_upload(folder, document, request.stream())
+    return await start_run(service, workspace, RunRequest()) if index else None
+
+
+@router.delete("/documents/{document:path}", tags=["documents"], dependencies=EDIT)
+async def forget_document(
+    document: str, service: Here, workspace: str = DEFAULT, keep_history: bool = False
+) -> ForgetReport:
+    """Remove a document and all that was made from it, also from older generations, and keep it out."""
+    report = await run_beside(forget([document], service.workspaces.runtime(workspace), keep_history))
+    remove_upload(service.workspaces.folder(workspace), document)
+    await service.workspaces.follow(workspace)
+    return report
+
+
+# --- index runs ------------------------------------------------------------------------------------------------------
+
+
+async def start_run(service: Service, workspace: str, wanted: RunRequest) -> IndexRun:
+    """Start a run on the sources named, or on the usual ones of a workspace."""
+    folder = service.workspaces.folder(workspace)
+    uploads = upload_folder(folder)
+    usual = (*service.sources, *([str(uploads)] if uploads.is_dir() else [])) if workspace == DEFAULT else ()
+    usual = usual or ((str(uploads),) if uploads.is_dir() else ())
+    return await service.runs.start(workspace, folder, wanted.model_copy(update={"sources": wanted.sources or usual}))
+
+
+@router.post("/index-runs", tags=["index runs"], status_code=202)
+async def index(
+    wanted: RunRequest, service: Here, caller: Annotated[Caller, Depends(needs("edit"))], workspace: str = DEFAULT
+) -> IndexRun:
+    """Bring a workspace up to date with its uploaded files and usual sources; the role `admin` may name others, which
+    are files and folders of this machine."""
+    if wanted.sources and not caller.may("admin"):
+        raise NotAllowed("Sources by path need the role 'admin'.", "Upload files instead, or use another key.")
+    return await start_run(service, workspace, wanted)
+
+
+@router.get("/index-runs", tags=["index runs"])
+async def index_runs(service: Here) -> list[IndexRun]:
+    """The last runs that this service started, the newest first."""
+    return list(await service.runs.list())
+
+
+@router.get("/index-runs/{run}", tags=["index runs"])
+async def index_run(run: str, service: Here) -> IndexRun:
+    """A run as it is now: its step, how far it is, how it ended."""
+    return await service.runs.get(run)
+
+
+@router.delete("/index-runs/{run}", tags=["index runs"], dependencies=EDIT)
+async def cancel_run(run: str, service: Here) -> IndexRun:
+    """Cancel a run; what it has not published is gone."""
+    return await service.runs.cancel(run)
+
+
+# --- the graph and its reports ---------------------------------------------------------------------------------------
+
+
+@router.get("/entities", tags=["graph"])
+async def entities(service: Here, at: Place, q: str = "", limit: Limit = 50) -> reading.EntityPage:
+    """The entities one of whose names holds `q`, the most mentioned first."""
+    return await service.workspaces.read(
+        at.workspace, lambda session: reading.search_entities(session.generation, q, limit), at.as_of
+    )
+
+
+@router.get("/entity", tags=["graph"])
+async def entity(name: str, service: Here, at: Place) -> reading.GraphView:
+    """All that is known of the entities with a name: relations and claims with the places that state them."""
+    return await service.workspaces.read(
+        at.workspace, lambda session: reading.look_up(name, session.generation), at.as_of
+    )
+
+
+@router.get("/neighbourhood", tags=["graph"])
+async def neighbourhood(
+    name: str, service: Here, at: Place, hops: Annotated[int, Query(ge=0, le=4)] = 1,
+    limit: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 100,
+) -> reading.Subgraph:  # fmt: skip
+    """The part of the graph around an entity (by name or id), as nodes and edges."""
+    return await service.workspaces.read(
+        at.workspace, lambda session: reading.neighbourhood(session, name, hops, limit), at.as_of
+    )
+
+
+@router.get("/paths", tags=["graph"])
+async def paths(
+    first: str, second: str, service: Here, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3
+) -> reading.Paths:
+    """The ways from one entity to another (by names or ids), with the places that state each step."""
+    return await service.workspaces.read(
+        at.workspace, lambda session: reading.paths_between(session, first, second, k), at.as_of
+    )
+
+
+@router.get("/communities", tags=["graph"])
+async def communities(service: Here, at: Place, level: Annotated[int | None, Query(ge=0)] = None) -> list[Community]:
+    """The communities of a level (0: the broadest), or all."""
+    return await service.workspaces.read(
+        at.workspace, lambda session: session.generation.communities.communities(level), at.as_of
+    )
+
+
+@router.get("/reports", tags=["graph"])
+async def reports(
+    service: Here, at: Place, level: Annotated[int | None, Query(ge=0)] = None
+) -> list[reading.ListedReport]:
+    """The reports, the broadest level first, within a level the most important first."""
+    listed = await service.workspaces.read(
+        at.workspace, lambda session: reading.list_reports(session.generation), at.as_of
+    )
+    return [report for report in listed.values() if level in {None, report.level}]
+
+
+@router.get("/reports/{community}", tags=["graph"])
+async def report(community: str, service: Here, at: Place) -> reading.ReportView:
+    """A report with its findings quoted, the reports above and below it, and its entities."""
+    return await service.workspaces.read(
+        at.workspace,
+        lambda session: reading.report_view(community, reading.list_reports(session.generation), session.generation),
+        at.as_of,
+    )
+
+
+# --- the workspace ---------------------------------------------------------------------------------------------------
+
+
+@router.get("/workspaces", tags=["workspace"])
+async def workspaces(service: Here) -> list[str]:
+    """The workspaces of this service by name."""
+    return service.workspaces.names
+
+
+@router.get("/generations", tags=["workspace"])
+def generations(service: Here, workspace: str = DEFAULT) -> list[GenerationInfo]:
+    """The generations that are kept, oldest first."""
+    return service.workspaces.workspace(workspace).generations()
+
+
+@router.get("/diff", tags=["workspace"])
+def diff(
+    service: Here, before: Annotated[int, Query(ge=1)], after: Annotated[int | None, Query(ge=1)] = None,
+    workspace: str = DEFAULT,
+) -> Diff:  # fmt: skip
+    """What came, went and changed from one generation to another (none: the current one)."""
+    return compare(service.workspaces.workspace(workspace), before, after)
+
+
+@router.get("/dead-letters", tags=["workspace"])
+async def dead_letters(service: Here, at: Place) -> list[Letter]:
+    """What failed when the generation was made, with remedies."""
+    return list(await service.workspaces.read(at.workspace, lambda session: letters_of(session.generation), at.as_of))
+
+
+@router.get("/usage", tags=["workspace"])
+async def usage(service: Here, at: Place) -> list[UsageRow]:
+    """What models did for the generation, by step and model."""
+    return await service.workspaces.read(at.workspace, lambda session: session.generation.meta.usage(), at.as_of)
+
+
+@router.get("/status", tags=["workspace"])
+def status(service: Here, workspace: str = DEFAULT) -> reading.Status:
+    """What the workspace holds, what it takes on disk, and its last runs."""
+    return reading.workspace_status(service.workspaces.runtime(workspace))
+
+
+@router.get("/settings", tags=["workspace"])
+def settings(service: Here, workspace: str = DEFAULT) -> dict[str, Any]:
+    """The settings in force; keys are never shown."""
+    return status(service, workspace).settings

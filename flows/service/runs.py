@@ -1,0 +1,178 @@
+"""Index runs that the service starts, follows and cancels: each a process of its own, one at a time for a workspace."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import flows
+from flows.service.access import NotThere, shown_error
+from storage.errors import UsageError
+from storage.records import Record
+from storage.run_records import IndexReport
+
+RunState = Literal["waiting", "running", "completed", "failed", "cancelled"]
+MOST_KEPT = 200  # runs
+END_WITHIN = 20.0  # seconds; then a cancelled run's process is killed, which harms no workspace
+LINE = 64 << 20  # bytes of the longest line that a run may write: its report
+
+
+class RunRequest(Record):
+    """What to index. No sources: the uploaded files, and those that `trellis serve` was given."""
+
+    sources: tuple[str, ...] = ()
+    full: bool = False
+    allow_removals: bool = False
+    remake: bool = False
+
+
+class IndexRun(Record):
+    """An index run. `step` says what it does now, `done` of `total` items; times are UTC in ISO form.
+
+    `report` is there where it completed, `error` ({type, message, remedy}) where it failed; `url` is its page in
+    Prefect.
+    """
+
+    id: str
+    workspace: str
+    sources: tuple[str, ...]
+    state: RunState = "waiting"
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    started: str
+    finished: str | None = None
+    report: IndexReport | None = None
+    error: dict[str, str] | None = None
+    url: str | None = None
+
+
+class IndexRuns(Protocol):
+    """Where index runs go."""
+
+    async def start(self, workspace: str, folder: Path, wanted: RunRequest) -> IndexRun:
+        """Begin a run, or put it in line behind the one that goes on."""
+        ...
+
+    async def list(self) -> Sequence[IndexRun]:
+        """The newest first."""
+        ...
+
+    async def get(self, run: str) -> IndexRun:
+        """Raises NotThere."""
+        ...
+
+    async def cancel(self, run: str) -> IndexRun:
+        """End it; what it has not published is gone. Raises NotThere."""
+        ...
+
+    async def close(self) -> None:
+        """Cancel what goes on."""
+        ...
+
+
+def no_such_run(run: str) -> NotThere:
+    """There is no run of this id, or it is forgotten."""
+    return NotThere(f"There is no index run {run[:80]!r}.", "GET /api/v1/index-runs lists those there are.")
+
+
+def now() -> str:
+    """UTC in ISO form."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class LocalRuns:
+    """Each run in a process of its own, so that questions are answered meanwhile; `published` is told of its end."""
+
+    def __init__(self, published: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        self._published = published
+        self._runs: dict[str, IndexRun] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._turns: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def start(self, workspace: str, folder: Path, wanted: RunRequest) -> IndexRun:
+        """Begin a run, or put it in line."""
+        if not wanted.sources:
+            raise UsageError("There is nothing to index.", "Upload documents first, or name sources.")
+        run = IndexRun(id=f"run_{uuid.uuid4().hex[:12]}", workspace=workspace, sources=wanted.sources, started=now())
+        self._runs[run.id] = run
+        for old in list(self._runs)[:-MOST_KEPT]:
+            if old not in self._tasks:
+                del self._runs[old]
+        self._tasks[run.id] = asyncio.create_task(self._run(run.id, folder, wanted))
+        return run
+
+    async def list(self) -> Sequence[IndexRun]:
+        """The newest first."""
+        return list(reversed(self._runs.values()))
+
+    async def get(self, run: str) -> IndexRun:
+        """The run as it is now."""
+        if run not in self._runs:
+            raise no_such_run(run)
+        return self._runs[run]
+
+    async def cancel(self, run: str) -> IndexRun:
+        """End its process and wait for that."""
+        await self.get(run)
+        if task := self._tasks.get(run):
+            task.cancel()
+            await asyncio.wait([task])
+        return self._runs[run]
+
+    async def close(self) -> None:
+        """Cancel what goes on."""
+        for run in list(self._tasks):
+            await self.cancel(run)
+
+    def _tell(self, run: str, **change: object) -> None:
+        self._runs[run] = IndexRun.model_validate(dict(self._runs[run]) | change)
+
+    async def _run(self, run: str, folder: Path, wanted: RunRequest) -> None:
+        try:
+            async with self._turns[folder]:
+                self._tell(run, state="running")
+                end = await self._work(run, folder, wanted)
+            if "report" in end:
+                await self._published(self._runs[run].workspace)
+            self._tell(run, state="completed" if "report" in end else "failed", finished=now(), **end)
+        except asyncio.CancelledError:
+            self._tell(run, state="cancelled", finished=now())
+        except Exception as error:  # noqa: BLE001 -- told to who follows the run
+            self._tell(run, state="failed", finished=now(), error=shown_error(error))
+        finally:
+            del self._tasks[run]
+
+    async def _work(self, run: str, folder: Path, wanted: RunRequest) -> Mapping[str, object]:
+        package = str(Path(flows.__file__).resolve().parent.parent)
+        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "flows.service.index_process",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LINE, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            order = {"workspace": str(folder), **wanted.model_dump()}
+            process.stdin.write(json.dumps(order).encode() + b"\n")  # left open: the run ends when we do
+            async for line in process.stdout:
+                message = json.loads(line)
+                if "step" not in message:
+                    return dict(message)
+                self._tell(run, **message)
+            raise UsageError(f"The run ended with code {await process.wait()}.", "The log of the service says more.")
+        finally:
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    await asyncio.wait_for(process.wait(), END_WITHIN)
+                except TimeoutError:
+                    process.kill()
+                    await process.wait()

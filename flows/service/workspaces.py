@@ -1,0 +1,118 @@
+"""The workspaces of a service by name, each with its session: opened once, kept between requests, on the newest
+generation."""
+
+import asyncio
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions
+from flows.runtime import Runtime, open_runtime
+from flows.service.access import NotThere
+from flows.session import SESSIONS, Session, Sessions
+from flows.settings import Settings, load_settings
+from prompts.engine.bridge import run_beside
+from storage.answer_records import Answer, Retrieval
+from storage.errors import NoGeneration
+from storage.workspace import Workspace
+
+DEFAULT = "default"
+UPLOADS = "uploads"  # the folder in a workspace that takes uploaded files, which an index run reads as a source
+
+T = TypeVar("T")
+
+
+class UnknownWorkspace(NotThere):
+    """No workspace of this service has the name."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        near = get_close_matches(name, known, n=1)
+        remedy = f"Nearest: {near[0]}." if near else f"There are: {', '.join(known)}."
+        super().__init__(f"No workspace is called {name[:80]!r}.", remedy)
+
+
+class Workspaces:
+    """Questions go to the event loop that serves models, looking things up to threads: the caller's loop never waits.
+
+    A name is looked up among those that are set and is never a path.
+    """
+
+    def __init__(self, settings: Settings, sessions: Sessions = SESSIONS) -> None:
+        self._folders = {DEFAULT: settings.workspace.absolute()}
+        self._folders |= {name: folder.absolute() for name, folder in settings.service.workspaces.items()}
+        self._sessions = sessions
+
+    @property
+    def names(self) -> list[str]:
+        """`default`, then the others as they are set."""
+        return list(self._folders)
+
+    def folder(self, name: str) -> Path:
+        """The folder of state, absolute. Raises UnknownWorkspace."""
+        if name not in self._folders:
+            raise UnknownWorkspace(name, self.names)
+        return self._folders[name]
+
+    def runtime(self, name: str) -> Runtime:
+        """A runtime of its own, for what writes; its settings are those in force now."""
+        return open_runtime(load_settings({"workspace": self.folder(name)}))
+
+    def workspace(self, name: str) -> Workspace:
+        """The workspace itself: its generations and databases."""
+        return self.runtime(name).workspace
+
+    async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
+        """Answer from the current generation, or from number `as_of`; errors as of `flows.query.aask`.
+
+        `options.on_text` is called in another thread. Context variables hold, as of `tasks.step.watched`.
+        """
+        folder = self.folder(name)
+
+        async def work() -> Answer:
+            async with self._sessions.use(folder, as_of) as session:
+                return await answer_question(question, options, session)
+
+        return await run_beside(work())
+
+    async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
+        """The best passages, without an answer."""
+        folder = self.folder(name)
+
+        async def work() -> Retrieval:
+            async with self._sessions.use(folder, as_of) as session:
+                return await retrieve_passages(question, options, session)
+
+        return await run_beside(work())
+
+    async def read(self, name: str, reading: Callable[[Session], T], as_of: int | None = None) -> T:
+        """What a function of `flows.service.reading` says of a session (its generation is `session.generation`).
+
+        NoGeneration, UnknownGeneration.
+        """
+        folder = self.folder(name)
+
+        def work() -> T:
+            with self._sessions.hold(folder, as_of) as session:
+                return reading(session)
+
+        return await asyncio.to_thread(work)
+
+    async def follow(self, name: str) -> None:
+        """Open the newest generation now, so that the next question does not wait for it."""
+        await self.read(name, lambda session: session.number)
+
+    async def ready(self) -> list[str]:
+        """Open what is published; the names of the workspaces in which nothing is."""
+        empty = []
+        for name in self.names:
+            try:
+                await self.follow(name)
+            except NoGeneration:
+                empty.append(name)
+        return empty
+
+    def close(self) -> None:
+        """Give the generations back as soon as nobody asks them any more."""
+        self._sessions.close()

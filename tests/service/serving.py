@@ -1,0 +1,68 @@
+"""A service in this process for tests and pictures: the application on a port of its own, over a fresh workspace."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from flows.index import IndexOptions, build_index
+from flows.runtime import open_runtime
+from flows.service.app import create_app
+from flows.settings import Settings, load_settings
+from storage.evaluation_records import Feedback
+from tests.patience import PATIENCE
+from tests.workspaces import write_rows
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where it answers, and its workspace."""
+
+    url: str
+    settings: Settings
+
+    def feedback(self) -> list[Feedback]:
+        """What was kept on answers."""
+        return open_runtime(self.settings).workspace.database.feedback.list()
+
+
+class _Server(uvicorn.Server):
+    """Says when it answers; leaves signals to the tests."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+@contextmanager
+def served(folder: Path, source: Sequence[Any], **service: object) -> Iterator[Served]:
+    """The service of a workspace in the folder, which holds the rows or files; none where there are none."""
+    settings = load_settings({"workspace": folder / "ws", "service": service})
+    files = [row for row in source if isinstance(row, Path)]
+    sources = files or [write_rows(folder / "rows.jsonl", source)]
+
+    def work() -> None:
+        asyncio.run(build_index(sources, IndexOptions(), open_runtime(settings)))
+
+    if source:
+        with ThreadPoolExecutor(1) as pool:  # this thread may have a loop: Playwright's
+            pool.submit(work).result()
+    server = _Server(uvicorn.Config(create_app(settings), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    assert server.ready.wait(PATIENCE)
+    try:
+        yield Served(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", settings)
+    finally:
+        server.should_exit = True
+        thread.join()
