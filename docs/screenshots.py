@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from flows.cli.ask import sample_folder
 from tests.service.serving import served
 
 FOLDER = Path(__file__).parent / "pictures"
-SIZE = {"width": 1280, "height": 800}
+SIZE = ViewportSize(width=1280, height=800)
 COLOURS = 96
 QUESTIONS = ("Which bridges did Ilse Marrand design?", "Where was she born?")
 WAIT = 120_000  # milliseconds

@@ -11,6 +11,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from flows.service import openai, page_routes, rest
 from flows.service.access import Guard, Limits, shown_error, status_of
@@ -63,8 +64,7 @@ def create_app(
     app.include_router(rest.router)
     app.include_router(openai.router)
     app.include_router(page_routes.router)
-    app.router.add_route("/mcp", mcp)
-    app.router.add_route("/mcp/{workspace}", mcp)
+    app.router.routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
     _add_health(app, service)
     _add_errors(app)
     app.mount("/", PageFiles())

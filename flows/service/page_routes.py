@@ -18,6 +18,7 @@ from flows.service.access import needs
 from flows.service.picture import Picture, picture
 from flows.service.rest import EDIT, Here, Limit
 from flows.service.workspaces import DEFAULT
+from flows.session import Session
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion, Feedback
 from storage.graph import Edit
@@ -125,7 +126,7 @@ class ShownEdit(Edit):
 async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
     """The corrections by hand that every run applies."""
 
-    def listed(session: reading.Session) -> list[ShownEdit]:
+    def listed(session: Session) -> list[ShownEdit]:
         return [ShownEdit(**dict(edit), words=edit_in_words(edit)) for edit in session.generation.edits.edits()]
 
     return await service.workspaces.read(workspace, listed)

@@ -14,7 +14,7 @@ import pytest
 from tests.service.serving import Served, served
 
 pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'")
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page, expect, sync_playwright
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -110,7 +110,7 @@ def test_a_dropped_file_is_indexed_found_compared_and_forgotten(browser: Browser
         page.get_by_role("link", name="Documents").click()
         expect(page.locator("tbody tr")).not_to_have_count(0)
         page.locator("#files").set_input_files(
-            [{"name": "manual.pdf", "mimeType": "application/pdf", "buffer": manual}]
+            FilePayload(name="manual.pdf", mimeType="application/pdf", buffer=manual)
         )
         expect(page.locator(".card")).to_contain_text("1 added")
         expect(page.locator("tbody")).to_contain_text("manual.pdf")
