@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pydantic import BaseModel
 
 from prompts.engine.key_masking import MASK, mask_keys
+from storage.answer_records import Citation
 from storage.run_records import StepUsage, Usage, UsageRow
 
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
@@ -126,3 +127,11 @@ def error_of(error: Exception) -> dict[str, str]:
     return {
         "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
     }  # fmt: skip
+
+
+def source_line(citation: Citation) -> str:
+    """Where it is, and what it says, on one line."""
+    marker = citation.marker if citation.marker.startswith("[") else f"[{citation.marker}]"
+    page = f", p. {citation.page}" if citation.page else ""
+    title = f"{citation.title} ({citation.document}{page})" if citation.title else f"{citation.document}{page}"
+    return f'{marker} {title}: "{" ".join(citation.quote.split())}"'

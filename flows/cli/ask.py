@@ -16,9 +16,9 @@ from flows.cli.screen import Screen, runtime_of, session_of
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from flows.usage import error_of, in_short
+from flows.usage import error_of, in_short, source_line
 from prompts.engine.errors import EngineError
-from storage.answer_records import Ambiguity, Answer, Citation, Retrieval
+from storage.answer_records import Ambiguity, Answer, Retrieval
 from storage.errors import TrellisError, UsageError
 from storage.filters import check_filter
 from tasks.retrieve.pages import FolderRetriever
@@ -102,7 +102,7 @@ def show_answer(
     screen.line(answer.answer, style="bold")
     if answer.citations:
         screen.line()
-        screen.rows([_source(citation) for citation in answer.citations], most_sources, indent=0, more=" sources")
+        screen.rows([source_line(citation) for citation in answer.citations], most_sources, indent=0, more=" sources")
     if used_reports := [report for report in trace.reports if report.points]:
         screen.line()
         screen.line("from the reports", style="bold")
@@ -136,14 +136,6 @@ def _open_question(ambiguity: Ambiguity) -> str:
         return f'ambiguous: "{ambiguity.text}" stands for nothing that was named'
     others = "; ".join(reading for reading in ambiguity.readings if reading != ambiguity.taken)
     return f'ambiguous: "{ambiguity.text}" was read as {ambiguity.taken}, not as {others}'
-
-
-def _source(citation: Citation) -> str:
-    """Where it is, and what it says, on one line."""
-    marker = citation.marker if citation.marker.startswith("[") else f"[{citation.marker}]"
-    page = f", p. {citation.page}" if citation.page else ""
-    title = f"{citation.title} ({citation.document}{page})" if citation.title else f"{citation.document}{page}"
-    return f'{marker} {title}: "{" ".join(citation.quote.split())}"'
 
 
 def _show_passages(result: Retrieval, screen: Screen) -> None:

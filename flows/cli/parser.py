@@ -330,12 +330,19 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument("--mode", "of a question that is added", choices=mode_names(), default=AUTO, metavar="MODE"),
     )  # fmt: skip
     add(
-        "serve", "serve:serve", "schedule index runs and answer questions in Prefect's UI",
-        'trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\ntrellis serve --port 4300',
+        "serve", "serve:serve", "the page, the API and Prefect's schedule of index runs, until it is ended",
+        'trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\n'
+        "trellis serve --no-prefect               the service alone, on http://127.0.0.1:8100\n"
+        "trellis serve --new-key ann:edit         a key, for a service that others can reach\n"
+        "trellis serve --listen 0.0.0.0:8100",
         argument("sources", "what index runs bring the workspace up to", nargs="*", metavar="SOURCE"),
         argument("--cron", 'when to index: "0 3 * * *" is every night at three', metavar="EXPR"),
         argument("--timezone", "of --cron (default UTC)", default="UTC", metavar="NAME"),
-        number("--port", "of a server of our own, where PREFECT_API_URL names none"),
+        argument("--listen", "where the service listens: [HOST:]PORT (default 127.0.0.1:8100); another host than "
+                 "this machine needs a key", metavar="ADDRESS"),
+        flag("--no-prefect", "the service alone, without a Prefect server and deployments"),
+        argument("--new-key", "only make a key of the role ask, edit or admin", metavar="NAME:ROLE"),
+        number("--port", "of Prefect's server, where PREFECT_API_URL names none"),
         argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
     )  # fmt: skip
     add(

@@ -1,19 +1,22 @@
-"""`trellis serve`: the deployments, served until somebody ends it, or registered for the workers of a pool."""
+"""`trellis serve`: the service and the deployments until somebody ends it, or deployments for the workers of a pool."""
 
 import asyncio
 import os
 import signal
+import threading
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.screen import Screen
 from flows.orchestration.local_server import HEARTBEAT, own_server
-from flows.settings import load_settings
+from flows.settings import Settings, load_settings
 from storage.errors import UsageError
 from tasks.load.discover import resolve
+
+LOOPBACK = "127.0.0.1"
 
 if TYPE_CHECKING:  # Prefect takes a second to load: what was typed is checked first
     from prefect.deployments.runner import RunnerDeployment
@@ -23,22 +26,94 @@ if TYPE_CHECKING:  # Prefect takes a second to load: what was typed is checked f
 
 def serve(options: Namespace, screen: Screen) -> None:
     """Serve until told to end; with --pool register the deployments for that pool's workers and be done."""
+    if options.new_key:
+        return _new_key(options.new_key, screen)
     if options.cron and not options.sources:
         raise UsageError("--cron schedules index runs, and no SOURCE is named.", "Name what to index.")
+    if options.no_prefect and (options.cron or options.pool or options.port):
+        raise UsageError(
+            "--no-prefect leaves out what --cron, --pool and --port are for.", "Leave out one or the other."
+        )
     if options.pool:
         return _register(options, screen)
-    workspace = load_settings({"workspace": options.workspace}).workspace.absolute()
+    settings = load_settings({"workspace": options.workspace})
+    listen = _listen(options.listen, settings)
     sources = tuple(source.key for source in resolve(options.sources))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if options.no_prefect:
+            _serve_alone(settings, sources, listen, screen)
+        else:
+            _serve_with_prefect(options, settings, sources, listen, screen)
+    except (KeyboardInterrupt, SystemExit):  # told to end: by Ctrl-C, or by SIGTERM while Prefect handles that one
+        screen.note("stopped")
+
+
+def _new_key(wanted: str, screen: Screen) -> None:
+    from flows.service.access import ROLES, new_key
+    from flows.settings import ServiceSettings
+
+    name, _, role = wanted.partition(":")
+    known = next((known for known in ROLES if known == (role or "ask")), None)
+    if known is None or not name:
+        raise UsageError(f"{wanted!r} is no NAME:ROLE.", f"Roles: {', '.join(ROLES)}.")
+    key, row = new_key(name, known)
+    try:
+        ServiceSettings(keys=(row,))
+    except ValueError as error:
+        raise UsageError(f"{name!r} cannot be the name of a key.", "Use letters, digits and . @ - _") from error
+    title = f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS (semicolons between rows)"
+    screen.result({"key": key, "row": row}, title)
+
+
+Listen = tuple[str, int | None]
+
+
+def _listen(text: str | None, settings: Settings) -> Listen:
+    """The host and the port (None: the usual one) of [HOST:]PORT. Raises UsageError."""
+    host, _, number = (text or "").rpartition(":")
+    if text and not (number.isdecimal() and int(number) < 65536):
+        raise UsageError(f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100.")
+    host = host.strip("[]") or LOOPBACK
+    if not (host in {LOOPBACK, "::1", "localhost"} or settings.service.keys):
+        raise UsageError(
+            f"{host} can be reached by others, and no key is set.",
+            "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; or leave --listen out.",
+        )
+    return host, int(number) if text else None
+
+
+def _serve_alone(settings: Settings, sources: tuple[str, ...], listen: Listen, screen: Screen) -> None:
+    """The service without deployments: index runs are processes, or Prefect's where its server is named."""
+    with _service(settings, sources, os.environ.get("PREFECT_API_URL"), listen) as address:
+        facts = {"workspace": str(settings.workspace.absolute()), "sources": sources, "docs": f"{address}/docs"}
+        screen.result({"service": address, **facts}, f"Serving on {address}; stop with Ctrl-C", without=("service",))
+        ended = threading.Event()
+        while not ended.wait(3600):
+            pass
+
+
+@contextmanager
+def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen) -> Iterator[str]:
+    from flows.service.app import create_app
+    from flows.service.server import log_to_stderr, serving
+
+    log_to_stderr()
+    with serving(create_app(settings, prefect=prefect, sources=sources), *listen) as address:
+        yield address
+
+
+def _serve_with_prefect(
+    options: Namespace, settings: Settings, sources: tuple[str, ...], listen: Listen, screen: Screen
+) -> None:
     _settle()
     from flows.orchestration.deployments import Plan, deployments
 
-    plan = Plan(sources=sources, workspace=str(workspace), cron=options.cron, timezone=options.timezone)
+    workspace = str(settings.workspace.absolute())
+    plan = Plan(sources=sources, workspace=workspace, cron=options.cron, timezone=options.timezone)
     runner_deployments = asyncio.run(deployments(plan))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        _serve(plan, runner_deployments, options.port, screen)
-    except (KeyboardInterrupt, SystemExit):  # told to end: by Ctrl-C, or by SIGTERM while Prefect handles that one
-        screen.note("stopped")
+    with _server(options.port) as (address, own), _service(settings, sources, address, listen) as service:
+        _serve(plan, runner_deployments, {"service": service, "server": address, "own": own}, screen)
 
 
 def _settle() -> None:
@@ -48,17 +123,19 @@ def _settle() -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
-def _serve(plan: "Plan", runner_deployments: "list[RunnerDeployment]", port: int | None, screen: Screen) -> None:
+def _serve(
+    plan: "Plan", runner_deployments: "list[RunnerDeployment]", where: Mapping[str, object], screen: Screen
+) -> None:
     from flows.orchestration.deployments import serve as serve_deployments
 
-    with _server(port) as (address, own):
-        served = {
-            "ui": address.removesuffix("/api"), "server": address, "own": own, "workspace": plan.workspace,
-            "deployments": [deployment.full_name for deployment in runner_deployments], "sources": plan.sources,
-            "schedule": f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
-        }  # fmt: skip
-        title = f"Serving on {served['ui']}; stop with Ctrl-C"
-        asyncio.run(serve_deployments(runner_deployments, lambda: screen.result(served, title, without=("ui", "own"))))
+    served = {
+        **where, "ui": str(where["server"]).removesuffix("/api"), "workspace": plan.workspace,
+        "deployments": [deployment.full_name for deployment in runner_deployments], "sources": plan.sources,
+        "schedule": f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
+    }  # fmt: skip
+    title = f"Serving on {where['service']}, runs on {served['ui']}; stop with Ctrl-C"
+    without = ("ui", "own", "service")
+    asyncio.run(serve_deployments(runner_deployments, lambda: screen.result(served, title, without=without)))
 
 
 @contextmanager

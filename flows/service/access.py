@@ -90,6 +90,12 @@ class TooSlow(ServiceError):
     status = 408
 
 
+class NotReady(ServiceError):
+    """The service has begun, and is not yet there for questions."""
+
+    status = 503
+
+
 # The first that fits.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NoGeneration, 404), (UnknownDocument, 404), (UnknownGeneration, 404), (WorkspaceLocked, 409),

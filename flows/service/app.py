@@ -1,6 +1,6 @@
 """The service as one FastAPI application: its interfaces, health, metrics, and how it opens and closes."""
 
-import logging
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -10,11 +10,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import generate_latest
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from flows.service import openai, page_routes, rest
-from flows.service.access import Guard, Limits, shown_error, status_of
+from flows.service import openai_api, page_routes, rest
+from flows.service.access import Guard, Limits, NotReady, shown_error, status_of
 from flows.service.asking import Questions
 from flows.service.mcp_server import McpEndpoint
 from flows.service.metrics import Metrics
@@ -26,33 +27,34 @@ from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
 
-logger = logging.getLogger("trellis.service")
 _DESCRIPTION = "Answers from your documents, with sources. Errors are `{error: {type, message, remedy}}`."
 
 
 def create_app(
-    settings: Settings, *, runs: IndexRuns | None = None, prefect: str | None = None, sources: Sequence[str] = (),
-    limits: Limits | None = None,
+    settings: Settings, *, prefect: str | None = None, sources: Sequence[str] = (), limits: Limits | None = None
 ) -> FastAPI:  # fmt: skip
     """The application of a service under these settings; nothing is opened before it starts.
 
-    `runs` is where index runs go (None: processes of this machine), `prefect` the address of Prefect's pages,
-    `sources` what runs of the default workspace read beside its uploads.
+    `prefect` is the address of the API of Prefect's server, whose deployment `index-now` does the index runs (None:
+    processes of this machine do), `sources` what runs of the default workspace read beside its uploads.
     """
     workspaces, metrics = Workspaces(settings), Metrics()
     service = Service(
-        settings=settings, workspaces=workspaces, metrics=metrics, prefect=prefect, sources=tuple(sources),
-        questions=Questions(workspaces, metrics, settings.service.at_once), runs=runs or LocalRuns(workspaces.follow),
+        settings=settings, workspaces=workspaces, metrics=metrics, sources=tuple(sources),
+        questions=Questions(workspaces, metrics, settings.service.at_once), runs=_runs(workspaces, prefect),
+        prefect=prefect.removesuffix("/api") if prefect else None,
     )  # fmt: skip
-
     mcp = McpEndpoint(workspaces)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.opening = asyncio.create_task(workspaces.open_all())
+        getattr(app.state, "begun", lambda: None)()
         try:
             async with mcp.running():
                 yield
         finally:
+            app.state.opening.cancel()
             await service.runs.close()
             workspaces.close()
 
@@ -62,7 +64,7 @@ def create_app(
     )  # fmt: skip
     app.state.service = service
     app.include_router(rest.router)
-    app.include_router(openai.router)
+    app.include_router(openai_api.router)
     app.include_router(page_routes.router)
     app.router.routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
     _add_health(app, service)
@@ -77,6 +79,14 @@ def create_app(
     return app
 
 
+def _runs(workspaces: Workspaces, prefect: str | None) -> IndexRuns:
+    if prefect is None:
+        return LocalRuns(workspaces.follow)
+    from flows.service.prefect_runs import PrefectRuns  # Prefect takes a second to load
+
+    return PrefectRuns(prefect, {str(workspaces.folder(name)): name for name in workspaces.names}, workspaces.follow)
+
+
 def _add_health(app: FastAPI, service: Service) -> None:
     @app.get("/health", tags=["service"])
     async def health() -> dict[str, str]:
@@ -85,8 +95,14 @@ def _add_health(app: FastAPI, service: Service) -> None:
 
     @app.get("/ready", tags=["service"])
     async def ready() -> dict[str, object]:
-        """What is published is open, so that questions need not wait; `empty` are workspaces without any."""
-        return {"status": "ready", "empty": await service.workspaces.ready()}
+        """What is published is open, so that no question waits for that; `empty` are workspaces without anything.
+
+        503 until then.
+        """
+        opening: asyncio.Task[list[str]] = app.state.opening
+        if not opening.done():
+            raise NotReady("The workspaces are being opened.", "Ask again in a moment.")
+        return {"status": "ready", "empty": opening.result()}
 
     @app.get("/metrics", tags=["service"])
     def metrics() -> Response:
@@ -102,7 +118,7 @@ def _add_errors(app: FastAPI) -> None:
         return told(shown_error(error), status_of(error))
 
     async def not_valid(_: Request, error: Exception) -> JSONResponse:
-        first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
+        first = error.errors()[0] if isinstance(error, RequestValidationError | ValidationError) else {}
         place = ".".join(str(part) for part in first.get("loc", ()))
         return told(
             {"type": "InvalidRequest", "message": f"{place}: {first.get('msg', 'not as it should be')}.",
@@ -118,4 +134,5 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(TrellisError, raised)
     app.add_exception_handler(EngineError, raised)
     app.add_exception_handler(RequestValidationError, not_valid)
+    app.add_exception_handler(ValidationError, not_valid)
     app.add_exception_handler(HTTPException, refused)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Literal
 
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from flows.modes.registry import AUTO
@@ -12,6 +13,7 @@ from flows.question import AskOptions
 from flows.service.access import shown_error
 from flows.service.metrics import Metrics
 from flows.service.workspaces import DEFAULT, Workspaces
+from flows.settings import Settings
 from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from storage.filters import check_filter
@@ -122,3 +124,9 @@ class Questions:
                 yield Event(event="error", data=shown_error(error))
         finally:
             task.cancel()
+
+
+def note_question(request: Request, settings: Settings, asked: RetrieveRequest) -> None:
+    """Put into the log what is asked where; the words only where the settings say so."""
+    words = {"question": asked.question} if settings.service.log_texts else {}
+    request.scope["log"] = {"workspace": asked.workspace, "mode": asked.mode, **words}

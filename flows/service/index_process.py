@@ -25,8 +25,9 @@ EVERY = 0.2  # seconds between two lines on one step
 
 
 def main() -> None:
-    """Do the run; SIGTERM, or the end of who ordered it, ends it without a trace in the workspace."""
+    """Do the run; SIGINT, or the end of who ordered it, ends it without a trace in the workspace."""
     mask_logs()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the shell said: asyncio cancels the run
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     last: tuple[str, float] = "", 0.0
@@ -38,15 +39,14 @@ def main() -> None:
             _tell({"step": step, "done": done, "total": total})
 
     async def run() -> object:
-        task = asyncio.current_task()
-        assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         runtime = open_runtime(load_settings({"workspace": order["workspace"]}), progress)
         options = IndexOptions(order["full"], order["allow_removals"], order["remake"])
         return await index_run(order["sources"], options, runtime)
 
     try:
         _tell({"report": to_jsonable_python(asyncio.run(run()))})
+    except KeyboardInterrupt:
+        sys.exit(130)
     except (TrellisError, EngineError) as error:
         _tell({"error": shown_error(error)})
     except (OSError, *DATABASE_ERRORS) as error:
@@ -55,7 +55,7 @@ def main() -> None:
 
 def _end_with_input() -> None:
     sys.stdin.read()
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _tell(message: dict[str, object]) -> None:

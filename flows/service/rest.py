@@ -12,7 +12,7 @@ from flows.operations.changes import ForgetReport, Letter, forget, letters_of
 from flows.operations.diff import Diff, compare
 from flows.service import reading
 from flows.service.access import Caller, NotAllowed, needs
-from flows.service.asking import AskRequest, Event, RetrieveRequest
+from flows.service.asking import AskRequest, Event, RetrieveRequest, note_question
 from flows.service.runs import IndexRun, RunRequest
 from flows.service.state import Service, service_of
 from flows.service.uploads import remove_upload, store_upload, upload_folder
@@ -53,7 +53,7 @@ class AskBody(AskRequest):
 async def ask(body: AskBody, request: Request, service: Here) -> Answer | StreamingResponse:
     """Answer a question with sources. With `stream`: events `step`, `text`, `withdrawn`, and at last `answer` (the
     whole record) or `error`."""
-    note_question(request, service, body)
+    note_question(request, service.settings, body)
     if body.stream:
         events = service.questions.events(body)
         return StreamingResponse(event_lines(events), media_type="text/event-stream", headers=NOT_BUFFERED)
@@ -69,16 +69,10 @@ async def event_lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:
         yield f"event: {event.event}\ndata: {to_json(event.data).decode()}\n\n"
 
 
-def note_question(request: Request, service: Service, asked: RetrieveRequest) -> None:
-    """Put into the log what is asked where; the words only where the settings say so."""
-    words = {"question": asked.question} if service.settings.service.log_texts else {}
-    request.scope["log"] = {"workspace": asked.workspace, "mode": asked.mode, **words}
-
-
 @router.post("/retrieve", tags=["questions"])
 async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Retrieval:
     """The best passages for a question, without an answer."""
-    note_question(request, service, body)
+    note_question(request, service.settings, body)
     return await service.questions.retrieve(body)
 
 

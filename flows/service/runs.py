@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import flows
 from flows.service.access import NotThere, shown_error
@@ -20,6 +20,7 @@ from storage.run_records import IndexReport
 
 RunState = Literal["waiting", "running", "completed", "failed", "cancelled"]
 MOST_KEPT = 200  # runs
+HOME = str(Path(flows.__file__).resolve().parent.parent)  # where a run finds the packages of this program
 END_WITHIN = 20.0  # seconds; then a cancelled run's process is killed, which harms no workspace
 LINE = 64 << 20  # bytes of the longest line that a run may write: its report
 
@@ -151,18 +152,16 @@ class LocalRuns:
             del self._tasks[run]
 
     async def _work(self, run: str, folder: Path, wanted: RunRequest) -> Mapping[str, object]:
-        package = str(Path(flows.__file__).resolve().parent.parent)
-        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "flows.service.index_process",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LINE, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (HOME, os.environ.get("PYTHONPATH"))))},
         )  # fmt: skip
-        assert process.stdin is not None and process.stdout is not None
+        orders, lines = cast(asyncio.StreamWriter, process.stdin), cast(asyncio.StreamReader, process.stdout)
         try:
             order = {"workspace": str(folder), **wanted.model_dump()}
-            process.stdin.write(json.dumps(order).encode() + b"\n")  # left open: the run ends when we do
-            async for line in process.stdout:
+            orders.write(json.dumps(order).encode() + b"\n")  # left open: the run ends when we do
+            async for line in lines:
                 message = json.loads(line)
                 if "step" not in message:
                     return dict(message)
@@ -170,7 +169,7 @@ class LocalRuns:
             raise UsageError(f"The run ended with code {await process.wait()}.", "The log of the service says more.")
         finally:
             if process.returncode is None:
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGINT)
                 try:
                     await asyncio.wait_for(process.wait(), END_WITHIN)
                 except TimeoutError:

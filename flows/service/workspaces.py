@@ -103,7 +103,7 @@ class Workspaces:
         """Open the newest generation now, so that the next question does not wait for it."""
         await self.read(name, lambda session: session.number)
 
-    async def ready(self) -> list[str]:
+    async def open_all(self) -> list[str]:
         """Open what is published; the names of the workspaces in which nothing is."""
         empty = []
         for name in self.names:

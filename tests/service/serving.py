@@ -46,17 +46,20 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def served(folder: Path, source: Sequence[Any], **service: object) -> Iterator[Served]:
-    """The service of a workspace in the folder, which holds the rows or files; none where there are none."""
-    settings = load_settings({"workspace": folder / "ws", "service": service})
+    """The service of a workspace in the folder, which holds the rows or files."""
     files = [row for row in source if isinstance(row, Path)]
     sources = files or [write_rows(folder / "rows.jsonl", source)]
+    runtime = open_runtime(load_settings({"workspace": folder / "ws"}))
+    with ThreadPoolExecutor(1) as pool:  # this thread may have a loop: Playwright's
+        pool.submit(lambda: asyncio.run(build_index(sources, IndexOptions(), runtime))).result()
+    with served_workspace(folder / "ws", **service) as service_:
+        yield service_
 
-    def work() -> None:
-        asyncio.run(build_index(sources, IndexOptions(), open_runtime(settings)))
 
-    if source:
-        with ThreadPoolExecutor(1) as pool:  # this thread may have a loop: Playwright's
-            pool.submit(work).result()
+@contextmanager
+def served_workspace(workspace: Path, **service: object) -> Iterator[Served]:
+    """The service of a workspace that is there, with these settings of its own."""
+    settings = load_settings({"workspace": workspace, "service": service})
     server = _Server(uvicorn.Config(create_app(settings), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

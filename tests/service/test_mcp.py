@@ -8,13 +8,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
+from flows.service.access import new_key
 from flows.service.mcp_server import mcp_server
 from flows.service.workspaces import Workspaces
 from flows.session import Sessions
 from flows.settings import load_settings
+from tests.service.serving import served_workspace
 from tests.workspaces import indexed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,3 +123,21 @@ async def test_answers_follow_a_new_generation(tmp_path: Path, sessions: Session
         assert (await called(connected, "ask", question="Who designed Orla Bridge?"))["generation"] == 1
         await asyncio.to_thread(indexed, tmp_path, ROWS)
         assert (await called(connected, "ask", question="Where was Tomas Reyd born?"))["generation"] == 2
+
+
+async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Path) -> None:
+    key, row = new_key("agent", "ask")
+    with served_workspace(workspace, keys=(row,)) as service:
+        async with httpx.AsyncClient() as plain:
+            refused = await plain.post(f"{service.url}/mcp", json={})
+            assert (refused.status_code, refused.json()["error"]["type"]) == (401, "KeyMissing")
+        headers = {"Authorization": f"Bearer {key}"}
+        for address in ("/mcp", "/mcp/default"):
+            async with httpx2.AsyncClient(headers=headers) as http:
+                async with Client(streamable_http_client(f"{service.url}{address}", http_client=http)) as connected:
+                    answer = await called(connected, "ask", question="Who designed Orla Bridge?")
+                    assert "Tomas Reyd" in answer["answer"]
+                    assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1]["text"]
+        async with httpx.AsyncClient(headers=headers) as plain:
+            unknown = await plain.post(f"{service.url}/mcp/..%2fetc", json={})
+            assert unknown.status_code == 404

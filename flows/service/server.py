@@ -1,0 +1,72 @@
+"""The server of the service: in a thread of its own, so that whoever serves Prefect's deployments keeps the main one."""
+
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from flows.service.metrics import JsonLines
+from storage.errors import StorageError, UsageError
+
+DEFAULT_PORT = 8100
+CONNECTIONS = 1000  # at once; who comes after is told 503
+HEADER_BYTES = 32 << 10
+END_WITHIN = 10  # seconds that answers under way get to finish when the service ends
+
+
+@contextmanager
+def serving(app: FastAPI, host: str = "127.0.0.1", port: int | None = None) -> Iterator[str]:
+    """Serve while the block lasts; gives the address. Answers under way are finished first, runs are cancelled.
+
+    Without a port it is the usual one, or another where something else listens there; 0 is any free one. Raises
+    UsageError where the address cannot be had.
+    """
+    listener = _listener(host, port)
+    config = uvicorn.Config(
+        app, loop="asyncio", http="h11", lifespan="on", log_config=None, access_log=False, server_header=False,
+        proxy_headers=False, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=HEADER_BYTES,
+        timeout_graceful_shutdown=END_WITHIN,
+    )  # fmt: skip
+    server, begun = uvicorn.Server(config), threading.Event()
+    app.state.begun = begun.set
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="trellis-service", daemon=True)
+    thread.start()
+    try:
+        if not begun.wait(60) or not thread.is_alive():
+            raise StorageError(host, "the service did not start", "The log above says why.")
+        shown, number = f"[{host}]" if ":" in host else host, listener.getsockname()[1]
+        yield f"http://{shown}:{number}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def log_to_stderr() -> None:
+    """Write the service's log to standard error, one JSON object a line, and uvicorn's warnings with it."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name, level in (("trellis.service", logging.INFO), ("uvicorn.error", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level)
+
+
+def _listener(host: str, port: int | None) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for number in (DEFAULT_PORT, 0) if port is None else (port,):
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, number))
+        except (OSError, OverflowError) as error:
+            listener.close()
+            problem = error
+        else:
+            return listener
+    raise UsageError(f"{host}:{port} cannot be listened on ({problem}).", "Name another with --listen HOST:PORT.")
