@@ -133,11 +133,13 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
             assert (refused.status_code, refused.json()["error"]["type"]) == (401, "KeyMissing")
         headers = {"Authorization": f"Bearer {key}"}
         for address in ("/mcp", "/mcp/default"):
-            async with httpx2.AsyncClient(headers=headers) as http:
-                async with Client(streamable_http_client(f"{service.url}{address}", http_client=http)) as connected:
-                    answer = await called(connected, "ask", question="Who designed Orla Bridge?")
-                    assert "Tomas Reyd" in answer["answer"]
-                    assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1]["text"]
+            async with (
+                httpx2.AsyncClient(headers=headers) as http,
+                Client(streamable_http_client(f"{service.url}{address}", http_client=http)) as connected,
+            ):
+                answer = await called(connected, "ask", question="Who designed Orla Bridge?")
+                assert "Tomas Reyd" in answer["answer"]
+                assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1]["text"]
         async with httpx.AsyncClient(headers=headers) as plain:
-            unknown = await plain.post(f"{service.url}/mcp/..%2fetc", json={})
-            assert unknown.status_code == 404
+            unknown = await plain.post(f"{service.url}/mcp/nothing", json={})
+            assert (unknown.status_code, "default" in unknown.json()["error"]["remedy"]) == (404, True)
