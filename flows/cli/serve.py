@@ -32,7 +32,7 @@ def serve(options: Namespace, screen: Screen) -> None:
         raise UsageError("--cron schedules index runs, and no SOURCE is named.", "Name what to index.")
     if options.no_prefect and (options.cron or options.pool or options.port):
         raise UsageError(
-            "--no-prefect leaves out what --cron, --pool and --port are for.", "Leave out one or the other."
+            "--no-prefect leaves out what --cron, --pool and --port are for.", "Leave out the one or the others."
         )
     if options.pool:
         return _register(options, screen)

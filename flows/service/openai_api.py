@@ -74,13 +74,13 @@ class ChatRequest(BaseModel):
         ]
         if not spoken or spoken[-1].role != "user":
             raise UsageError("The chat does not end with a question.", "Let a message of the role `user` be the last.")
-        history = tuple({"role": message.role, "content": message.text} for message in spoken[:-1])
+        history = tuple(message.text for message in spoken[:-1])
         return AskRequest(question=spoken[-1].text, workspace=workspace, mode=mode, history=history)
 
     @property
     def warnings(self) -> list[str]:
         """In words, what of the request has no effect."""
-        unheeded = sorted(name for name in self.model_extra or {} if name in _UNHEEDED and self.model_extra[name])
+        unheeded = sorted(name for name, value in (self.model_extra or {}).items() if name in _UNHEEDED and value)
         roles = {message.role for message in self.messages} - {"user", "assistant", "tool"}
         instructed = ["Messages of the system are not read: instructions are settings here."] if roles else []
         return [f"`{name}` has no effect: the answer is made from documents alone." for name in unheeded] + instructed

@@ -1,5 +1,6 @@
 """The service's own interface under /api/v1: questions, documents, index runs, the graph, reports and generations."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -17,7 +18,6 @@ from flows.service.runs import IndexRun, RunRequest
 from flows.service.state import Service, service_of
 from flows.service.uploads import remove_upload, store_upload, upload_folder
 from flows.service.workspaces import DEFAULT
-from prompts.engine.bridge import run_beside
 from storage.answer_records import Answer, Retrieval
 from storage.graph_records import Community
 from storage.run_records import UsageRow
@@ -113,10 +113,14 @@ async def forget_document(
     document: str, service: Here, workspace: str = DEFAULT, keep_history: bool = False
 ) -> ForgetReport:
     """Remove a document and all that was made from it, also from older generations, and keep it out."""
-    report = await run_beside(forget([document], service.workspaces.runtime(workspace), keep_history))
+    report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime, keep_history))
     remove_upload(service.workspaces.folder(workspace), document)
-    await service.workspaces.follow(workspace)
-    return report
+    if not report.held:
+        return report
+    # Our own session held one; it is given back by now, unless a question still reads it.
+    stored = service.workspaces.workspace(workspace)
+    await asyncio.to_thread(stored.clean)
+    return report.model_copy(update={"held": tuple(stored.retired())})
 
 
 # --- index runs ------------------------------------------------------------------------------------------------------

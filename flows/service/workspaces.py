@@ -2,10 +2,10 @@
 generation."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
@@ -98,6 +98,23 @@ class Workspaces:
                 return reading(session)
 
         return await asyncio.to_thread(work)
+
+    async def change(self, name: str, changing: Callable[[Runtime], Coroutine[Any, Any, T]]) -> T:
+        """What a change of `flows.operations.changes` gives, made in a thread with an event loop of its own.
+
+        The next question sees it. Raises WorkspaceLocked while an index run writes.
+        """
+        runtime = self.runtime(name)
+
+        async def work() -> T:
+            try:
+                return await changing(runtime)
+            finally:
+                await runtime.models.aclose()
+
+        result = await asyncio.to_thread(asyncio.run, work())
+        await self.follow(name)
+        return result
 
     async def follow(self, name: str) -> None:
         """Open the newest generation now, so that the next question does not wait for it."""

@@ -1,0 +1,209 @@
+"""Who the service lets in, and what it does with requests that are too large, too slow, too many or from elsewhere."""
+
+import json
+import logging
+import socket
+import time
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from flows.service.access import COOKIE, Limits
+from tests.service.conftest import QUESTION, Start, keys_of
+
+ASK = "/api/v1/ask"
+ERROR = {"type", "message", "remedy"}
+
+
+def refused(answer: httpx.Response, status: int, kind: str) -> dict[str, str]:
+    """The error of an answer, which has the one form."""
+    assert answer.status_code == status, answer.text
+    error: dict[str, str] = answer.json()["error"]
+    assert error.keys() == ERROR
+    assert error["type"] == kind
+    assert all(error.values())
+    return error
+
+
+def raw(client: httpx.Client, head: str, body: bytes = b"") -> str:
+    """What the service answers to bytes as they are; nothing further is sent."""
+    place = urlsplit(str(client.base_url))
+    with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as connection:
+        connection.sendall(head.replace("\n", "\r\n").encode() + body)
+        answer = b""
+        while b"}}" not in answer and (piece := connection.recv(65536)):
+            answer += piece
+    return answer.decode()
+
+
+def test_without_a_key_nothing_is_told_but_that_it_works(start: Start) -> None:
+    (key,), rows = keys_of("ask")
+    client = start(keys=rows)
+    for path in ("/api/v1/status", "/v1/models", "/metrics", "/api/tags", "/openapi.json", "/docs", "/nowhere"):
+        answer = client.get(path)
+        refused(answer, 401, "KeyMissing")
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/ready").status_code in {200, 503}
+    for headers in ({"authorization": "Bearer " + key[:-1]}, {"x-api-key": rows[0]}, {"authorization": "Basic " + key}):
+        refused(client.get("/v1/models", headers=headers), 401, "KeyMissing")
+    for headers in ({"authorization": "bearer " + key}, {"x-api-key": key}, {"cookie": f"{COOKIE}={key}"}):
+        assert client.get("/v1/models", headers=headers).status_code == 200
+
+
+def test_a_role_may_do_what_it_includes(start: Start, tmp_path: Path) -> None:
+    (asking, editing, admin), rows = keys_of("ask", "edit", "admin")
+    client = start(keys=rows)
+
+    def status(method: str, path: str, key: str, **more: object) -> int:
+        return client.request(method, path, headers={"authorization": f"Bearer {key}"}, **more).status_code  # type: ignore[arg-type]
+
+    upload = ("PUT", "/api/v1/documents/a.txt?index=false")
+    assert [status(*upload, key, content=b"text") for key in (asking, editing, admin)] == [403, 202, 202]
+    named = {"sources": [str(tmp_path / "not there")]}
+    assert [status("POST", "/api/v1/index-runs", key, json=named) for key in (asking, editing)] == [403, 403]
+    assert status("POST", "/api/v1/index-runs", admin, json=named) == 202
+    assert [status("DELETE", "/api/v1/documents/none", key) for key in (asking, editing)] == [403, 404]
+    assert [status("GET", "/api/v1/status", key) for key in (asking, editing, admin)] == [200] * 3
+
+
+def test_settings_are_shown_without_keys(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    (key,), rows = keys_of("ask")
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", "made-up-key-4711")
+    shown = start(key, keys=rows).get("/api/v1/settings").text
+    assert key not in shown
+    assert rows[0].rpartition(":")[2] not in shown
+    assert "4711" not in shown
+    assert json.loads(shown)["service"]["at_once"] == 16
+
+
+def test_a_key_has_so_many_requests_a_minute(start: Start) -> None:
+    (first, second), rows = keys_of("ask", "edit")
+    client = start(keys=rows, rpm=2)
+
+    def answers(key: str) -> httpx.Response:
+        return client.get("/v1/models", headers={"x-api-key": key})
+
+    assert [answers(first).status_code for _ in range(2)] == [200, 200]
+    assert "2 requests a minute" in refused(answers(first), 429, "TooOften")["message"]
+    assert answers(second).status_code == 200
+
+
+def test_pages_of_others_may_not_call(start: Start) -> None:
+    client = start(origins=["https://chat.example"])
+    refused(
+        client.post(ASK, json={"question": QUESTION}, headers={"origin": "https://evil.example"}), 403, "NotAllowed"
+    )
+    # A name that was made to lead to this machine: the page of that name would be on its own origin.
+    refused(client.get("/api/v1/status", headers={"host": "evil.example:80"}), 403, "NotAllowed")
+    preflight = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    allowed = client.options(ASK, headers={"origin": "https://chat.example", **preflight})
+    assert allowed.headers["access-control-allow-origin"] == "https://chat.example"
+    assert (
+        "access-control-allow-origin"
+        not in client.options(ASK, headers={"origin": "https://evil.example", **preflight}).headers
+    )
+    # What a page may send without asking first is not taken for JSON.
+    assert client.post(ASK, content=b'{"question": "x"}', headers={"content-type": "text/plain"}).status_code == 422
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_comes(start: Start, workspace: Path) -> None:
+    client = start(upload_bytes=1000)
+    head = "PUT /api/v1/documents/big.txt HTTP/1.1\nHost: 127.0.0.1\nContent-Length: 1000000000\n\n"
+    answer = raw(client, head)
+    assert answer.startswith("HTTP/1.1 413")
+    assert "1,000 bytes" in answer
+    pieces = (b"x" * 400 for _ in range(5))  # without a length it is counted as it comes
+    refused(client.put("/api/v1/documents/big.txt", content=pieces), 413, "TooLarge")
+    assert not [path for path in (workspace / "uploads").rglob("*") if path.is_file()]
+    refused(client.post(ASK, content=b" " * (2 << 20), headers={"content-type": "application/json"}), 413, "TooLarge")
+    assert raw(client, head.replace("1000000000", "-5")).startswith("HTTP/1.1 400")
+
+
+def test_a_client_that_stops_sending_holds_up_nobody(start: Start) -> None:
+    client = start(limits=Limits(upload_bytes=1000, piece_seconds=0.5))
+    head = f"POST {ASK} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\nContent-Length: 100\n\n"
+    place = urlsplit(str(client.base_url))
+    with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as slow:
+        slow.sendall(head.replace("\n", "\r\n").encode() + b'{"question"')
+        assert "Tomas Reyd" in client.post(ASK, json={"question": QUESTION}).json()["answer"]
+        assert b"408" in slow.recv(65536)
+
+
+def test_a_client_that_reads_slowly_holds_up_nobody(start: Start) -> None:
+    client = start()
+    body = json.dumps({"question": QUESTION, "stream": True}).encode()
+    head = f"POST {ASK} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\nContent-Length: {len(body)}\n\n"
+    place = urlsplit(str(client.base_url))
+    with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as slow:
+        slow.sendall(head.replace("\n", "\r\n").encode() + body)
+        assert slow.recv(10)
+        for _ in range(3):
+            assert client.post(ASK, json={"question": QUESTION}).status_code == 200
+
+
+@pytest.mark.parametrize("number", [200, 10_000])
+def test_too_many_headers_are_refused(number: int, start: Start) -> None:
+    client = start()
+    headers = "".join(f"x{place}: y\n" for place in range(number))
+    answer = raw(client, f"GET /health HTTP/1.1\nHost: 127.0.0.1\nConnection: close\n{headers}\n")
+    assert answer.startswith(("HTTP/1.1 431", "HTTP/1.1 400"))
+    assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x.md", "a/../../x.md", "/etc/x.md", ".hidden", "a/.b/c.md", "a//b.md", "a\\b.md", "a\nb.md", "x" * 300, ""],
+)
+def test_no_name_of_a_document_leads_out_of_its_folder(name: str, start: Start, workspace: Path) -> None:
+    client = start()
+    before = sorted(workspace.parent.rglob("*.md"))
+    quoted = "".join(f"%{byte:02x}" for byte in name.encode())
+    answer = client.put(f"/api/v1/documents/{quoted}?index=false", content=b"out")
+    assert answer.status_code in {400, 404, 405}, answer.text
+    assert sorted(workspace.parent.rglob("*.md")) == before
+    read = client.get(f"/api/v1/documents/{quoted}")
+    assert read.status_code in {200, 404, 405} if not name else read.status_code == 404
+
+
+@pytest.mark.parametrize("name", ["..", "../ws", "/etc", "nothing", "", "default/../default", "de fault"])
+def test_a_workspace_is_a_name_and_never_a_path(name: str, start: Start) -> None:
+    client = start()
+    for path in ("generations", "documents", "status"):
+        refused(client.get(f"/api/v1/{path}", params={"workspace": name}), 404, "UnknownWorkspace")
+    refused(client.post(ASK, json={"question": QUESTION, "workspace": name}), 404, "UnknownWorkspace")
+    refused(client.put("/api/v1/documents/a.txt", params={"workspace": name}, content=b"x"), 404, "UnknownWorkspace")
+
+
+def test_the_log_tells_what_was_done_and_not_what_was_asked(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("trellis.service")
+    logger.propagate = True
+    with caplog.at_level(logging.INFO, "trellis.service"):
+        for words in (False, True):
+            answer = start(log_texts=words).post(ASK, json={"question": QUESTION})
+            fields = line_of(caplog, answer.headers["x-request-id"])
+            assert (fields["route"], fields["status"], fields["workspace"]) == (ASK, 200, "default")
+            assert (QUESTION in str(fields)) is words
+
+
+def line_of(caplog: pytest.LogCaptureFixture, request: str) -> dict[str, object]:
+    """The line of a request, which is written once its answer is out."""
+    for _ in range(500):
+        for record in list(caplog.records):
+            fields: dict[str, object] = getattr(record, "fields", {})
+            if fields.get("request") == request:
+                return fields
+        time.sleep(0.02)
+    raise AssertionError(f"no line of the log has {request}")
+
+
+def test_a_fault_of_ours_tells_nothing_of_itself(start: Start, workspace: Path) -> None:
+    client = start()
+    assert client.post(ASK, json={"question": QUESTION}).status_code == 200
+    (workspace / "uploads").write_text("a file in the place of the folder")
+    answer = client.put("/api/v1/documents/a.txt?index=false", content=b"x")
+    assert str(workspace) not in answer.text
+    assert answer.json()["error"].keys() == ERROR
