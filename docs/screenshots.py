@@ -17,7 +17,7 @@ from tests.service.serving import served
 
 FOLDER = Path(__file__).parent / "pictures"
 SIZE = ViewportSize(width=1280, height=800)
-COLOURS = 96
+COLOURS = 200
 QUESTIONS = ("Which bridges did Ilse Marrand design?", "Where was she born?")
 WAIT = 120_000  # milliseconds
 

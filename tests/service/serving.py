@@ -1,7 +1,6 @@
 """A service in this process for tests and pictures: the application on a port of its own, over a fresh workspace."""
 
 import asyncio
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,14 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.service.app import create_app
+from flows.service.server import serving
 from flows.settings import Settings, load_settings
 from storage.evaluation_records import Feedback
-from tests.patience import PATIENCE
 from tests.workspaces import write_rows
 
 
@@ -30,18 +27,6 @@ class Served:
     def feedback(self) -> list[Feedback]:
         """What was kept on answers."""
         return open_runtime(self.settings).workspace.database.feedback.list()
-
-
-class _Server(uvicorn.Server):
-    """Says when it answers; leaves signals to the tests."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
 
 
 @contextmanager
@@ -60,12 +45,5 @@ def served(folder: Path, source: Sequence[Any], **service: object) -> Iterator[S
 def served_workspace(workspace: Path, **service: object) -> Iterator[Served]:
     """The service of a workspace that is there, with these settings of its own."""
     settings = load_settings({"workspace": workspace, "service": service})
-    server = _Server(uvicorn.Config(create_app(settings), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    assert server.ready.wait(PATIENCE)
-    try:
-        yield Served(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", settings)
-    finally:
-        server.should_exit = True
-        thread.join()
+    with serving(create_app(settings), port=0) as address:
+        yield Served(address, settings)

@@ -84,7 +84,7 @@ async function index(workspace, files, run, again) {
 
 async function followRun(started, { bar, words, cost }) {
   for await (const state of follow(started)) {
-    if (state.step) words.textContent = `${t("indexing")}: ${state.step}`;
+    if (state.step) words.textContent = t(`step_${state.step}`);
     if (state.total) [bar.max, bar.value] = [state.total, state.done];
     if (state.usage?.calls) cost.textContent = usage(state.usage);
     if (state.state === "running" || state.state === "waiting") continue;

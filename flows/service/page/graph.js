@@ -188,7 +188,7 @@ function about(row, workspace, go) {
   const relation = (item) => {
     const end = h("button.link", { onclick: () => go(item.other) }, item.other);
     const words = item.direction === "out" ? [h("em", {}, `${item.predicate} → `), end] : [end, h("em", {}, ` ${item.predicate} →`)];
-    return h("li.relation", {}, words, item.statements.length > 0 && h("details", {}, h("summary", {}, `${item.statements.length} ×`), item.statements.map((statement) => quote(statement, workspace))));
+    return h("li.relation", {}, h("span.fact", {}, words), item.statements.length > 0 && h("details", {}, h("summary", {}, t(item.statements.length > 1 ? "sources_n" : "source_1", { n: item.statements.length })), item.statements.map((statement) => quote(statement, workspace))));
   };
   const claim = (item) => h("li.relation", {}, item.description, h("small", {}, ` ${[item.kind, item.status, item.since, item.until].filter(Boolean).join(", ")}`), item.quote && quote(item, workspace));
   return h(

@@ -82,7 +82,6 @@ const WORDS = {
   choose_files: ["Choose files", "选择文件"],
   choose_folder: ["Choose a folder", "选择文件夹"],
   uploading: ["Uploading {n} of {all}", "正在上传 {n}/{all}"],
-  indexing: ["Indexing", "正在索引"],
   run_done: ["Done: generation {g}. {added} added, {changed} changed, {removed} removed, {unchanged} as before.", "完成：第 {g} 代。新增 {added}，更改 {changed}，移除 {removed}，未变 {unchanged}。"],
   run_cancelled: ["Cancelled. What was there before stays.", "已取消，原有内容保持不变。"],
   skipped: ["Left out", "已跳过"],
@@ -124,6 +123,8 @@ const WORDS = {
   mentions: ["{n} mentions in {d} documents", "在 {d} 篇文档中提及 {n} 次"],
   also: ["Also", "又名"],
   relations: ["Relations", "关系"],
+  source_1: ["1 source", "1 处来源"],
+  sources_n: ["{n} sources", "{n} 处来源"],
   claims: ["Claims", "陈述"],
   merge: ["Merge", "合并"],
   merge_title: ["Which name means {e} too?", "哪个名称也指 {e}？"],
@@ -163,6 +164,34 @@ const WORDS = {
   prefect: ["Open Prefect's pages", "打开 Prefect 页面"],
   taken: ["What models did for what is indexed now", "当前索引的模型用量"],
 
+  step_rewrite: ["Reading the question …", "理解问题……"],
+  step_choose: ["Choosing a mode …", "选择模式……"],
+  "step_trigger-check": ["Looking into memory …", "查看记忆……"],
+  step_retrieve: ["Searching …", "检索……"],
+  step_rerank: ["Ranking again …", "重新排序……"],
+  "step_search-graph": ["Searching the graph …", "检索图谱……"],
+  step_filter: ["Sorting the passages …", "筛选段落……"],
+  step_route: ["Choosing a structure …", "选择结构……"],
+  step_structurize: ["Building the structure …", "构建结构……"],
+  step_decompose: ["Taking the question apart …", "分解问题……"],
+  step_tables: ["Reading tables …", "读取表格……"],
+  step_link: ["Finding names …", "查找名称……"],
+  step_plan: ["Planning the walk …", "规划路径……"],
+  step_traverse: ["Walking the graph …", "遍历图谱……"],
+  step_rate: ["Choosing reports …", "选择报告……"],
+  step_partial: ["Reading reports …", "阅读报告……"],
+  step_explore: ["Following up …", "继续探索……"],
+  step_answer: ["Answering …", "回答……"],
+  step_remember: ["Remembering …", "记录……"],
+  step_load: ["Reading files …", "读取文件……"],
+  step_chunk: ["Cutting passages …", "切分段落……"],
+  step_extract: ["Extracting entities …", "抽取实体……"],
+  step_dedupe: ["Joining names …", "合并名称……"],
+  step_summarize: ["Summing up entities …", "概括实体……"],
+  "step_detect-communities": ["Finding communities …", "发现社群……"],
+  step_report: ["Writing reports …", "撰写报告……"],
+  step_embed: ["Embedding …", "计算向量……"],
+
   all_good: ["Everything works.", "一切正常。"],
   not_good: ["Something does not work.", "有功能异常。"],
   models: ["Models", "模型"],
@@ -178,7 +207,7 @@ const stored = localStorage.getItem("trellis-language");
 let place = (stored ?? navigator.language).startsWith("zh") ? 1 : 0;
 document.documentElement.lang = place ? "zh-CN" : "en";
 
-/** The words of a key, with {names} replaced. */
+/** The words of a key, with {names} replaced; a step without words is called by its name. */
 export function t(key, values = {}) {
   return (WORDS[key]?.[place] ?? key.replace(/^step_/, "")).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
