@@ -56,7 +56,9 @@ export async function ask(main, workspace) {
     running = null;
     fill(button, icon("send")).setAttribute("aria-label", t("send"));
     turn.history = history;
-    live.replaceWith(view(turn, workspace));
+    const whole = view(turn, workspace);
+    live.replaceWith(whole);
+    whole.scrollIntoView({ block: "start" });
     keep(workspace);
   };
   input.addEventListener("keydown", (event) => {
@@ -130,12 +132,15 @@ function view(turn, workspace) {
     await openSource(workspace, citation.document, citation, others);
     button.setAttribute("aria-current", "true");
   };
+  const bare = (citation) => citation.marker.replace(/^\[|\]$/g, "");
   const button = (citation) =>
-    h("button.cite", { title: `${citation.title || citation.document}: ${citation.quote}`, "aria-label": `${t("source")} ${citation.marker}`, onclick: open(citation) }, citation.marker.replace(/^\[|\]$/g, ""));
+    h("button.cite", { title: `${citation.title || citation.document}: ${citation.quote}`, "aria-label": `${t("source")} ${citation.marker}`, onclick: open(citation) }, bare(citation));
   const cite = (marker) => (cites.has(marker) ? button(cites.get(marker)) : null);
-  const sources = answer.citations.map((citation) =>
-    h("li", {}, h("button.chip", { onclick: open(citation), title: citation.quote }, `${citation.marker.replace(/^\[|\]$/g, "")}  ${citation.title || citation.document}${citation.page ? `, ${t("page_n", { n: citation.page })}` : ""}`)),
-  );
+  const sources = [...Map.groupBy(answer.citations, (citation) => `${citation.document} ${citation.page ?? ""}`).values()].map((rows) => {
+    const [first] = rows;
+    const title = `${first.title || first.document}${first.page ? `, ${t("page_n", { n: first.page })}` : ""}`;
+    return h("li", {}, h("button.chip", { onclick: open(first), title: first.quote }, h("strong", {}, rows.map(bare).join(" ")), `  ${title}`));
+  });
   const quiet = [
     answer.trace.answered_by === "excerpts" && answer.fallback === "none" ? t("excerpts") : t(`supported_${answer.fallback}`),
     ...answer.trace.ambiguity.map((row) => (row.taken ? t("read_as", row) : t("unclear", row))),

@@ -99,7 +99,7 @@ const usage = (row) => t("usage_line", { calls: row.calls, cached: row.cached_ca
 function done(report) {
   return [
     h("strong.good", {}, t("run_done", { g: report.generation, ...report.documents })), h("br"), h("small", {}, usage(report.usage)),
-    report.skipped.length > 0 && h("details", { open: report.skipped.length < 5 }, h("summary", {}, `${t("skipped")}: ${report.skipped.length}`), h("ul", {}, report.skipped.map((row) => h("li.break", {}, row.path, ": ", h("span.quiet", {}, row.reason))))),
+    report.skipped.length > 0 && h("details", { open: report.skipped.length < 5 }, h("summary", {}, `${t("skipped")}: ${report.skipped.length}`), h("ul", {}, report.skipped.map((row) => h("li.break", {}, row.path.replace(/^.*\/uploads\//, ""), ": ", h("span.quiet", {}, row.reason))))),
   ];
 }
 

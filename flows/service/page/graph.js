@@ -1,5 +1,5 @@
 // Graph: a picture of entities and relations, what is known of one, paths, and corrections by hand.
-import { changeGraph, edits, entity, findEntities, paths, picture, place, undoEdit } from "./api.js";
+import { about, changeGraph, edits, entity, findEntities, paths, picture, place, undoEdit } from "./api.js";
 import { confirmed, fill, h, icon, notify, s } from "./dom.js";
 import { openSource } from "./source.js";
 import { number, t } from "./words.js";
@@ -12,6 +12,7 @@ const WAIT = 150; // ms after the last key
 const colour = (community) => (community < 0 ? "hsl(210 6% 60%)" : `hsl(${HUES[community % HUES.length]} 45% ${52 + 9 * (Math.floor(community / HUES.length) % 3)}%)`);
 
 export async function graph(main, workspace, [name, other]) {
+  if (!(await about(workspace)).generation) return fill(main, empty(workspace));
   const map = h(".picture", {}, h("p.empty", {}, t("loading")));
   const details = h("aside.details", { "aria-live": "polite" }, h("p.quiet", {}, t("pick")));
   const go = (...rest) => (location.hash = place(workspace, "graph", ...rest));
@@ -171,11 +172,14 @@ function movable(map, room, width, height) {
 
 // --- what is known --------------------------------------------------------------------------------------------------
 
+/** What a room says of a workspace in which nothing is. */
+export const empty = (workspace) => h("p.empty", {}, t("nothing"), h("br"), h("a", { href: place(workspace, "documents") }, t("add_documents")));
+
 async function showEntity(details, workspace, name, go) {
   fill(details, h("p.quiet", {}, t("loading")));
   try {
     const view = await entity(workspace, name);
-    fill(details, view.entities.map((row) => about(row, workspace, go)), h("hr"), await editList(workspace));
+    fill(details, view.entities.map((row) => known(row, workspace, go)), h("hr"), await editList(workspace));
   } catch (error) {
     fill(details, h("p.bad", { role: "alert" }, error.message), h("p.quiet", {}, error.remedy));
   }
@@ -184,7 +188,7 @@ async function showEntity(details, workspace, name, go) {
 export const quote = (place_, workspace) =>
   h("button.quote", { onclick: () => openSource(workspace, place_.document, place_) }, place_.quote || place_.title, h("small", {}, place_.title || place_.document));
 
-function about(row, workspace, go) {
+function known(row, workspace, go) {
   const relation = (item) => {
     const end = h("button.link", { onclick: () => go(item.other) }, item.other);
     const words = item.direction === "out" ? [h("em", {}, `${item.predicate} → `), end] : [end, h("em", {}, ` ${item.predicate} →`)];

@@ -1,7 +1,7 @@
 // Reports: the hierarchy of communities as a tree and as a treemap, down to the statements that they rest on.
-import { place, report, reportList } from "./api.js";
+import { about, place, report, reportList } from "./api.js";
 import { fill, h } from "./dom.js";
-import { listed, quote } from "./graph.js";
+import { empty, listed, quote } from "./graph.js";
 import { markdown } from "./markdown.js";
 import { number, t } from "./words.js";
 
@@ -9,6 +9,7 @@ let drawn = { workspace: null, rows: [], nav: null, article: null };
 
 export async function reports(main, workspace, [name]) {
   if (!drawn.nav?.isConnected || drawn.workspace !== workspace) {
+    if (!(await about(workspace)).generation) return fill(main, empty(workspace));
     const rows = await reportList(workspace);
     if (!rows.length) return fill(main, h("p.empty", {}, t("no_reports")));
     const open = (row) => (location.hash = place(workspace, "reports", row.community));
