@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from flows.cli.parser import build_parser
-from flows.settings import DEFAULT_CONFIG, PREFIX, RoleSettings, Settings
+from flows.settings import DEFAULT_CONFIG, PREFIX, RoleSettings, ServiceSettings, Settings
 from prompts.engine.models import ROLES
 from prompts.tailoring import Tailoring
 
@@ -82,7 +82,7 @@ def pages() -> dict[str, str]:
 def _settings() -> Iterator[str]:
     yield SETTINGS_HEAD
     named = {name for names in GROUPS.values() for name in names}
-    rest = tuple(name for name in Settings.model_fields if name not in {*named, "roles", "tailoring"})
+    rest = tuple(name for name in Settings.model_fields if name not in {*named, "roles", "tailoring", "service"})
     for title, names in {**GROUPS, **({"More": rest} if rest else {})}.items():
         yield f"## {title}\n"
         if title in NOTES:
@@ -106,12 +106,19 @@ def _tables() -> Iterator[str]:
     yield f"## Roles\n\n{fields['roles'].description} Variables: {', '.join(own)}; in the file:\n"
     yield '```toml\n[roles.answer]\nmodel = "openai/gpt-4o-mini"\n```\n'
     yield f"The roles: {', '.join(f'`{role}`' for role in ROLES)}; [what each does](models.md#roles).\n"
+    yield f"## Service\n\n{fields['service'].description} In the file under `[service]`, without the prefix.\n"
+    yield "| variable | values | default | meaning |\n| --- | --- | --- | --- |"
+    for name, field in ServiceSettings.model_fields.items():
+        yield _setting_row(f"service_{name}", field)
+    yield ""
     yield f"## Fit to a domain\n\n{fields['tailoring'].description}\nIn the file under `[tailoring]`:"
     yield ", ".join(f"`{name}`" for name in Tailoring.model_fields) + ". As variables:"
     yield ", ".join(tailoring) + " (kinds apart by semicolons).\n"
 
 
 def _values(field: FieldInfo) -> str:
+    if get_origin(field.annotation) is tuple or Path in get_args(field.annotation)[1:]:
+        return "several, apart by semicolons"
     kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not type(None)]
     if get_origin(field.annotation) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(field.annotation))
@@ -129,7 +136,7 @@ def _values(field: FieldInfo) -> str:
 
 def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True, validated_data={})
-    if value is None or value in ({}, ""):
+    if value is None or value in ({}, (), ""):
         return "–"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

@@ -67,7 +67,7 @@ class ServiceSettings(BaseModel):
     keys: tuple[Annotated[str, Field(pattern=KEY_ROW)], ...] = Field(
         default=(), exclude=True,
         description="Who may use the service: `NAME:ROLE:SHA256` of each key, as `trellis serve --new-key` makes them. "
-        "Roles: `ask`, `edit` (documents and the graph too), `admin` (any source, settings, all runs).",
+        "Roles: `ask`, `edit` (documents and the graph too), `admin` (sources by their paths too).",
     )  # fmt: skip
     workspaces: dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], Path] = Field(
         default_factory=dict, description="Further workspaces by name (`NAME=FOLDER`); `default` is the usual one."

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -38,6 +39,8 @@ COOKIE = "trellis_key"  # where the page keeps its key
 MOST_HEADERS = 100
 MOST_JSON = 1 << 20  # bytes
 MINUTE = 60.0  # seconds
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 16 << 20
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 # What is told to anybody: whether the service works.
 OPEN = frozenset({"/health", "/ready"})
@@ -200,7 +203,8 @@ class Guard:
             scope["request_id"] = entry.request_id
             scope["caller"] = entry.caller = self._admitted(scope)
             upload = scope["type"] == "http" and scope["method"] == "PUT"
-            body = _Body(receive, self._limits, upload, Headers(scope=scope))
+            body = entry.body = _Body(receive, self._limits, upload, Headers(scope=scope))
+            body.check_length()
             if scope["type"] == "http" and not upload:
                 await body.read_whole()
             with self._metrics.in_flight.track_inprogress():
@@ -269,9 +273,25 @@ class _Body:
         self._size = 0
         self._whole: list[Message] = []
         self._ended = False
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._most:
+        self._refused = False
+        self._length = headers.get("content-length", "0")
+        self._waits = "expect" in headers  # for leave to send; what it is not given is not sent
+
+    def check_length(self) -> None:
+        """Refuse what says by itself that it is too large, before any of it comes."""
+        if not self._length.isdecimal() or int(self._length) > self._most:
             raise self._too_large()
+
+    async def let_out(self) -> None:
+        """Take some of what still comes of a body that was refused: a client that sends on would not read why."""
+        if self._refused and not self._waits:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LINGER_SECONDS):
+                    while self._size < self._most + LINGER_BYTES:
+                        message = await self._receive()
+                        self._size += len(message.get("body", b""))
+                        if not message.get("more_body", False):
+                            return
 
     async def read_whole(self) -> None:
         """Keep the body for who asks for it."""
@@ -300,6 +320,7 @@ class _Body:
         return message
 
     def _too_large(self) -> TooLarge:
+        self._refused = True
         return TooLarge(f"A body may have {self._most:,} bytes.", "Send less, or raise service.upload_bytes.")
 
 
@@ -310,6 +331,7 @@ class _Entry:
     scope: Scope
     _send: Send
     caller: Caller | None = None
+    body: _Body | None = None
     status: int = 0
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
     started: float = field(default_factory=time.monotonic)
@@ -321,6 +343,10 @@ class _Entry:
             headers = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
             headers.append((b"x-content-type-options", b"nosniff"))
             message = {**message, "headers": headers}
+        elif self.body is not None and message["type"] == "http.response.body" and not message.get("more_body"):
+            await self._send({**message, "more_body": True})
+            await self.body.let_out()
+            message = {"type": "http.response.body", "body": b""}
         await self._send(message)
 
     async def refuse(self, error: Exception) -> None:
@@ -337,7 +363,7 @@ class _Entry:
         if status_of(error) == 401:
             headers.append((b"www-authenticate", b"Bearer"))
         await self.send({"type": "http.response.start", "status": status_of(error), "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
+        await self.send({"type": "http.response.body", "body": body})
 
     def end(self, metrics: Metrics) -> None:
         """Enter it: the route and not the path, which may hold names of documents and people."""

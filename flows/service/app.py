@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import generate_latest
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from flows.service import openai_api, page_routes, rest
 from flows.service.access import Guard, Limits, NotReady, shown_error, status_of
+from flows.service.api_page import api_page
 from flows.service.asking import Questions
 from flows.service.mcp_server import McpEndpoint
 from flows.service.metrics import Metrics
@@ -60,7 +61,7 @@ def create_app(
 
     app = FastAPI(
         title="Trellis", version=version("trellis-rag"), description=_DESCRIPTION, lifespan=lifespan,
-        redoc_url=None,
+        docs_url=None, redoc_url=None,  # those pages load scripts from elsewhere
     )  # fmt: skip
     app.state.service = service
     app.include_router(rest.router)
@@ -103,6 +104,10 @@ def _add_health(app: FastAPI, service: Service) -> None:
         if not opening.done():
             raise NotReady("The workspaces are being opened.", "Ask again in a moment.")
         return {"status": "ready", "empty": opening.result()}
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        return HTMLResponse(api_page(app.openapi()))
 
     @app.get("/metrics", tags=["service"])
     def metrics() -> Response:

@@ -1,4 +1,4 @@
-"""The server of the service: in a thread of its own, so that whoever serves Prefect's deployments keeps the main one."""
+"""The server of the service, in a thread of its own: the main one is left to Prefect's runner."""
 
 import logging
 import socket

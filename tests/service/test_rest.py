@@ -52,7 +52,7 @@ def test_the_draft_of_a_model_is_streamed(model_server: Server, start: Start, mo
     assert len(texts) > 1
     assert "Tomas Reyd was born in Velin" in "".join(texts)
     assert events[-1][0] == "answer"
-    model_server.misbehave({"kind": "bad_key", "step": "answer", "nth": 0})
+    model_server.misbehave({"kind": "unauthorized", "step": "answer"})
     failed = events_of(client, {"question": "Who was Ana Korb?"})[-1]
     assert failed[0] == "error"
     assert failed[1].keys() == {"type", "message", "remedy"}

@@ -220,7 +220,7 @@ async function showPath(details, workspace, from, to, go) {
     const end = (name) => h("button.link", { onclick: () => go(name) }, name);
     const step = (hop) => h("li.relation", {}, h(".hop", {}, end(hop.source_name), h("em", {}, `${hop.predicate} →`), end(hop.target_name)), hop.statements.slice(0, 2).map((statement) => quote(statement, workspace)));
     const heading = h("h2", {}, `${from} … ${to}`);
-    fill(details, heading, found.length ? found.map((path) => h("ul.plain.card", {}, path.steps.map(step))) : h("p.quiet", {}, t("no_path")));
+    fill(details, heading, found.length ? found.map((path) => h(".card", {}, h("ul.plain", {}, path.steps.map(step)))) : h("p.quiet", {}, t("no_path")));
   } catch (error) {
     fill(details, h("p.bad", { role: "alert" }, error.message), h("p.quiet", {}, error.remedy));
   }
