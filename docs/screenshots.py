@@ -15,7 +15,7 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 from flows.cli.ask import sample_folder
 from tests.service.serving import served
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parent
 SIZE = ViewportSize(width=1280, height=800)
 COLOURS = 200
 QUESTIONS = ("Which bridges did Ilse Marrand design?", "Where was she born?")
@@ -26,7 +26,7 @@ def keep(page: Page, name: str) -> None:
     """The page as a small PNG."""
     page.wait_for_load_state("networkidle")
     picture = Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
-    picture.quantize(COLOURS).save(FOLDER / f"{name}.png", optimize=True)
+    picture.quantize(COLOURS).save(FOLDER / f"page-{name}.png", optimize=True)
 
 
 def take(page: Page) -> None:
@@ -55,7 +55,6 @@ def main() -> int:
     if browser is None:
         sys.stderr.write("No Chromium: apt-get install chromium, or another system's package.\n")
         return 1
-    FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         with served(Path(folder), [sample_folder() / "corpus"]) as service:

@@ -15,7 +15,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import Resource, ToolAnnotations
+from mcp.types import Resource, ToolAnnotations
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
@@ -44,7 +44,7 @@ WINDOW = 4_000  # characters of a source
 ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
 
 
-class Place(Record):
+class ToolPlace(Record):
     """A place in a document, in characters of its text, with what stands there."""
 
     document: str
@@ -55,7 +55,7 @@ class Place(Record):
     page: int | None = None
 
 
-class CitedPlace(Place):
+class CitedPlace(ToolPlace):
     """What supports the statements that bear its marker."""
 
     marker: str
@@ -76,7 +76,7 @@ class ToolRelation(Record):
     source: str
     predicate: str
     target: str
-    stated: Place | None
+    stated: ToolPlace | None
 
 
 class ToolEntity(Record):
@@ -101,7 +101,7 @@ class ToolReport(Record):
     summary: str
     members: int
     findings: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[ToolPlace, ...] = ()
     below: tuple[str, ...] = ()
 
 
@@ -190,7 +190,7 @@ class _Server(MCPServer):
         question: Annotated[str, Field(description="What to look for.")],
         k: Annotated[int, Field(description="How many passages.", ge=1, le=50)] = 8,
         documents: Annotated[list[str] | None, Field(description="Only these documents, by id.")] = None,
-    ) -> list[Place]:
+    ) -> list[ToolPlace]:
         """The passages that bear most on a question, best first, without an answer."""
         with _told(ToolError):
             options = AskOptions(k=k, documents=None if documents is None else tuple(documents))
@@ -199,7 +199,7 @@ class _Server(MCPServer):
             chunks = await self._read(lambda session: session.generation.documents.chunks(ids=names))
         places = {chunk.id: chunk for chunk in chunks}
         return [
-            Place(
+            ToolPlace(
                 document=passage.document, title=passage.title, quote=passage.text,
                 start=places[passage.chunk].start, end=places[passage.chunk].end,
             )
@@ -244,7 +244,7 @@ class _Server(MCPServer):
             ToolReport(
                 id=view.community, level=view.level, title=view.title, summary=view.summary, members=len(view.members),
                 findings=tuple(f"{finding.summary}: {finding.explanation}" for finding in view.findings),
-                places=tuple(Place(**place.model_dump(include={*Place.model_fields})) for place in places),
+                places=tuple(ToolPlace(**place.model_dump(include={*ToolPlace.model_fields})) for place in places),
                 below=tuple(child.community for child in view.children),
             )
         ]  # fmt: skip
@@ -320,7 +320,7 @@ def _tool_entity(entity: reading.EntityView) -> ToolEntity:
 
 
 def _tool_relation(source: str, predicate: str, target: str, statements: Sequence[reading.Quote]) -> ToolRelation:
-    stated = Place.model_validate(dict(statements[0])) if statements else None
+    stated = ToolPlace.model_validate(dict(statements[0])) if statements else None
     return ToolRelation(source=source, predicate=predicate, target=target, stated=stated)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.serving import Served, served
+from flows.service.access import new_key
+from tests.service.serving import Served, served, served_workspace
 
 pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'")
 from playwright.sync_api import Browser, FilePayload, Page, expect, sync_playwright
@@ -215,3 +216,49 @@ def test_the_page_speaks_chinese(browser: Browser, service: Served) -> None:
         assert page.locator("html").get_attribute("lang") == "zh-CN"
         page.reload()
         expect(page.get_by_role("link", name="图谱")).to_be_visible()
+
+
+def test_a_service_with_keys_asks_for_one_and_takes_no_other(browser: Browser, tmp_path: Path) -> None:
+    key, row = new_key("reader", "ask")
+    with served(tmp_path, ROWS, keys=(row,)) as service:
+        context = browser.new_context(locale="en-GB")
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        page.goto(service.url)
+        for entered in ("wrong", key):
+            page.get_by_role("dialog").get_by_label("This service asks for a key").fill(entered)
+            page.keyboard.press("Enter")
+            expect(page.locator("dialog")).to_have_count(0 if entered == key else 1)
+        expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
+        asked(page, "Who designed Orla Bridge?")
+        page.get_by_role("link", name="Documents").click()
+        page.get_by_role("button", name="Forget: bridge").click()
+        page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+        expect(page.locator("#notice .error")).to_contain_text("this needs 'edit'")
+        expect(page.locator("tbody")).to_contain_text("bridge")
+        page.reload()
+        expect(page.locator("tbody")).to_contain_text("bridge")
+        context.close()
+
+
+# What a browser makes of files that are dropped on a page.
+DROP = """text => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([text], "orla.txt", {type: "text/plain"}));
+    return transfer;
+}"""
+
+
+def test_an_empty_workspace_says_how_to_begin_and_answers_from_a_dropped_text(browser: Browser, tmp_path: Path) -> None:
+    # the dropped file is made by a script of a string, which the page's policy forbids like any other
+    with served_workspace(tmp_path / "ws") as service, opened(browser, service, bypass_csp=True) as page:
+        for tab in ("Graph", "Reports", "Ask"):
+            page.get_by_role("link", name=tab, exact=True).click()
+            expect(page.locator("main")).to_contain_text("Nothing is indexed yet.")
+        page.get_by_role("link", name="Add documents").click()
+        transfer = page.evaluate_handle(DROP, ROWS[0]["text"])
+        page.locator(".drop").dispatch_event("drop", {"dataTransfer": transfer})
+        expect(page.locator(".card")).to_contain_text("1 added")
+        page.get_by_role("link", name="Ask", exact=True).click()
+        asked(page, "Who designed Orla Bridge?")
+        expect(page.locator(".answer")).to_contain_text("Tomas Reyd")

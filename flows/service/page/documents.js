@@ -39,8 +39,9 @@ function dropZone(workspace, run, again) {
 
 /** All files of what was dropped, folders opened, with their paths. */
 async function dropped(transfer) {
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
-  const files = [];
+  const items = [...transfer.items].filter((item) => item.kind === "file").map((item) => [item.webkitGetAsEntry(), item.getAsFile()]);
+  const entries = items.map(([entry]) => entry).filter(Boolean);
+  const files = items.filter(([entry]) => !entry).map(([, file]) => ({ file, path: file.name }));
   const walk = async (entry) => {
     if (entry.isFile) {
       const file = await new Promise((done, fail) => entry.file(done, fail));
