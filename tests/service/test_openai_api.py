@@ -1,6 +1,7 @@
 """OpenAI's interface as its own client sees it, and Ollama's."""
 
 import json
+from typing import Any
 
 import numpy as np
 import openai
@@ -10,7 +11,8 @@ from tests.server.client import Server
 from tests.service.conftest import QUESTION, Start, keys_of
 
 
-def client_for(start: Start, **service: object) -> openai.OpenAI:
+def client_for(start: Start, **service: object) -> Any:
+    """OpenAI's own client; untyped, since what we add to its records is not in its types."""
     (key,), rows = keys_of("ask")
     return openai.OpenAI(base_url=f"{start(keys=rows, **service).base_url}/v1", api_key=key, max_retries=0)
 
@@ -21,7 +23,7 @@ def test_a_chat_is_answered_with_footnotes(start: Start) -> None:
     assert client.models.retrieve("trellis-global").id == "trellis-global"
     tool = {"type": "function", "function": {"name": "search", "parameters": {}}}
     messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": QUESTION}]
-    done = client.chat.completions.create(model="trellis", messages=messages, tools=[tool])  # type: ignore[call-overload]
+    done = client.chat.completions.create(model="trellis", messages=messages, tools=[tool])
     text = done.choices[0].message.content
     assert "Tomas Reyd" in text
     assert '[1] Orla Bridge (bridge): "' in text
@@ -33,8 +35,8 @@ def test_a_chat_is_answered_with_footnotes(start: Start) -> None:
 def test_a_streamed_chat_is_the_same_answer_in_pieces(start: Start) -> None:
     client = client_for(start)
     asked = {"model": "trellis-naive", "messages": [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]}
-    whole = client.chat.completions.create(**asked)  # type: ignore[call-overload]
-    chunks = list(client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))  # type: ignore[call-overload]
+    whole = client.chat.completions.create(**asked)
+    chunks = list(client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
     pieces = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
     assert len(pieces) > 3
     assert "".join(pieces) == whole.choices[0].message.content
@@ -47,7 +49,7 @@ def test_earlier_turns_are_the_history_of_a_question(start: Start) -> None:
     turns = [("user", QUESTION), ("assistant", "Tomas Reyd."), ("user", "Where was he born?")]
     done = client.chat.completions.create(
         model="trellis",
-        messages=[{"role": role, "content": text} for role, text in turns],  # type: ignore[misc]
+        messages=[{"role": role, "content": text} for role, text in turns],
     )
     assert "Velin" in str(done.choices[0].message.content)
 
@@ -57,7 +59,7 @@ def test_a_draft_comes_as_reasoning(model_server: Server, start: Start, monkeypa
         monkeypatch.setenv(f"TRELLIS_LM{name}", value)
     client = client_for(start)
     asked = [{"role": "user", "content": "Where was Tomas Reyd born?"}]
-    chunks = list(client.chat.completions.create(model="trellis", messages=asked, stream=True))  # type: ignore[call-overload]
+    chunks = list(client.chat.completions.create(model="trellis", messages=asked, stream=True))
     drafts = [getattr(chunk.choices[0].delta, "reasoning_content", "") for chunk in chunks]
     assert "Tomas Reyd was born in Velin" in "".join(drafts)
     assert "Velin" in "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
@@ -71,7 +73,7 @@ def test_errors_are_those_that_the_client_knows(start: Start) -> None:
         client.chat.completions.create(model="trellis", messages=[{"role": "assistant", "content": "Yes?"}])
     image = {"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}
     with pytest.raises(openai.BadRequestError, match="image_url"):
-        client.chat.completions.create(model="trellis", messages=[{"role": "user", "content": [image]}])  # type: ignore[list-item]
+        client.chat.completions.create(model="trellis", messages=[{"role": "user", "content": [image]}])
     with pytest.raises(openai.AuthenticationError):
         client.with_options(api_key="wrong").models.list()
     with pytest.raises(openai.BadRequestError, match="cannot read"):  # this workspace has no vectors
