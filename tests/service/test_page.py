@@ -22,7 +22,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium, or another system's package"),
 ]
-WAIT = 60_000
+WAIT = 300_000  # milliseconds
+expect.set_options(timeout=WAIT)
 ROOT = Path(__file__).resolve().parents[2]
 EVIL = '<img src=x onerror="document.body.dataset.ran=1"><script>document.body.dataset.ran=1</script>'
 ROWS = (
@@ -54,7 +55,6 @@ def opened(browser: Browser, service: Served, width: int = 1200, **context: obje
     """A page that fails the test for an error in its console, and for a request to anywhere but the service."""
     inside = browser.new_context(viewport={"width": width, "height": 900}, locale="en-GB", **context)  # type: ignore[arg-type]
     inside.set_default_timeout(WAIT)
-    expect.set_options(timeout=WAIT)
     page = inside.new_page()
     errors: list[str] = []
     strange: list[str] = []

@@ -72,7 +72,7 @@ export function confirmed(title, body, action, dangerous = false) {
   return new Promise((resolve) => {
     const form = h(
       "form", { method: "dialog" }, h("h2", {}, title), body,
-      h("menu", {}, h("button.plain", { value: "", formNoValidate: true }, action.cancel),
+      h("menu", {}, h("button.plain", { type: "button", onclick: () => dialog.close("") }, action.cancel),
         h(dangerous ? "button.danger" : "button.primary", { value: "yes" }, action.confirm)),
     );
     const dialog = h("dialog", { onclose: () => {
