@@ -144,6 +144,7 @@ def test_every_setting_and_command_has_its_place_in_the_reference() -> None:
     for name, field in Settings.model_fields.items():
         assert field.description, f"{name}: say in flows/settings.py what it is for"
         written = {"roles": "TRELLIS_LM_<ROLE>", "instructions": "[instructions]", "tailoring": "[tailoring]"}
+        written["service"] = "[service]"
         assert f"`{written.get(name, f'TRELLIS_{name.upper()}')}`" in pages["settings.md"], name
     assert [role for role in ROLES if f"`{role}`" not in pages["settings.md"]] == []
     for name, (_, parser) in REFERENCE["subcommands"]().items():

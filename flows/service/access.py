@@ -169,7 +169,7 @@ def needs(role: Role) -> Callable[[Request], Caller]:
 
 
 @dataclass
-class Limits:
+class RequestLimits:
     """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come."""
 
     upload_bytes: int
@@ -185,7 +185,7 @@ class Guard:
     for it.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, limits: RequestLimits, metrics: Metrics) -> None:
         self._app = app
         self._settings = settings
         self._limits = limits
@@ -266,7 +266,7 @@ class Guard:
 class _Body:
     """The body of a request, within its limits. Raises TooLarge and TooSlow."""
 
-    def __init__(self, receive: Receive, limits: Limits, upload: bool, headers: Headers) -> None:
+    def __init__(self, receive: Receive, limits: RequestLimits, upload: bool, headers: Headers) -> None:
         self._receive = receive
         self._limits = limits
         self._most = limits.upload_bytes if upload else limits.json_bytes

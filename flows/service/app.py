@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from flows.service import openai_api, page_routes, rest
-from flows.service.access import Guard, Limits, NotReady, shown_error, status_of
+from flows.service.access import Guard, NotReady, RequestLimits, shown_error, status_of
 from flows.service.api_page import api_page
 from flows.service.asking import Questions
 from flows.service.mcp_server import McpEndpoint
@@ -32,7 +32,7 @@ _DESCRIPTION = "Answers from your documents, with sources. Errors are `{error: {
 
 
 def create_app(
-    settings: Settings, *, prefect: str | None = None, sources: Sequence[str] = (), limits: Limits | None = None
+    settings: Settings, *, prefect: str | None = None, sources: Sequence[str] = (), limits: RequestLimits | None = None
 ) -> FastAPI:  # fmt: skip
     """The application of a service under these settings; nothing is opened before it starts.
 
@@ -75,7 +75,7 @@ def create_app(
         CORSMiddleware, allow_origins=settings.service.origins, allow_methods=["*"], allow_headers=["*"],
         expose_headers=["x-request-id"],
     )  # fmt: skip
-    limits = limits or Limits(upload_bytes=settings.service.upload_bytes)
+    limits = limits or RequestLimits(upload_bytes=settings.service.upload_bytes)
     app.add_middleware(Guard, settings=settings.service, limits=limits, metrics=metrics)
     return app
 

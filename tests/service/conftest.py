@@ -10,7 +10,7 @@ import pytest
 
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
-from flows.service.access import Limits, Role, new_key
+from flows.service.access import RequestLimits, Role, new_key
 from flows.service.app import create_app
 from flows.service.server import serving
 from flows.settings import load_settings
@@ -45,7 +45,7 @@ def start(workspace: Path) -> Iterator[Start]:
     """Starts services that end with the test."""
     with ExitStack() as stack:
 
-        def begin(key: str = "", limits: Limits | None = None, **service: object) -> httpx.Client:
+        def begin(key: str = "", limits: RequestLimits | None = None, **service: object) -> httpx.Client:
             return stack.enter_context(client_of(workspace, key, limits, **service))
 
         yield begin
@@ -53,7 +53,7 @@ def start(workspace: Path) -> Iterator[Start]:
 
 @contextmanager
 def client_of(
-    workspace: Path, key: str = "", limits: Limits | None = None, **service: object
+    workspace: Path, key: str = "", limits: RequestLimits | None = None, **service: object
 ) -> Iterator[httpx.Client]:
     """A client of a new service; `key` is sent with each request."""
     app = create_app(load_settings({"workspace": workspace, "service": service}), limits=limits)
