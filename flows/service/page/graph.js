@@ -69,7 +69,7 @@ function draw(box, { nodes, edges, cut }, chosen, go) {
     const open = () => go(node.name);
     return s(
       "g", { class: `node${named.has(node) ? "" : " minor"}`, tabindex: 0, role: "link", "aria-label": node.name, transform: `translate(${x} ${y})`,
-        onclick: open, onkeydown: (event) => event.key === "Enter" && open(), onpointerenter: () => light(rank), onpointerleave: () => light(chosenRank), onfocus: () => light(rank), onblur: () => light(chosenRank) },
+        onclick: open, onkeydown: (event) => event.key === "Enter" && open(), onpointerenter: (event) => event.buttons || light(rank), onpointerleave: (event) => event.buttons || light(chosenRank), onfocus: () => light(rank), onblur: () => light(chosenRank) },
       s("circle", { r: radius, fill: colour(node.community) }), s("text", { y: -radius - 4 }, shortened(node.name)), s("title", {}, `${node.name} (${node.kind})`),
     );
   });
