@@ -24,7 +24,7 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 # uv leaves compiling to the first import: kept for the next one, also where a container's settings say otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo check test patient test-train bench docs wheel clean data moved
+.PHONY: help setup demo check test patient test-train bench docs screenshots wheel clean data moved
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -92,6 +92,9 @@ docs: $(DOCS_READY) ## build the documents as a site in site/ (offline; a dead l
 	@$(BIN)/python docs/reference.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "read it: site/index.html, or with its search: $(BIN)/python -m http.server -d site"
+
+screenshots: $(READY) ## take the pictures of docs/page.md anew (needs Chromium)
+	@$(BIN)/python -m docs.screenshots
 
 wheel: $(READY) ## build the package in dist/, which installs and runs anywhere
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist

@@ -32,6 +32,32 @@ class EvaluationQuestion(Record):
     group: str = ""
 
 
+class Feedback(Record):
+    """What somebody thought of an answer; `note` says what it should have been, `at` is UTC in ISO form.
+
+    `documents` are those that the answer cites, `history` the turns before the question.
+    """
+
+    id: str
+    question: str
+    answer: str
+    helpful: bool
+    note: str = ""
+    documents: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
+    generation: int
+    at: str
+
+    @property
+    def as_question(self) -> EvaluationQuestion:
+        """A question whose right answer is the helpful one, or the note."""
+        right = self.note or (self.answer if self.helpful else "")
+        return EvaluationQuestion(
+            id=self.id, question=self.question, kind="helpful" if self.helpful else "unhelpful", history=self.history,
+            answers=(right,) if right else (), gold_documents=self.documents if self.helpful else (),
+        )  # fmt: skip
+
+
 class EvaluatedSystem(Record):
     """A way of answering that is compared with others: a mode with its options on a workspace, or recorded answers.
 

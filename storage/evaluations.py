@@ -1,4 +1,5 @@
-"""Evaluations of a workspace: the finished ones in a DuckDB file, answers under way and watched questions in SQLite.
+"""Evaluations of a workspace: the finished ones in a DuckDB file, answers under way, watched
+questions and feedback in SQLite.
 
 DuckDB has one writer, and an evaluation may take hours: its answers go to the workspace's database one by one, where
 any process reads and writes beside it, and what is finished is published to DuckDB in one short transaction.
@@ -20,6 +21,7 @@ from storage.evaluation_records import (
     EvaluatedAnswer,
     Evaluation,
     EvaluationResult,
+    Feedback,
     Score,
     UnfinishedEvaluation,
     Verdict,
@@ -112,6 +114,31 @@ class WatchedQuestions:
         stale = [watched for watched in self.list() if holds(watched.model_dump_json())]
         for watched in stale:
             self.put(watched.model_copy(update={"answer": None, "change": None}))
+        return len(stale)
+
+
+class FeedbackRows:
+    """What people thought of answers."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    def put(self, feedback: Feedback) -> None:
+        """Stores one; the same id replaces."""
+        with self._file.transaction() as connection:
+            sql = "INSERT OR REPLACE INTO feedback (id, feedback) VALUES (?, ?)"
+            connection.execute(sql, (feedback.id, feedback.model_dump_json()))
+
+    def list(self) -> list[Feedback]:
+        """All, the oldest first."""
+        rows = self._file.rows("SELECT feedback FROM feedback ORDER BY rowid")
+        return [Feedback.model_validate_json(str(feedback)) for (feedback,) in rows]
+
+    def forget_where(self, holds: Callable[[str], bool]) -> int:
+        """Removes those of whose JSON text this is true; returns how many."""
+        stale = [(row.id,) for row in self.list() if holds(row.model_dump_json())]
+        with self._file.transaction() as connection:
+            connection.executemany("DELETE FROM feedback WHERE id = ?", stale)
         return len(stale)
 
 

@@ -1,5 +1,5 @@
 """The workspace's own SQLite database: memory, cached results of models and embedders, the history of runs, answers of
-evaluations under way, and watched questions.
+evaluations under way, watched questions, and feedback.
 
 It outlives generations. The cache has namespaces and one rule: what was used longest ago goes first.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.evaluations import RunningAnswers, WatchedQuestions
+from storage.evaluations import FeedbackRows, RunningAnswers, WatchedQuestions
 from storage.memory import Memory
 from storage.records import Record
 from storage.sqlite import Schema, SqliteFile, Value
@@ -21,9 +21,10 @@ Clock = Callable[[], float]
 Vector = NDArray[np.float32]
 
 SCHEMA = Schema(
-    "workspace_db", 3,
+    "workspace_db", 4,
     remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go memory, "
-    "kept answers and vectors (models are paid again), watched questions and the history of runs; the index stays.",
+    "kept answers and vectors (models are paid again), watched questions, feedback and the history of runs; the index "
+    "stays.",
     without="Nothing is remembered, and no kept answer or vector is used."
 )  # fmt: skip
 
@@ -206,6 +207,7 @@ _PARTS = """
         FROM evaluated_answers
     UNION ALL SELECT 'watched questions', count(*), coalesce(sum(length(CAST(watched AS BLOB))), 0)
         FROM watched_questions
+    UNION ALL SELECT 'feedback', count(*), coalesce(sum(length(CAST(feedback AS BLOB))), 0) FROM feedback
 """
 
 
@@ -227,6 +229,7 @@ class WorkspaceDatabase:
         self.runs = RunHistory(self._file, self._limits.runs)
         self.running_answers = RunningAnswers(self._file)
         self.watched = WatchedQuestions(self._file)
+        self.feedback = FeedbackRows(self._file)
 
     def parts(self) -> list[DatabasePart]:
         """What each part holds, and what bounds it; nothing where there is no file yet, or it cannot be used."""

@@ -15,7 +15,7 @@ import httpx
 
 from flows.cli.screen import Screen
 from flows.runtime import Runtime, open_embedding, open_runtime
-from flows.settings import load_settings
+from flows.settings import Settings, load_settings
 from flows.usage import masked
 from prompts.doctor import Examined, examine
 from prompts.engine.errors import EngineError
@@ -61,16 +61,14 @@ class Examination(Record):
 def doctor(options: Namespace, screen: Screen) -> int:
     """Examine and report; 1 where something failed."""
     settings = load_settings({"workspace": options.workspace})
-    brisk = settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)})
-    report = asyncio.run(_examination(open_runtime(brisk), os.environ.get(PREFECT_URL, "")))
-    # Servers and clients repeat what they were called with.
-    report = Examination.model_validate_json(masked(report.model_dump_json()))
+    report = asyncio.run(examination(settings, os.environ.get(PREFECT_URL, "")))
     screen.result(report, lambda: _show(report, screen))
     return 0 if report.ok else 1
 
 
-async def _examination(runtime: Runtime, prefect_address: str) -> Examination:
+async def examination(settings: Settings, prefect_address: str) -> Examination:
     """Try everything once, side by side; what fails is a row, not an exception. Nothing is written that stays."""
+    runtime = open_runtime(settings.model_copy(update={"max_attempts": min(settings.max_attempts, ATTEMPTS)}))
     models, embedding, reranker, workspace, prefect = await asyncio.gather(
         examine(runtime.models),
         asyncio.to_thread(_check_embedding, runtime),
@@ -78,12 +76,14 @@ async def _examination(runtime: Runtime, prefect_address: str) -> Examination:
         asyncio.to_thread(_check_workspace, runtime),
         _check_prefect(prefect_address),
     )
-    return Examination(
+    report = Examination(
         ok=all(row.ok for row in models)
         and all(check.ok for check in (embedding, reranker or embedding, workspace, prefect)),
         offline=all(row.structured == "offline" for row in models),
         models=tuple(models), embedding=embedding, reranker=reranker, workspace=workspace, prefect=prefect,
     )  # fmt: skip
+    # Servers and clients repeat what they were called with.
+    return Examination.model_validate_json(masked(report.model_dump_json()))
 
 
 def _check_embedding(runtime: Runtime) -> Check:

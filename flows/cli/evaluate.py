@@ -16,6 +16,7 @@ from storage.errors import EvaluationGate, UsageError
 from storage.evaluation_records import (
     Evaluation,
     EvaluationForecast,
+    EvaluationQuestion,
     EvaluationReport,
     EvaluationResult,
     MeanScore,
@@ -28,6 +29,7 @@ from tasks.evaluate.gate import in_words as gate_in_words
 from tasks.evaluate.tables import Cells, published_table
 
 FAILED_ANSWERS = 1
+FEEDBACK = "feedback"  # the name of the questions that were rated on the page
 
 
 def evaluate(options: Namespace, screen: Screen) -> int:
@@ -118,8 +120,11 @@ def _listed(names: str | None) -> list[str]:
 async def _run(
     options: Namespace, names: Sequence[str], runtime: Runtime, screen: Screen
 ) -> tuple[EvaluationReport, EvaluationResult] | None:
+    questions: str | list[EvaluationQuestion] = options.questions
+    if questions == FEEDBACK:
+        questions = [row.as_question for row in runtime.workspace.database.feedback.list()]
     plan = await plan_of(
-        options.system or (), options.questions, names, limit=options.limit, data=options.data,
+        options.system or (), questions, names, limit=options.limit, data=options.data,
         criteria=_listed(options.judge), repeats=options.repeats,
     )  # fmt: skip
     if options.dry_run:

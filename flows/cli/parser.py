@@ -354,3 +354,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         number("--port", "of Prefect's server, where PREFECT_API_URL names none"),
         argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
     )  # fmt: skip
+    add(
+        "mcp", "serve_mcp:mcp", "answers, entities, reports and sources as tools for an MCP client, over stdio",
+        "trellis mcp --workspace kb       the command in the client's configuration: docs/mcp.md",
+    )  # fmt: skip

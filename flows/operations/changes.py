@@ -346,14 +346,14 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
 
 
 def _forget_evaluated(documents: Sequence[str], traces: Traces, runtime: Runtime) -> int:
-    """Remove what evaluations and watched questions hold of the documents; how many answers that were."""
+    """Remove what evaluations, watched questions and feedback hold of the documents; how many answers that were."""
     names = [json.dumps(name, ensure_ascii=False) for name in documents]
 
     def holds(text: str) -> bool:
         return any(name in text for name in names) or traces.found_in(text)
 
     database = runtime.workspace.database
-    places = (database.running_answers.remove_where, database.watched.forget_where)
+    places = (database.running_answers.remove_where, database.watched.forget_where, database.feedback.forget_where)
     return sum(forget_in(holds) for forget_in in (*places, runtime.workspace.evaluations.forget_where))
 
 

@@ -18,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.service.metrics import Metrics
+from flows.service.page_files import PATHS
 from flows.settings import ServiceSettings
 from flows.usage import error_of
 from prompts.engine.errors import EngineError, ModelUnavailable
@@ -232,7 +233,7 @@ class Guard:
         own = {f"http://{headers.get('host')}", f"https://{headers.get('host')}"}
         if origin is not None and origin not in own and origin not in self._settings.origins:
             raise NotAllowed(f"Pages of {origin[:200]!r} may not call this service.", "Name it in service.origins.")
-        if scope["path"] in OPEN or (scope["type"] == "http" and scope["method"] == "OPTIONS"):
+        if scope["path"] in OPEN | PATHS or (scope["type"] == "http" and scope["method"] == "OPTIONS"):
             return Caller("anybody", "ask")
         caller = self._caller(headers, scope) if self._callers else NOBODY
         self._count(caller)

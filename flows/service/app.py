@@ -12,12 +12,15 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import generate_latest
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
-from flows.service import openai_api, rest
+from flows.service import openai_api, page_routes, rest
 from flows.service.access import Guard, NotReady, RequestLimits, shown_error, status_of
 from flows.service.api_page import api_page
 from flows.service.asking import Questions
+from flows.service.mcp_server import McpEndpoint
 from flows.service.metrics import Metrics
+from flows.service.page_files import PageFiles
 from flows.service.runs import IndexRuns, LocalRuns
 from flows.service.state import Service
 from flows.service.workspaces import Workspaces
@@ -42,13 +45,15 @@ def create_app(
         questions=Questions(workspaces, metrics, settings.service.at_once), runs=_runs(workspaces, prefect),
         prefect=prefect.removesuffix("/api") if prefect else None,
     )  # fmt: skip
+    mcp = McpEndpoint(workspaces)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.opening = asyncio.create_task(workspaces.open_all())
         getattr(app.state, "begun", lambda: None)()
         try:
-            yield
+            async with mcp.running():
+                yield
         finally:
             app.state.opening.cancel()
             await service.runs.close()
@@ -61,8 +66,11 @@ def create_app(
     app.state.service = service
     app.include_router(rest.router)
     app.include_router(openai_api.router)
+    app.include_router(page_routes.router)
+    app.router.routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
     _add_health(app, service)
     _add_errors(app)
+    app.mount("/", PageFiles())
     app.add_middleware(
         CORSMiddleware, allow_origins=settings.service.origins, allow_methods=["*"], allow_headers=["*"],
         expose_headers=["x-request-id"],

@@ -13,13 +13,15 @@ from pydantic_core import to_jsonable_python
 
 from flows.index import IndexOptions
 from flows.operations.index_run import index_run
-from flows.runtime import open_runtime
+from flows.runtime import open_runtime, usage_of
 from flows.service.access import shown_error
 from flows.settings import load_settings
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import mask_logs
+from prompts.engine.spending import Meter
 from storage.errors import TrellisError
 from storage.faults import DATABASE_ERRORS, fault_of
+from storage.run_records import StepUsage
 
 EVERY = 0.2  # seconds between two lines on one step
 
@@ -31,15 +33,19 @@ def main() -> None:
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     last: tuple[str, float] = "", 0.0
+    started, meter = time.monotonic(), Meter()
 
     def progress(step: str, done: int, total: int) -> None:
         nonlocal last
         if step != last[0] or done >= total or time.monotonic() - last[1] >= EVERY:
             last = step, time.monotonic()
-            _tell({"step": step, "done": done, "total": total})
+            usage = usage_of(meter, time.monotonic() - started).model_dump(include={*StepUsage.model_fields})
+            _tell({"step": step, "done": done, "total": total, "usage": usage})
 
     async def run() -> object:
+        nonlocal meter
         runtime = open_runtime(load_settings({"workspace": order["workspace"]}), progress)
+        meter = runtime.models.meter
         options = IndexOptions(order["full"], order["allow_removals"], order["remake"])
         return await index_run(order["sources"], options, runtime)
 

@@ -16,7 +16,7 @@ import flows
 from flows.service.access import NotThere, shown_error
 from storage.errors import UsageError
 from storage.records import Record
-from storage.run_records import IndexReport
+from storage.run_records import IndexReport, StepUsage
 
 RunState = Literal["waiting", "running", "completed", "failed", "cancelled"]
 MOST_KEPT = 200  # runs
@@ -35,7 +35,8 @@ class RunRequest(Record):
 
 
 class IndexRun(Record):
-    """An index run. `step` says what it does now, `done` of `total` items; times are UTC in ISO form.
+    """An index run. `step` says what it does now, `done` of `total` items, and what models have taken so
+    far; times are UTC in ISO form.
 
     `report` is there where it completed, `error` ({type, message, remedy}) where it failed; `url` is its page in
     Prefect.
@@ -48,6 +49,7 @@ class IndexRun(Record):
     step: str = ""
     done: int = 0
     total: int = 0
+    usage: StepUsage | None = None
     started: str
     finished: str | None = None
     report: IndexReport | None = None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageError, WorkspaceFormatError
-from storage.evaluation_records import WatchedQuestion
+from storage.evaluation_records import Feedback, WatchedQuestion
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from storage.workspace_db import DatabaseLimits, RunRow, WorkspaceDatabase
@@ -198,7 +198,9 @@ def test_what_an_earlier_version_kept_is_carried_over(tmp_path: Path, added: str
     assert (titles(again), again.model_answers.get("l")) == (["u"], "x")
     with sqlite3.connect(tmp_path / FILE) as after:
         names = {name for (name,) in after.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert names == {"memory_entries", "memory_index", "cache", "runs", "evaluated_answers", "watched_questions"}
+    assert names == {
+        "memory_entries", "memory_index", "cache", "runs", "evaluated_answers", "watched_questions", "feedback"
+    }  # fmt: skip
 
 
 def test_a_file_of_version_2_gets_the_tables_that_it_lacks(tmp_path: Path) -> None:
@@ -208,6 +210,22 @@ def test_a_file_of_version_2_gets_the_tables_that_it_lacks(tmp_path: Path) -> No
     db = WorkspaceDatabase(tmp_path / FILE)
     db.watched.put(WatchedQuestion(id="w", question="Who?"))
     assert ([row.question for row in db.watched.list()], titles(db)) == (["Who?"], ["t"])
+
+
+def test_a_file_of_version_3_gets_feedback(tmp_path: Path) -> None:
+    WorkspaceDatabase(tmp_path / FILE).memory.put(entry("t", "a"))
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.executescript("DROP TABLE feedback; PRAGMA user_version = 3;")
+    db = WorkspaceDatabase(tmp_path / FILE)
+    right = Feedback(id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at="")
+    wrong = right.model_copy(update={"id": "b", "helpful": False, "note": "Tomas"})
+    for row in (right, wrong, right):
+        db.feedback.put(row)
+    assert [(row.answers, row.gold_documents) for row in (kept.as_question for kept in db.feedback.list())] == [
+        (("Tomas",), ()), (("Ana",), ("d",)),
+    ]  # fmt: skip
+    assert (db.feedback.forget_where(lambda text: "Tomas" in text), titles(db)) == (1, ["t"])
+    assert db.feedback.list() == [right]
 
 
 def test_a_foreign_or_newer_file_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""`make screenshots`: the pictures of docs/page.md, of the sample corpus in a service of this machine.
+
+Needs Chromium and the extra `dev`; nothing is asked of the network.
+"""
+
+import io
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+from flows.cli.ask import sample_folder
+from tests.service.serving import served
+
+FOLDER = Path(__file__).parent
+SIZE = ViewportSize(width=1280, height=800)
+COLOURS = 200
+QUESTIONS = ("Which bridges did Ilse Marrand design?", "Where was she born?")
+WAIT = 120_000  # milliseconds
+
+
+def keep(page: Page, name: str) -> None:
+    """The page as a small PNG."""
+    page.wait_for_load_state("networkidle")
+    picture = Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
+    picture.quantize(COLOURS).save(FOLDER / f"page-{name}.png", optimize=True)
+
+
+def take(page: Page) -> None:
+    """Walk through the rooms."""
+    for place, question in enumerate(QUESTIONS):
+        page.get_by_role("textbox", name="Your question").fill(question)
+        page.keyboard.press("Enter")
+        page.locator(".turn").nth(place).locator(".foot").wait_for()
+    page.locator(".turn").first.locator(".cite").first.click()
+    page.locator("mark.here").wait_for()
+    page.locator(".turn").first.get_by_text("How this answer came about").click()
+    page.locator(".talk").evaluate_handle("talk => talk.scrollTo(0, 0)")
+    keep(page, "ask")
+    for tab, seen in (("Documents", "tbody tr"), ("Reports", ".treemap button"), ("Health", ".checks")):
+        page.get_by_role("link", name=tab, exact=True).click()
+        page.locator(seen).first.wait_for()
+        if tab == "Reports":
+            page.locator(".tree .name").first.click()
+            page.locator(".reports h1").wait_for()
+        keep(page, tab.lower())
+
+
+def main() -> int:
+    """Take them all."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        sys.stderr.write("No Chromium: apt-get install chromium, or another system's package.\n")
+        return 1
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        with served(Path(folder), [sample_folder() / "corpus"]) as service:
+            for scheme in ("light", "dark"):
+                page = chromium.new_page(viewport=SIZE, color_scheme=scheme, locale="en-GB", bypass_csp=True)
+                page.set_default_timeout(WAIT)
+                page.goto(service.url)
+                if scheme == "light":
+                    take(page)
+                page.get_by_role("link", name="Graph", exact=True).click()
+                page.locator(".map g.node", has_text="Ilse Marrand").first.click()
+                page.locator(".details h2").wait_for()
+                keep(page, f"graph-{scheme}" if scheme == "dark" else "graph")
+        chromium.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

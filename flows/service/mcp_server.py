@@ -1,0 +1,333 @@
+"""MCP: the workspace's answers, entities, reports and sources as tools and resources of the Model Context Protocol.
+
+Over stdio (`trellis mcp`) for one workspace, and in the service over streamable HTTP at /mcp/WORKSPACE. Each tool only
+reads; what it gives is bounded, because a model reads it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from importlib.metadata import version
+from typing import Annotated, TypeVar
+from urllib.parse import quote, unquote
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.resources import ResourceSecurity
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import Resource, ToolAnnotations
+from pydantic import Field
+from starlette.types import Receive, Scope, Send
+
+from flows.question import AskOptions
+from flows.service import reading
+from flows.service.access import NotThere
+from flows.service.workspaces import DEFAULT, Workspaces
+from flows.session import Session
+from prompts.engine.errors import EngineError
+from storage.answer_records import Effort, Fallback
+from storage.errors import NoGeneration, TrellisError
+from storage.records import Record
+
+T = TypeVar("T")
+
+INSTRUCTIONS = (
+    "Answers from a collection of documents, each with the places that support it. `ask` answers a question; "
+    "`retrieve` gives passages without an answer; `entity` and `paths` tell what the knowledge graph holds; `reports` "
+    "sum up the collection by groups of entities; `source` shows a document's text at the offsets that the others name."
+)
+READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+LISTED = 200  # resources of a kind
+SHOWN = 25  # relations, claims, reports
+WINDOW = 4_000  # characters of a source
+# An id of a document is never used as the name of a file.
+ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
+
+
+class ToolPlace(Record):
+    """A place in a document, in characters of its text, with what stands there."""
+
+    document: str
+    title: str
+    start: int
+    end: int
+    quote: str
+    page: int | None = None
+
+
+class CitedPlace(ToolPlace):
+    """What supports the statements that bear its marker."""
+
+    marker: str
+
+
+class ToolAnswer(Record):
+    """An answer with what supports it: `fallback` is none where all of it is supported, else as an `Answer` has it."""
+
+    answer: str
+    fallback: Fallback
+    citations: tuple[CitedPlace, ...]
+    generation: int
+
+
+class ToolRelation(Record):
+    """A relation, with one of the places that state it."""
+
+    source: str
+    predicate: str
+    target: str
+    stated: ToolPlace | None
+
+
+class ToolEntity(Record):
+    """What the graph knows of an entity; `more` counts the relations and claims that are left out."""
+
+    id: str
+    name: str
+    kind: str
+    description: str
+    aliases: tuple[str, ...]
+    relations: tuple[ToolRelation, ...]
+    claims: tuple[str, ...]
+    more: int
+
+
+class ToolReport(Record):
+    """A report on a group of entities: with its id `reports` gives it in full."""
+
+    id: str
+    level: int
+    title: str
+    summary: str
+    members: int
+    findings: tuple[str, ...] = ()
+    places: tuple[ToolPlace, ...] = ()
+    below: tuple[str, ...] = ()
+
+
+class ToolSource(Record):
+    """A stretch of a document's text; `length` is that of the whole."""
+
+    document: str
+    title: str
+    start: int
+    end: int
+    length: int
+    text: str
+
+
+def mcp_server(workspaces: Workspaces, name: str = DEFAULT) -> MCPServer:
+    """The tools and resources of a workspace."""
+    server = _Server(workspaces, name)
+    for tool in (server.ask, server.retrieve, server.entity, server.paths, server.reports, server.source):
+        server.add_tool(tool, annotations=READ_ONLY)
+    resource = partial(server.resource, security=ANY_ID)
+    resource("trellis://documents/{+document}", title="Document", mime_type="text/plain")(server.document)
+    resource("trellis://reports/{report}", title="Report", mime_type="text/markdown")(server.report)
+    return server
+
+
+class McpEndpoint:
+    """The same over streamable HTTP for all workspaces of a service, as an ASGI application at /mcp/{workspace}.
+
+    Requests stand on their own: no session outlives one. Who may ask is not its business.
+    """
+
+    def __init__(self, workspaces: Workspaces) -> None:
+        self._servers = {name: mcp_server(workspaces, name) for name in workspaces.names}
+        for server in self._servers.values():  # hosts and origins are looked at before anything comes here
+            unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+            server.streamable_http_app(json_response=True, stateless_http=True, transport_security=unguarded)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Requests are answered for the length of the block."""
+        async with AsyncExitStack() as stack:
+            for server in self._servers.values():
+                await stack.enter_async_context(server.session_manager.run())
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = scope["path_params"].get("workspace", DEFAULT)
+        if name not in self._servers:
+            raise NotThere(f"No workspace is called {name[:80]!r}.", f"There are: {', '.join(self._servers)}.")
+        await self._servers[name].session_manager.handle_request(scope, receive, send)
+
+
+class _Server(MCPServer):
+    def __init__(self, workspaces: Workspaces, name: str) -> None:
+        super().__init__(
+            "trellis", title="Trellis", instructions=INSTRUCTIONS, version=version("trellis-rag"), log_level="WARNING"
+        )
+        self._workspaces = workspaces
+        self._workspace = name
+
+    async def _read(self, read: Callable[[Session], T]) -> T:
+        return await self._workspaces.read(self._workspace, read)
+
+    async def ask(
+        self,
+        question: Annotated[str, Field(description="One question that stands on its own, in any language.")],
+        mode: Annotated[str, Field(description="auto (default), or a mode's name such as local or global.")] = "auto",
+        effort: Annotated[Effort | None, Field(description="low, medium or high.")] = None,
+        documents: Annotated[list[str] | None, Field(description="Only these documents, by id.")] = None,
+        response: Annotated[str, Field(description='The form of the answer, such as "a list".')] = "",
+    ) -> ToolAnswer:
+        """Answer a question from the documents, with the places that support each statement."""
+        with _told(ToolError):
+            only = None if documents is None else tuple(documents)
+            options = AskOptions(mode=mode, effort=effort, documents=only, response=response)
+            answer = await self._workspaces.ask(self._workspace, question, options)
+        return ToolAnswer(
+            answer=answer.answer, fallback=answer.fallback, generation=answer.generation,
+            citations=tuple(
+                CitedPlace(**citation.model_dump(include={*CitedPlace.model_fields})) for citation in answer.citations
+            ),
+        )  # fmt: skip
+
+    async def retrieve(
+        self,
+        question: Annotated[str, Field(description="What to look for.")],
+        k: Annotated[int, Field(description="How many passages.", ge=1, le=50)] = 8,
+        documents: Annotated[list[str] | None, Field(description="Only these documents, by id.")] = None,
+    ) -> list[ToolPlace]:
+        """The passages that bear most on a question, best first, without an answer."""
+        with _told(ToolError):
+            options = AskOptions(k=k, documents=None if documents is None else tuple(documents))
+            passages = (await self._workspaces.retrieve(self._workspace, question, options)).passages
+            names = {passage.chunk for passage in passages}
+            chunks = await self._read(lambda session: session.generation.documents.chunks(ids=names))
+        places = {chunk.id: chunk for chunk in chunks}
+        return [
+            ToolPlace(
+                document=passage.document, title=passage.title, quote=passage.text,
+                start=places[passage.chunk].start, end=places[passage.chunk].end,
+            )
+            for passage in passages
+            if passage.chunk in places  # not in a generation that was published meanwhile
+        ]  # fmt: skip
+
+    async def entity(self, name: Annotated[str, Field(description="A name or alias.")]) -> list[ToolEntity]:
+        """What the knowledge graph holds on an entity: description, relations and claims, each with its source."""
+        with _told(ToolError):
+            view = await self._read(lambda session: reading.look_up(name, session.generation))
+        return [_tool_entity(entity) for entity in view.entities]
+
+    async def paths(
+        self,
+        start: Annotated[str, Field(description="The name of an entity.")],
+        end: Annotated[str, Field(description="The name of another.")],
+    ) -> list[list[ToolRelation]]:
+        """How two entities are connected: the shortest chains of relations between them, with their sources."""
+        with _told(ToolError):
+            ways = await self._read(lambda session: reading.paths_between(session, start, end))
+        return [
+            [_tool_relation(step.source_name, step.predicate, step.target_name, step.statements) for step in way.steps]
+            for way in ways.paths
+        ]
+
+    async def reports(
+        self,
+        report: Annotated[str | None, Field(description="A report's id, for it in full.")] = None,
+        level: Annotated[int, Field(description="Of the list; 0 holds the broadest.", ge=0)] = 0,
+    ) -> list[ToolReport]:
+        """What the collection is about: reports on groups of entities, the most important first, or one in full."""
+        with _told(ToolError):
+            if report is None:
+                listed = await self._read(lambda session: reading.list_reports(session.generation))
+                rows = [row for row in listed.values() if row.level == level][:SHOWN]
+                shown = {"level", "title", "summary", "members"}
+                return [ToolReport(**row.model_dump(include=shown), id=row.community) for row in rows]
+            view = await self._report(report)
+        places = (place for finding in view.findings for place in (finding, *finding.others))
+        return [
+            ToolReport(
+                id=view.community, level=view.level, title=view.title, summary=view.summary, members=len(view.members),
+                findings=tuple(f"{finding.summary}: {finding.explanation}" for finding in view.findings),
+                places=tuple(ToolPlace(**place.model_dump(include={*ToolPlace.model_fields})) for place in places),
+                below=tuple(child.community for child in view.children),
+            )
+        ]  # fmt: skip
+
+    async def source(
+        self,
+        document: Annotated[str, Field(description="A document's id, as the other tools name it.")],
+        start: Annotated[int, Field(description="The first character.", ge=0)] = 0,
+        length: Annotated[int, Field(description="How many characters.", ge=1, le=20_000)] = WINDOW,
+    ) -> ToolSource:
+        """A document's text as it is stored, from an offset on."""
+        with _told(ToolError):
+            stored = await self._read(lambda session: session.generation.documents.document(document))
+        end = min(start + length, len(stored.text))
+        return ToolSource(
+            document=stored.id, title=stored.title, start=start, end=max(start, end), length=len(stored.text),
+            text=stored.text[start:end],
+        )  # fmt: skip
+
+    # --- resources ---------------------------------------------------------------------------------------------------
+
+    async def list_resources(self) -> list[Resource]:
+        """The first documents and the most important reports; the templates reach all."""
+        try:
+            documents = await self._read(lambda session: session.generation.documents.summaries())
+            reports = await self._read(lambda session: reading.list_reports(session.generation))
+        except NoGeneration:
+            return []
+        return [
+            *(
+                Resource(
+                    uri=f"trellis://documents/{quote(row.id)}", name=row.id, title=row.title, mime_type="text/plain"
+                )
+                for row in documents[:LISTED]
+            ),
+            *(
+                Resource(uri=f"trellis://reports/{row.community}", name=row.title, mime_type="text/markdown")
+                for row in list(reports.values())[:LISTED]
+            ),
+        ]
+
+    async def document(self, document: str) -> str:
+        """The stored text of a document."""
+        with _told(ResourceError):
+            return (await self._read(lambda session: session.generation.documents.document(unquote(document)))).text
+
+    async def report(self, report: str) -> str:
+        """A report in full, as Markdown."""
+        with _told(ResourceError):
+            view = await self._report(report)
+        findings = (f"## {finding.summary}\n\n{finding.explanation}\n\n> {finding.quote}" for finding in view.findings)
+        return "\n\n".join([f"# {view.title}", view.summary, *findings])
+
+    async def _report(self, name: str) -> reading.ReportView:
+        return await self._read(
+            lambda session: reading.report_view(name, reading.list_reports(session.generation), session.generation)
+        )
+
+
+def _tool_entity(entity: reading.EntityView) -> ToolEntity:
+    relations = [
+        _tool_relation(entity.name, row.predicate, row.other, row.statements)
+        if row.direction == "out"
+        else _tool_relation(row.other, row.predicate, entity.name, row.statements)
+        for row in entity.relations[:SHOWN]
+    ]
+    return ToolEntity(
+        **entity.model_dump(include={"id", "name", "kind", "description"}), relations=tuple(relations),
+        aliases=tuple(alias.name for alias in entity.aliases),
+        claims=tuple(claim.description for claim in entity.claims[:SHOWN]),
+        more=max(len(entity.relations) - SHOWN, 0) + max(len(entity.claims) - SHOWN, 0),
+    )  # fmt: skip
+
+
+def _tool_relation(source: str, predicate: str, target: str, statements: Sequence[reading.Quote]) -> ToolRelation:
+    stated = ToolPlace.model_validate(dict(statements[0])) if statements else None
+    return ToolRelation(source=source, predicate=predicate, target=target, stated=stated)
+
+
+@contextmanager
+def _told(kind: type[ToolError] | type[ResourceError]) -> Iterator[None]:
+    """Errors that are raised on purpose, with their remedy, as the protocol tells them."""
+    try:
+        yield
+    except (TrellisError, EngineError) as error:
+        raise kind(f"{error.message} {error.remedy}".strip()) from error

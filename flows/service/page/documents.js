@@ -1,0 +1,178 @@
+// Documents: add, follow the run, see what failed and what changed, forget.
+import { about, cancelRun, deadLetters, diff, documentList, follow, forgetDocument, generations, retryLetters, upload } from "./api.js";
+import { confirmed, fill, h, notify } from "./dom.js";
+import { listed } from "./graph.js";
+import { openSource } from "./source.js";
+import { money, number, t, time } from "./words.js";
+
+const PAGE = 100;
+const running = new Map(); // by workspace: the card of a run under way
+
+export async function documents(main, workspace) {
+  const { generation } = await about(workspace);
+  const asked = generation ? [documentList(workspace), deadLetters(workspace), generations(workspace)] : [[], [], []];
+  const [rows, letters, numbers] = await Promise.all(asked);
+  const again = () => documents(main, workspace);
+  const run = running.get(workspace) ?? h("div", { hidden: true });
+  running.set(workspace, run);
+  fill(main, h(".sheet", {}, dropZone(workspace, run, again), run, failed(letters, workspace, again), stored(rows, workspace, again), changes(numbers, workspace)));
+}
+
+// --- adding ---------------------------------------------------------------------------------------------------------
+
+function dropZone(workspace, run, again) {
+  const start = (files) => files.length && index(workspace, files, run, again);
+  const chosen = (event) => start([...event.target.files].map((file) => ({ file, path: file.webkitRelativePath || file.name })));
+  const input = (properties) => h("input", { type: "file", multiple: true, hidden: true, onchange: chosen, ...properties });
+  const [files, folder] = [input({ id: "files" }), input({ id: "folder", webkitdirectory: true })];
+  const zone = h(
+    ".drop", {
+      ondragover: (event) => { event.preventDefault(); zone.classList.add("over"); },
+      ondragleave: () => zone.classList.remove("over"),
+      ondrop: async (event) => { event.preventDefault(); zone.classList.remove("over"); start(await dropped(event.dataTransfer)); },
+    },
+    h("strong", {}, t("drop")), h("br"), h("small", {}, t("drop_hint")),
+    h(".row", {}, h("button.primary", { onclick: () => files.click() }, t("choose_files")), h("button", { onclick: () => folder.click() }, t("choose_folder")), files, folder),
+  );
+  return zone;
+}
+
+/** All files of what was dropped, folders opened, with their paths. */
+async function dropped(transfer) {
+  const items = [...transfer.items].filter((item) => item.kind === "file").map((item) => [item.webkitGetAsEntry(), item.getAsFile()]);
+  const entries = items.map(([entry]) => entry).filter(Boolean);
+  const files = items.filter(([entry]) => !entry).map(([, file]) => ({ file, path: file.name }));
+  const walk = async (entry) => {
+    if (entry.isFile) {
+      const file = await new Promise((done, fail) => entry.file(done, fail));
+      files.push({ file, path: entry.fullPath.replace(/^\//, "") });
+      return;
+    }
+    const reader = entry.createReader();
+    for (let batch = [null]; batch.length; ) {
+      batch = await new Promise((done, fail) => reader.readEntries(done, fail));
+      for (const inner of batch) await walk(inner);
+    }
+  };
+  for (const entry of entries) await walk(entry);
+  return files;
+}
+
+async function index(workspace, files, run, again) {
+  const bar = h("progress", { max: 1 });
+  const words = h("p", {}, t("uploading", { n: 0, all: files.length }));
+  const cost = h("small", {});
+  const stop = h("button", { disabled: true }, t("cancel"));
+  run.hidden = false;
+  run.className = "card";
+  fill(run, h(".row", {}, h(".grow", {}, words), stop), bar, cost);
+  try {
+    const started = await upload(workspace, files, (done) => {
+      words.textContent = t("uploading", { n: done, all: files.length });
+      bar.value = done / files.length;
+    });
+    bar.removeAttribute("value");
+    stop.disabled = false;
+    stop.onclick = () => cancelRun(started.id);
+    await followRun(started, { bar, words, cost });
+  } catch (error) {
+    fill(run, h("p.bad", { role: "alert" }, error.message), h("p.quiet", {}, error.remedy));
+    return;
+  }
+  stop.remove();
+  await again();
+}
+
+async function followRun(started, { bar, words, cost }) {
+  for await (const state of follow(started)) {
+    if (state.step) words.textContent = t(`step_${state.step}`);
+    if (state.total) [bar.max, bar.value] = [state.total, state.done];
+    if (state.usage?.calls) cost.textContent = usage(state.usage);
+    if (state.state === "running" || state.state === "waiting") continue;
+    bar.remove();
+    if (state.state === "completed") fill(words, done(state.report));
+    else words.textContent = state.error ? `${state.error.message} ${state.error.remedy ?? ""}` : t("run_cancelled");
+  }
+}
+
+const usage = (row) => t("usage_line", { calls: row.calls, cached: row.cached_calls ?? 0, tokens: number(row.input_tokens + row.output_tokens), cost: money(row.cost_usd), seconds: number(row.seconds, 1) });
+
+function done(report) {
+  return [
+    h("strong.good", {}, t("run_done", { g: report.generation, ...report.documents })), h("br"), h("small", {}, usage(report.usage)),
+    report.skipped.length > 0 && h("details", { open: report.skipped.length < 5 }, h("summary", {}, `${t("skipped")}: ${report.skipped.length}`), h("ul", {}, report.skipped.map((row) => h("li.break", {}, row.path.replace(/^.*\/uploads\//, ""), ": ", h("span.quiet", {}, row.reason))))),
+  ];
+}
+
+// --- what failed ----------------------------------------------------------------------------------------------------
+
+function failed(letters, workspace, again) {
+  if (!letters.length) return null;
+  const retry = async (event) => {
+    event.target.disabled = true;
+    const report = await retryLetters(workspace).finally(() => (event.target.disabled = false));
+    notify(t("retried", { a: report.succeeded, b: report.tried }));
+    await again();
+  };
+  const item = (row) => h("li", {}, h("strong.break", {}, row.document ?? row.item), h("span.quiet", {}, ` ${row.step}: `), row.error, h("br"), h("small", {}, row.remedy));
+  return h("section.card", {}, h(".row", {}, h("h2.grow", {}, t("dead_letters")), h("button", { onclick: retry }, t("retry"))), listed(letters, item, 8));
+}
+
+// --- what is there --------------------------------------------------------------------------------------------------
+
+function stored(rows, workspace, again) {
+  const find = h("input", { type: "search", placeholder: t("find_document"), "aria-label": t("find_document") });
+  const body = h("tbody");
+  const rest = h("div");
+  const show = (most) => {
+    const words = find.value.trim().toLowerCase();
+    const matching = rows.filter((row) => `${row.title} ${row.id}`.toLowerCase().includes(words));
+    fill(body, matching.slice(0, most).map((row) => line(row, workspace, again)));
+    fill(rest, matching.length > most && h("button.plain", { onclick: () => show(Infinity) }, t("more", { n: number(matching.length) })));
+  };
+  find.addEventListener("input", () => show(PAGE));
+  show(PAGE);
+  const head = h("thead", {}, h("tr", {}, h("th", {}, t("title")), h("th.number.optional", {}, t("size")), h("th.number.optional", {}, t("pages")), h("th")));
+  return h("section", {}, h(".row", {}, h("h2.grow", {}, t("documents"), " ", h("span.quiet", {}, number(rows.length))), rows.length > 8 && find), rows.length ? h(".table", {}, h("table", {}, head, body)) : h("p.quiet", {}, t("no_documents")), rest);
+}
+
+function line(row, workspace, again) {
+  const open = () => openSource(workspace, row.id);
+  return h(
+    "tr", {}, h("td.break", {}, h("button.link", { onclick: open }, row.title || row.id), h("br"), h("small", {}, row.id)),
+    h("td.number.optional", {}, number(row.characters)), h("td.number.optional", {}, row.pages ? number(row.pages) : ""),
+    h("td.end", {}, h("button.plain", { onclick: () => forget(row, workspace, again), "aria-label": `${t("forget")}: ${row.id}` }, t("forget"))),
+  );
+}
+
+async function forget(row, workspace, again) {
+  const values = await confirmed(t("forget_title", { d: row.title || row.id }), h("p", {}, t("forget_body")), { confirm: t("forget"), cancel: t("cancel") }, true);
+  if (!values) return;
+  await forgetDocument(workspace, row.id);
+  notify(t("forgotten", { d: row.id }));
+  await again();
+}
+
+// --- what changed ---------------------------------------------------------------------------------------------------
+
+function changes(numbers, workspace) {
+  if (!numbers.length) return null;
+  if (numbers.length < 2) return h("section", {}, h("h2", {}, t("changes")), h("p.quiet", {}, t("one_generation")));
+  const select = (chosen, label) => h("select", { "aria-label": label }, numbers.map((row) => h("option", { value: row.number, selected: row.number === chosen }, `${row.number} · ${time(row.created)}`)));
+  const [after, before] = numbers.map((row) => row.number).sort((a, b) => b - a);
+  const [from, to] = [select(before, t("from")), select(after, t("to"))];
+  const out = h(".diff", { "aria-live": "polite" });
+  const compare = async () => fill(out, differences(await diff(workspace, from.value, to.value)));
+  return h("section", {}, h("h2", {}, t("changes")), h(".row", {}, t("from"), from, t("to"), to, h("button", { onclick: compare }, t("compare"))), out);
+}
+
+function differences(found) {
+  const parts = Object.entries(found).filter(([, part]) => part?.added && (part.added.length || part.removed.length || part.changed.length));
+  if (!parts.length) return h("p.quiet", {}, t("same"));
+  return parts.map(([kind, part]) => {
+    const counts = ["added", "removed", "changed"].filter((name) => part[name].length).map((name) => t(name, { n: number(part[name].length) }));
+    const rows = [["+", part.added], ["−", part.removed], ["~", part.changed]].flatMap(([sign, things]) => things.map((thing) => [sign, thing]));
+    const item = ([sign, thing]) => h("li.break", { dataset: { sign } }, thing.label, (thing.fields ?? []).map((field) => h("small", {}, h("br"), `${field.field}: ${field.before} → ${field.after}`)));
+    return h("details", { open: parts.length === 1 }, h("summary", {}, `${kind}: ${counts.join(", ")}`), listed(rows, item));
+  });
+}

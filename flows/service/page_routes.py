@@ -1,0 +1,180 @@
+"""What the page asks for beyond the rest of /api/v1: pictures, corrections, feedback, history and the examination."""
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.cli.changes import edit_in_words
+from flows.cli.doctor import Examination, examination
+from flows.modes.registry import mode_names
+from flows.operations import changes
+from flows.service import reading
+from flows.service.access import needs
+from flows.service.picture import Picture, picture
+from flows.service.rest import EDIT, Here, Limit
+from flows.service.workspaces import DEFAULT
+from flows.session import Session
+from storage.errors import UsageError
+from storage.evaluation_records import EvaluationQuestion, Feedback
+from storage.graph import Edit
+from storage.records import Record, content_id
+from storage.workspace_db import RunRow
+
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
+
+T = TypeVar("T")
+
+
+async def _beside(work: Coroutine[Any, Any, T]) -> T:
+    """The result of work that takes the processor for seconds: in a thread and a loop of its own."""
+    return await asyncio.to_thread(asyncio.run, work)
+
+
+class About(Record):
+    """What the page shows of a workspace before anything is asked; `generation` is None where nothing is indexed."""
+
+    generation: int | None
+    documents: int
+    modes: tuple[str, ...]
+    prefect: str | None
+
+
+@router.get("/about", tags=["workspace"])
+def about(service: Here, workspace: str = DEFAULT) -> About:
+    """The current generation, the modes there are, and where Prefect's pages are."""
+    infos = service.workspaces.workspace(workspace).generations()
+    current = next((info for info in infos if info.current), None)
+    return About(
+        generation=current.number if current else None, prefect=service.prefect,
+        documents=current.counts.get("documents", 0) if current else 0, modes=mode_names(),
+    )  # fmt: skip
+
+
+@router.get("/runs", tags=["workspace"])
+def runs(service: Here, workspace: str = DEFAULT, limit: Limit = 50) -> list[RunRow]:
+    """The history: index runs, retries and what was forgotten, the newest first; `summary` is JSON."""
+    return service.workspaces.workspace(workspace).database.runs.list(limit)
+
+
+@router.get("/doctor", tags=["workspace"], dependencies=EDIT)
+async def doctor(service: Here, workspace: str = DEFAULT) -> Examination:
+    """Every model, the embedding, the workspace and Prefect, each tried once."""
+    return await _beside(examination(service.workspaces.runtime(workspace).settings, service.prefect or ""))
+
+
+@router.post("/dead-letters/retry", tags=["workspace"], dependencies=EDIT)
+async def retry(service: Here, workspace: str = DEFAULT) -> changes.RetryReport:
+    """Try what failed again, and publish what succeeds."""
+    report = await _beside(changes.retry(service.workspaces.runtime(workspace)))
+    await service.workspaces.follow(workspace)
+    return report
+
+
+# --- the graph -------------------------------------------------------------------------------------------------------
+
+
+@router.get("/picture", tags=["graph"])
+async def graph_picture(
+    service: Here, name: str | None = None, workspace: str = DEFAULT,
+    most: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 150,
+) -> Picture:  # fmt: skip
+    """An entity's neighbourhood, or the most connected entities, with a place for each."""
+    return await service.workspaces.read(workspace, lambda session: picture(session, name, most))
+
+
+class EditBody(BaseModel):
+    """A correction, as of `trellis graph`; a thing is called by a name or an id. merge: `other` is the same as `name`.
+    split: what `names`, or `documents`, say of it is another thing. change: it gets this kind, name or description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Literal["merge", "split", "change"]
+    name: str = Field(min_length=1)
+    other: str | None = None
+    names: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    kind: str | None = Field(default=None, min_length=1)
+    new_name: str | None = Field(default=None, min_length=1)
+    description: str | None = Field(default=None, min_length=1)
+
+    def editing(self) -> changes.Editing:
+        """What makes the edit. Raises UsageError for one that says too little, or too much."""
+        if self.action == "merge" and self.other:
+            return partial(changes.merge, self.name, self.other)
+        if self.action == "split" and bool(self.names) != bool(self.documents):
+            return partial(changes.split, self.name, self.names, self.documents)
+        if self.action == "change" and (self.kind or self.new_name or self.description):
+            return partial(changes.change, self.name, self.kind, self.new_name, self.description)
+        raise UsageError(
+            f"That is no {self.action}: it says too little, or too much.",
+            "merge wants other; split names or documents; change kind, new_name or description.",
+        )
+
+
+class ShownEdit(Edit):
+    """An edit that holds, in words."""
+
+    words: str
+
+
+@router.get("/edits", tags=["graph"])
+async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
+    """The corrections by hand that every run applies."""
+
+    def listed(session: Session) -> list[ShownEdit]:
+        return [ShownEdit(**dict(edit), words=edit_in_words(edit)) for edit in session.generation.edits.edits()]
+
+    return await service.workspaces.read(workspace, listed)
+
+
+@router.post("/edits", tags=["graph"], dependencies=EDIT)
+async def edit(body: EditBody, service: Here, workspace: str = DEFAULT) -> changes.EditReport:
+    """Correct the graph, and publish it."""
+    report = await _beside(changes.edit(body.editing(), service.workspaces.runtime(workspace)))
+    await service.workspaces.follow(workspace)
+    return report
+
+
+@router.delete("/edits/{number}", tags=["graph"], dependencies=EDIT)
+async def undo(number: int, service: Here, workspace: str = DEFAULT) -> changes.EditReport:
+    """Undo a correction; later ones stay."""
+    report = await _beside(changes.undo(number, service.workspaces.runtime(workspace)))
+    await service.workspaces.follow(workspace)
+    return report
+
+
+# --- feedback --------------------------------------------------------------------------------------------------------
+
+
+class FeedbackBody(BaseModel):
+    """What somebody thought of an answer; `note` says what it should have been."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str = Field(min_length=1, max_length=20_000)
+    answer: str = Field(max_length=200_000)
+    helpful: bool
+    note: str = Field(default="", max_length=20_000)
+    documents: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
+    generation: int
+
+
+@router.post("/feedback", tags=["questions"])
+def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -> Feedback:
+    """Keep it for evaluations; a later word on the same answer replaces it."""
+    name = content_id("fbk", body.question, body.answer, *body.history)
+    feedback = Feedback(**dict(body), id=name, at=datetime.now(UTC).isoformat(timespec="seconds"))
+    service.workspaces.workspace(workspace).database.feedback.put(feedback)
+    return feedback
+
+
+@router.get("/feedback", tags=["questions"])
+def feedback(service: Here, workspace: str = DEFAULT) -> list[EvaluationQuestion]:
+    """The rated questions, as rows of a question set for `trellis evaluate`."""
+    return [row.as_question for row in service.workspaces.workspace(workspace).database.feedback.list()]

@@ -1,0 +1,1 @@
+-- Version 3 lacks the table of feedback, which is new and empty.
