@@ -213,7 +213,7 @@ def test_a_file_of_version_2_gets_the_tables_that_it_lacks(tmp_path: Path) -> No
 
 
 def test_a_file_of_version_3_gets_feedback(tmp_path: Path) -> None:
-    WorkspaceDatabase(tmp_path / FILE).memory.put(entry("t", "a"))
+    WorkspaceDatabase(tmp_path / FILE).memory.put([entry("t", "a")])
     with sqlite3.connect(tmp_path / FILE) as connection:
         connection.executescript("DROP TABLE feedback; PRAGMA user_version = 3;")
     db = WorkspaceDatabase(tmp_path / FILE)
