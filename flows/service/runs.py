@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -169,6 +170,14 @@ class LocalRuns:
                     return dict(message)
                 self._tell(run, **message)
             raise UsageError(f"The run ended with code {await process.wait()}.", "The log of the service says more.")
+        except asyncio.CancelledError:
+            with suppress(TimeoutError, ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+                rest = await asyncio.wait_for(lines.read(), END_WITHIN)
+                ends = [message for line in rest.splitlines() if "report" in (message := json.loads(line))]
+                if ends:
+                    return dict(ends[0])  # it had published before it was told
+            raise
         finally:
             if process.returncode is None:
                 process.send_signal(signal.SIGINT)

@@ -64,6 +64,7 @@ def _listener(host: str, port: int | None) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, number))
+            listener.listen()  # who comes before the server accepts has to wait, and is not refused
         except (OSError, OverflowError) as error:
             listener.close()
             problem = error

@@ -399,7 +399,9 @@ def _flat_question(row: Row, place: int) -> EvaluationQuestion:
     known = {name: row[name] for name in EvaluationQuestion.model_fields.keys() & row.keys()}
     gold = next((row[name] for name in ("gold_documents", "gold_ids", "gold_pos", "context_id") if name in row), ())
     hops = f"{row['hops']} hops" if "hops" in row else ""
-    answers = _texts(row.get("answer"), row.get("answers"), row.get("aliases"))
+    answer = row.get("answer")
+    figure = str(answer) if isinstance(answer, int | float) else None
+    answers = _texts(figure, answer, row.get("answers"), row.get("aliases"))
     return EvaluationQuestion.model_validate(
         {
             **known,

@@ -139,7 +139,7 @@ def test_status_tells_sizes_and_what_a_clean_up_frees(copied: Command, tmp_path:
     sizes = copied("status", "--json").json["sizes"]
     assert [one["goes"] for one in sizes["generations"]] == [False] * 3
     assert {one["name"] for one in sizes["database"]} == {
-        "memory", "model answers", "embeddings", "runs", "evaluations under way", "watched questions",
+        "memory", "model answers", "embeddings", "runs", "evaluations under way", "watched questions", "feedback",
     }  # fmt: skip
     shown = copied("status").out
     assert f"generation 3 {size_in_words(sizes['generations'][2]['size_bytes'])}" in " ".join(shown.split())

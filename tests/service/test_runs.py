@@ -61,8 +61,9 @@ def test_a_run_is_cancelled_without_a_trace(start: Start, workspace: Path) -> No
         client.put(f"/api/v1/documents/{number}.txt?index=false", content=LETTER.replace("Q", str(number)).encode())
     first, second = (client.post("/api/v1/index-runs", json={}).json() for _ in range(2))
     assert client.delete(f"/api/v1/index-runs/{second['id']}").json()["state"] == "cancelled"  # it waits for the first
-    assert client.delete(f"/api/v1/index-runs/{first['id']}").json()["state"] == "cancelled"
-    assert [row["number"] for row in client.get("/api/v1/generations").json()] == [1]
+    state = client.delete(f"/api/v1/index-runs/{first['id']}").json()["state"]  # it may be done before it is told
+    numbers = [row["number"] for row in client.get("/api/v1/generations").json()]
+    assert (state, numbers) in [("cancelled", [1]), ("completed", [1, 2])]
     assert ended(client, client.post("/api/v1/index-runs", json={}).json())["state"] == "completed"
 
 
@@ -101,4 +102,4 @@ def test_a_run_ends_with_the_service(workspace: Path) -> None:
             time.sleep(0.02)
     stored = open_runtime(load_settings({"workspace": workspace})).workspace
     with stored.write():  # nobody else writes
-        assert stored.current() == 1
+        assert stored.current() in {1, 2}  # it may have published before the service ended

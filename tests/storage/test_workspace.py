@@ -170,6 +170,7 @@ def test_each_part_is_measured_and_bounded(root: Path) -> None:
     parts = {part.name: part for part in found.database}
     assert {name: part.rows for name, part in parts.items()} == {
         "memory": 1, "model answers": 1, "embeddings": 1, "runs": 0, "evaluations under way": 0, "watched questions": 0,
+        "feedback": 0,
     }  # fmt: skip
     assert (parts["memory"].size_bytes > 100, parts["model answers"].size_bytes) == (True, len("key" + "answer"))
     bounded = [name for name, part in parts.items() if bool(part.most_rows) != bool(part.most_bytes)]
