@@ -1,0 +1,41 @@
+"""Three of ten requests to the model go wrong: the graph is the same but for dead letters, for 1.6 times the calls."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.models.running import Place
+from tests.models.test_misbehaviour import ROWS
+from tests.server.client import Server
+from tests.workspaces import write_rows
+
+KINDS = (
+    "rate_limit", "server_error", "error_in_success", "reset", "cut", "drip", "html", "malformed", "empty", "refusal",
+    "truncated", "fenced", "thinking",
+)  # fmt: skip
+MOST_CALLS = 1.6
+
+
+@pytest.mark.patient
+@pytest.mark.parametrize("seed", range(5))
+def test_a_third_of_all_answers_goes_wrong(seed: int, tmp_path: Path, server_process: Server) -> None:
+    source, chance = write_rows(tmp_path / "docs.jsonl", ROWS), random.Random(seed)  # noqa: S311
+    server_process.reset()
+    calm = Place(tmp_path / "calm", server_process)
+    asyncio.run(calm.index(source))
+    calls = server_process.stats()["calls"]
+    server_process.reset()
+    faults = [number for number in range(1, 10 * calls) if chance.random() < 0.3]
+    server_process.misbehave(
+        *({"kind": chance.choice(KINDS), "nth": number, "retry_after": "0", "seconds": 0.1} for number in faults)
+    )
+    place = Place(tmp_path / "ws", server_process)
+    report = asyncio.run(place.index(source, failure_limit=1.0))
+    assert server_process.stats()["calls"] <= MOST_CALLS * calls
+    assert report.dead_letters or place.graph() == calm.graph()
+    server_process.misbehave()
+    asyncio.run(place.index(source))
+    assert place.graph() == calm.graph()
+    assert place.dead_letters() == []

@@ -1,0 +1,101 @@
+"""Makes the hostile files that are too large or too odd to be written into a table."""
+
+import gzip
+import io
+import random
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+SAMPLE = Path(__file__).parents[2] / "examples" / "corpus" / "reports" / "kestrel-survey-2024.docx"
+LAUGHS = "<!DOCTYPE l [<!ENTITY a0 'ha'>" + "".join(
+    f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10)
+)  # fmt: skip
+
+_LETTERS = zip("abcdefgh", "bcdefghi", strict=True)
+YAML = "---\na: &a [x,x]\n" + "".join(f"{b}: &{b} [{f'*{a},' * 9}]\n" for a, b in _LETTERS) + "---\ntext"
+
+
+def zipped(entries: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def docx(body: bytes = b"", head: bytes = b"", **others: bytes) -> bytes:
+    """The sample with more in its body, or before its first element."""
+    with zipfile.ZipFile(SAMPLE) as sample:
+        entries = {name: sample.read(name) for name in sample.namelist()}
+    text = entries["word/document.xml"].replace(b"</w:body>", body + b"</w:body>")
+    at = text.index(b"<w:document")
+    return zipped({**entries, "word/document.xml": text[:at] + head + text[at:], **others})
+
+
+def cells(last: str) -> bytes:
+    import openpyxl
+
+    book, made = openpyxl.Workbook(), io.BytesIO()
+    sheet = book.active
+    assert sheet is not None
+    sheet["A1"], sheet[last] = "Orla Bridge", "opened in 1931"
+    book.save(made)
+    return made.getvalue()
+
+
+def lying() -> bytes:
+    """The sizes that its directory tells are other than those of what is packed."""
+    return docx().replace((26).to_bytes(4, "little"), (1 << 30).to_bytes(4, "little"))[:-4] + b"\xff\xff\xff\xff"
+
+
+def pdf(kids: str, pages: int) -> bytes:
+    content = b"BT /F1 12 Tf 72 720 Td (The same line on every page.) Tj ET"
+    page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 3 0 R /Resources << /Font << /F1 4 0 R >> >> >>"
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {pages} >>".encode(),
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>", *[page.encode()] * pages,
+    ]  # fmt: skip
+    data, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + b"".join(
+        b"%010d 00000 n \n" % p for p in places
+    )
+    return data + table + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, len(data))
+
+
+MADE: dict[str, Callable[[], bytes]] = {
+    "random_bytes": lambda: random.Random(7).randbytes(20_000),  # noqa: S311
+    "executable": lambda: b"\x7fELF" + bytes(range(256)) * 40,
+    "yaml_bomb": YAML.encode,
+    "laughs": f"{LAUGHS}]><graphml><graph edgedefault='directed'><node id='&a9;'/></graph></graphml>".encode,
+    "gzip_bomb": lambda: gzip.compress(bytes(101_000_000), 1),
+    "far_cells": lambda: cells("XFD3000"),
+    "corners": lambda: cells("XFD1048576"),
+    "xlsx_bomb": lambda: zipped({"xl/worksheets/sheet1.xml": b" " * 101_000_000}),
+    "docx_tags": lambda: docx(b"<w:p/>" * 3_000_000),
+    "docx_entity": lambda: docx(
+        b"<w:p><w:r><w:t>&x;</w:t></w:r></w:p>", b"<!DOCTYPE d [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>"
+    ),
+    "docx_laughs": lambda: docx(b"<w:p><w:r><w:t>&a9;</w:t></w:r></w:p>", f"{LAUGHS}]>".encode()),
+    "docx_nested": lambda: docx(b"<w:tbl><w:tr><w:tc>" * 300 + b"</w:tc></w:tr></w:tbl>" * 300),
+    "docx_picture": lambda: docx(
+        **{
+            "word/_rels/document.xml.rels": b"<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/"
+            b"relationships'><Relationship Id='r1' Type='http://schemas.openxmlformats.org/officeDocument/2006/"
+            b"relationships/image' Target='http://127.0.0.1:9/x.png' TargetMode='External'/></Relationships>"
+        }
+    ),
+    "zip_slip": lambda: zipped({"../../../escaped": b"x", "word/document.xml": b"<x/>"}),
+    "zip_lies": lying,
+    "pdf_loop": lambda: pdf("2 0 R", 1),
+    "pdf_equal": lambda: pdf(" ".join(f"{number + 5} 0 R" for number in range(300)), 300),
+}  # fmt: skip
+
+
+def text_of(pieces: list[object], share: int = 1) -> str:
+    """The pieces of a case: a text, or [text, times], of which the share is taken."""
+    return "".join(str(p[0]) * (int(p[1]) // share) if isinstance(p, list) else str(p) for p in pieces)

@@ -1,0 +1,166 @@
+"""Runs every compiled pattern of the product on long texts made of its own parts: `python -m tests.hostile.patterns`.
+
+Each pattern has a process of its own, which the system ends where one search takes more than SECONDS of the processor.
+"""
+
+import collections
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any
+
+# The parts of parsed patterns have no types.
+kind: Any = importlib.import_module("re._constants")
+parser: Any = importlib.import_module("re._parser")
+Tree = Iterable[tuple[Any, Any]]
+
+PACKAGES = ("flows", "tasks", "prompts", "storage")
+LENGTH = 100_000
+SHORT = 20_000  # characters: rules that stand in for models read a question (8,000) or a passage, never a document
+RULES = ("prompts.offline.", "prompts.text.defined", "tasks.traverse.")
+SECONDS = 2.0  # of the processor: a linear search takes some milliseconds, a quadratic one half a minute
+_REPEATS = {kind.MAX_REPEAT, kind.MIN_REPEAT, kind.POSSESSIVE_REPEAT}
+_CLASSES = {kind.CATEGORY_DIGIT: "7", kind.CATEGORY_SPACE: " ", kind.CATEGORY_WORD: "a"}
+
+
+def modules() -> Iterator[ModuleType]:
+    for name in PACKAGES:
+        package = importlib.import_module(name)
+        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
+
+
+def patterns() -> dict[str, re.Pattern[str]]:
+    """Each pattern that a module holds, also inside its tables, by module and name."""
+    found: dict[str, re.Pattern[str]] = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            for pattern in _within(value, 3):
+                if pattern not in found.values():
+                    found[f"{module.__name__}.{name}#{len(found)}"] = pattern
+    return found
+
+
+def _within(value: object, depth: int) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth and isinstance(value, dict | list | tuple | set | frozenset):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _within(part, depth - 1)
+
+
+def sample(tree: Tree) -> str:
+    """A text that a parsed pattern matches, as far as its parts tell one."""
+    return "".join(_sample(code, argument) for code, argument in tree)
+
+
+def _sample(code: Any, argument: Any) -> str:  # noqa: PLR0911 -- a case for each kind of part
+    match code, argument:
+        case kind.LITERAL, int(sign):
+            return chr(sign)
+        case kind.NOT_LITERAL, int(sign):
+            return "a" if sign != ord("a") else "b"
+        case kind.ANY, _:
+            return "a"
+        case kind.IN, [*parts]:
+            return _of_set(parts)
+        case kind.BRANCH, (_, [first, *_]):
+            return sample(first)
+        case kind.SUBPATTERN, (*_, inner):
+            return sample(inner)
+        case kind.ATOMIC_GROUP, inner:
+            return sample(inner)
+        case code, (int(least), _, inner) if code in _REPEATS:
+            return sample(inner) * max(1, int(least))
+    return ""
+
+
+def _of_set(parts: list[tuple[Any, Any]]) -> str:
+    if parts[0][0] is kind.NEGATE:
+        excluded = {chr(argument) for code, argument in parts if code is kind.LITERAL and isinstance(argument, int)}
+        return next(sign for sign in 'a 7-(["x' if sign not in excluded)
+    (code, argument), *_ = parts
+    if code is kind.RANGE and isinstance(argument, tuple):
+        return chr(argument[0])
+    return _CLASSES.get(argument, "a") if code is kind.CATEGORY else chr(int(str(argument)))
+
+
+def repeats(tree: Tree, before: str = "") -> Iterator[tuple[str, str]]:
+    """For each repetition what may stand before it, and what is repeated."""
+    for code, argument in tree:
+        match code, argument:
+            case code, (_, _, inner) if code in _REPEATS:
+                yield before, sample(inner)
+                yield from repeats(inner, before)
+            case kind.SUBPATTERN, (*_, inner):
+                yield from repeats(inner, before)
+            case kind.BRANCH, (_, branches):
+                for branch in branches:
+                    yield from repeats(branch, before)
+            case ((kind.ASSERT | kind.ASSERT_NOT), (_, inner)):
+                yield from repeats(inner, before)
+        before += _sample(code, argument)
+
+
+def texts(pattern: re.Pattern[str], length: int) -> list[str]:
+    """Long texts that nearly match: each repetition on and on, alone and with what stands before it, and the whole."""
+    tree = parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE & ~re.DEBUG)
+    whole = sample(tree)
+    parts = {(before, unit) for before, unit in repeats(tree) if unit}
+    units = {unit for _, unit in parts} | {before + unit for before, unit in parts} | {whole, whole[:-1], whole[:1]}
+    begun = [before + unit * (length // len(unit)) for before, unit in parts]
+    return sorted(
+        {text + end for text in (*begun, *(u * (LENGTH // len(u)) for u in units if u)) for end in ("", "\x00")}
+    )
+
+
+def searched(name: str, pattern: re.Pattern[str], text: str) -> None:
+    """Uses the pattern as the module does: from the beginning alone where that is all it asks."""
+    module, _, variable = name.partition("#")[0].rpartition(".")
+    uses = set(re.findall(rf"\b{variable}\.(\w+)\(", inspect.getsource(sys.modules[module])))
+    if uses and uses <= {"match", "fullmatch"}:
+        pattern.match(text)
+        pattern.fullmatch(text)
+    else:
+        collections.deque(pattern.finditer(text), 0)
+
+
+def too_slow(name: str, pattern: re.Pattern[str]) -> str:
+    """The text, shortened, on which the pattern takes more than SECONDS; none of them: empty."""
+    reading, writing = os.pipe()
+    if child := os.fork():
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as told:
+            last = (told.read().splitlines() or [""])[-1]
+        return last if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGVTALRM else ""
+    try:
+        for text in texts(pattern, SHORT if name.startswith(RULES) else LENGTH):
+            os.write(writing, f"{text[:40]!a}…{text[-20:]!a}\n".encode())
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            searched(name, pattern, text)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    finally:
+        os._exit(0)  # the child of the fork goes no further, whatever happens to it
+
+
+def main() -> int:
+    found = patterns()
+    slow = 0
+    for name, pattern in found.items():
+        if text := too_slow(name, pattern):
+            slow += 1
+            sys.stdout.write(f"{name} {pattern.pattern!r} on {text}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{len(found)} patterns, {slow} too slow\n")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

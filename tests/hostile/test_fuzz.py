@@ -1,0 +1,53 @@
+"""Whatever bytes a file holds, whatever a filter or a reply says: an error of ours, or a sound result."""
+
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prompts.answer import AnswerQuestion
+from prompts.engine.calls import NotAsAsked
+from prompts.engine.output_formats import JsonFormat
+from prompts.extract import Extract, ExtractGraph
+from storage.errors import FilterError
+from storage.filters import check_filter
+from tasks.load.sources import read_sources
+from tasks.tables.relations import relations_of
+from tests.hostile.test_documents import sound
+
+FILTER = st.lists(
+    st.one_of(st.sampled_from("( ) and or not = < in like is null , year title 'x' 1 2024-01-01 `".split()), st.text()),
+    max_size=12,
+)
+RECORDS = st.lists(
+    st.one_of(st.sampled_from(["E\t", "R\t", "END", "\n", "{", '"', "[", "found", ":"]), st.text()), max_size=20
+)
+
+
+@pytest.mark.parametrize(
+    "ending", ["md", "html", "csv", "tsv", "json", "jsonl", "graphml", "txt.gz", "pdf", "docx", "xlsx"]
+)
+@settings(max_examples=25)
+@given(
+    content=st.one_of(st.binary(max_size=400), st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace")))
+)
+def test_any_bytes(ending: str, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, f"a.{ending}").write_bytes(content)
+        relations_of(sound(read_sources([folder])))
+
+
+@given(FILTER)
+def test_any_filter(words: list[str]) -> None:
+    with suppress(FilterError):
+        check_filter(" ".join(words))
+
+
+@given(RECORDS)
+def test_any_reply(pieces: list[str]) -> None:
+    for form, signature in ((Extract.output_format, ExtractGraph), (JsonFormat(), AnswerQuestion)):
+        with suppress(NotAsAsked):
+            assert set(form.read(signature, "".join(pieces))) == set(signature.output_fields)

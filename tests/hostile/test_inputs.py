@@ -1,0 +1,145 @@
+"""Hostile questions, filters, settings, replies of models and archives: an error in words, or a sound result."""
+
+import io
+import tarfile
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from flows.query import answer_question
+from flows.question import AskOptions
+from flows.session import Session, open_session
+from flows.settings import load_settings
+from prompts.answer import AnswerQuestion
+from prompts.engine.calls import NotAsAsked, without_thinking
+from prompts.engine.output_formats import JsonFormat
+from prompts.engine.prompt_guard import restore
+from prompts.extract import Extract, ExtractGraph
+from storage.archive import read_archive, write_archive
+from storage.errors import ArchiveError, FilterError, NothingMatches, SettingsError, UsageError
+from tests.flows.conftest import KEY, ROWS
+from tests.hostile.made import text_of
+from tests.storage.samples import publish
+from tests.workspaces import indexed, opened
+
+TABLE = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text(encoding="utf-8"))
+Case = dict[str, Any]
+
+
+def of(kind: str) -> pytest.MarkDecorator:
+    cases = TABLE[kind]["cases"]
+    return pytest.mark.parametrize("case", cases, ids=[case["name"] for case in cases])
+
+
+Result = TypeVar("Result")
+
+
+def tried(work: Callable[[], Result], *refusals: type[Exception]) -> tuple[str, Result | None]:
+    """The words of a refusal, or none and the result; any other error is a failure."""
+    try:
+        return "", work()
+    except refusals as error:
+        return str(error), None
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with open_session(opened(indexed(tmp_path_factory.mktemp("hostile"), ROWS))) as session:
+        yield session
+
+
+@of("questions")
+@pytest.mark.parametrize("share", [10, pytest.param(1, marks=pytest.mark.patient)], ids=["", "in full"])
+async def test_a_question(case: Case, share: int, session: Session) -> None:
+    question = text_of(case["content"], 1 if "says" in case else share)
+    if "says" in case:
+        with pytest.raises(UsageError, match=case["says"]) as refused:
+            await answer_question(question, AskOptions(), session)
+        assert len(str(refused.value)) < 500
+        return
+    answer = await answer_question(question, AskOptions(), session)
+    answer.model_dump_json().encode()
+    for cited in answer.citations:
+        (document,) = session.generation.documents.documents([cited.document])
+        assert cited.verified
+        assert document.text[cited.start : cited.end] == cited.quote
+
+
+@of("filters")
+def test_a_filter(case: Case, session: Session) -> None:
+    expression = text_of(case["content"]) + ("\udc00" if case.get("surrogate") else "")
+    error, found = tried(lambda: session.generation.filters.matching(expression), FilterError, NothingMatches)
+    assert case.get("says", "") in error
+    assert set(found or ()) <= set(session.generation.documents.ids())
+    assert len(session.generation.documents.ids()) == len(ROWS)
+
+
+@of("settings")
+def test_a_file_of_settings(case: Case, tmp_path: Path) -> None:
+    file = tmp_path / "trellis.toml"
+    file.write_bytes(bytes.fromhex(case["hex"]) if "hex" in case else text_of(case["content"]).encode())
+    environment = {"TRELLIS_CONFIG": str(file), "TRELLIS_LM_API_KEY": KEY}
+    error, settings = tried(lambda: load_settings({}, environment), SettingsError)
+    assert case.get("says", "") in error
+    assert KEY not in error + repr(settings)
+
+
+@of("replies")
+@pytest.mark.parametrize("step", ["extract", "answer"])
+def test_a_reply_of_a_model(case: Case, step: str) -> None:
+    form, signature = (Extract.output_format, ExtractGraph) if step == "extract" else (JsonFormat(), AnswerQuestion)
+    reply = restore(without_thinking(text_of(case["content"])))
+    error, outputs = tried(lambda: form.read(signature, reply), NotAsAsked)
+    assert len(error) < 2_000
+    assert error or set(outputs or ()) == set(signature.output_fields)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("archive") / "ws"
+    publish(root, {"a": "Zoë met Ada in Velin."})
+    publish(root, {"b": "beta " * 30})
+    (root / "tailoring.toml").write_text('[tailoring]\npersona = "an engineer"\n')
+    write_archive(root, root.parent / "kept.tar")
+    return root.parent / "kept.tar"
+
+
+def changed(archive: Path, case: Case) -> bytes:
+    """The archive's bytes with the change that the case names."""
+    whole = archive.read_bytes()
+    if "cut" in case:
+        return whole[: int(len(whole.rstrip(b"\0")) * case["cut"])]
+    with tarfile.open(archive) as read:
+        entries = {entry.name: read.extractfile(entry).read() for entry in read}  # type: ignore[union-attr]
+    made = io.BytesIO()
+    if "header" in case:
+        entry = tarfile.TarInfo("././@LongLink")
+        entry.type, entry.size = case["header"].encode(), case["size"]
+        made.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(case["size"]))
+    entries.pop(case.get("lose", ""), None)
+    if "replace" in case:
+        entries[case["replace"]] = text_of(case["content"]).encode()
+    if name := case.get("add", "a" * case.get("add_long", 0)):
+        entries[name] = b"x"
+    with tarfile.open(fileobj=made, mode="w") as written:
+        for name, content in [*entries.items(), *(list(entries.items()) if case.get("twice") else [])]:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            written.addfile(entry, io.BytesIO(content))
+        if "kind" in case:
+            entry = tarfile.TarInfo("side.sqlite.x")
+            entry.type, entry.linkname = case["kind"].encode(), "/etc/passwd"
+            written.addfile(entry)
+    return made.getvalue()
+
+
+@of("archives")
+def test_an_archive(case: Case, archive: Path, tmp_path: Path) -> None:
+    (tmp_path / "changed.tar").write_bytes(changed(archive, case))
+    with pytest.raises(ArchiveError):
+        read_archive(tmp_path / "changed.tar", tmp_path / "in" / "ws")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "in"] == ["changed.tar"]
+    assert list((tmp_path / "in").iterdir()) == []
