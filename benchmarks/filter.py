@@ -52,7 +52,8 @@ async def judged(session: Session, question: str, gold: Sequence[str]) -> tuple[
     """The rank of each passage, whether it is evidence, whether the question names it, and whether it is entailed."""
     passages = await retrieve(session.index, [question], session.dense([question]), TOP)
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
-    verdicts = judge(question, texts, session.index.lexicon.idf_of)
+    lexicon = session.index.lexicon
+    verdicts = judge(question, texts, lexicon.idf_of, lexicon.languages)
     asked = f" {fold_name(question)} "
     evidence = [passage.document in gold for passage in passages]
     named = [bool(passage.title) and f" {fold_name(passage.title)} " in asked for passage in passages]

@@ -47,7 +47,7 @@ def routed() -> list[Example]:
 
 def scoped() -> list[Example]:
     """The questions that the scope is learnt from; those about the whole are few, so each counts double."""
-    lists = [*read_rows(DATA / "auto_dev.jsonl"), *read_rows(DATA / "auto_dev_more.jsonl")]
+    lists = [row for name in ("", "_more", "_manuals") for row in read_rows(DATA / f"auto_dev{name}.jsonl")]
     found = [
         Example(row["question"], "whole", 2.0, row["collection"])
         if row["family"] == "whole"
@@ -88,10 +88,10 @@ def train_offline(run: Run) -> None:
     """Fit the weights of the offline classifier, and read unseen questions with them.
 
     `route.csv` (which structure): router_dev, router_dev_mixed and router_dev_more. `choose.csv` (the whole
-    collection or a part of it): auto_dev and auto_dev_more, and the router's lists without their overviews as
-    questions about a part. --folds reads each fifth by the weights of the rest (for `choose` a fifth of the
-    collections). The lists kept aside (router_questions, router_mixed, auto_questions) and the published sets have no
-    part in it.
+    collection or a part of it): auto_dev, auto_dev_more and auto_dev_manuals, and the router's lists without their
+    overviews as questions about a part. --folds reads each fifth by the weights of the rest (for `choose` a fifth of
+    the collections). The lists kept aside (router_questions, router_mixed, auto_questions) and the published sets have
+    no part in it.
     """
     for task in TASKS:
         examples = task.read()

@@ -7,211 +7,30 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   `BESIDE` of what the sentence before or after it holds;
 - `KIND` more where a number, date, person, reason or step is asked for and stands there;
 - less where it holds fewer than `NEWS` terms that the question has not, by `LENGTH` for each hundred
-  characters (a divisor), and by `RANK` for each place of its passage;
+  characters (a divisor), by `RANK` for each place of its passage, and by `POINTS` where it says little more than
+  where to read on;
 - more for its cosine with the question, read under its heading, by `MEANING`: the `COMPARED` best by words are
   compared so where the question names nothing but acronyms.
-
-The terms of a Chinese question weigh more where their word is rare in Chinese.
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
 what the piece's document is about: "directed by X", then who X is. Then the excerpts that hold the words beside the
 question word, and the ends of such links (`END`), come first. Nothing is written: an excerpt is a span.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
+from prompts.offline.asked_terms import AskedTerms, Rarity, asked_of
 from prompts.offline.units import Quotable, quotables
-from prompts.text.amounts import MONTH
 from prompts.text.languages import Language, language_among, language_of
-from prompts.text.names_zh import frequency, tagged
-from prompts.text.question import parse_question
-from prompts.text.words import HAN_RUN, STEMMERS, WORD, fold, fold_name, is_han, simplified, stem, stopwords, terms
+from prompts.text.words import HAN_RUN, STEMMERS, WORD, fold, fold_name, is_han, simplified, stopwords
 
-# --- what is asked ---------------------------------------------------------------------------------------------------
-
-SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
-
-Rarity = Callable[[str], float]
 # The cosine of a question with each of the texts, by the embedding of the collection; 0 where it cannot read them.
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
-
-# What stands in a text where a question asks for it.
-_SHOWS = {
-    kind: re.compile(pattern, re.I)
-    for kind, pattern in {
-        "number": r"(?<![A-Za-z])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b"
-        r"|[一二两三四五六七八九十百千万]",
-        "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b|[年月日]",
-        "reason": r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
-        r"|因为|由于|因此|所以|导致|以便|为了",
-        "steps": r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
-        "list": r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
-        "yes or no": "",
-    }.items()
-}
-_WHY = re.compile(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|原因", re.I)
-_LIST = re.compile(
-    r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
-    r"|\b(?:which|what)(?: [\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b|\binclude[ds]?\b|\blist\b"
-    r"|哪些|哪[两三四五六七八几]|几[类种个]",
-    re.I,
-)
-# Words of colloquial English, and what is asked of the program, say nothing of the documents, however rare they are.
-_COLLOQUIAL = frozenset(
-    map(
-        stem,
-        "dont doesnt didnt cant wont isnt arent whats hows wheres whos anything something thing things "
-        "summarise summarize describe explain tell compare outline please".split(),
-    )
-)
-# What asks in a Chinese question is no word of its content.
-_ASKING_HAN = re.compile(
-    r"什么|怎么样?|怎样|如何|为[何啥]|哪[些个位里]|多少|要不要|能不能|是不是|会不会|有没有|是否|干[嘛吗]|[出起下]来的?"
-)
-_NAME_TAGS = frozenset({"nr", "nrt", "ns", "nt", "nz"})  # of the Chinese segmenter
-_KIND_OF_FORM = {"howto": "steps", "yesno": "yes or no", "list": "list"}
-_KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "person": "person"}
-_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
-
-
-@dataclass(frozen=True, slots=True)
-class AskedTerms:
-    """A question as it is compared: what its terms weigh (1 together), its names as terms, the kind asked for."""
-
-    weights: Mapping[str, float]
-    names: tuple[frozenset[str], ...]
-    kind: str
-    focus: Mapping[str, float]
-    language: Language
-    figures: frozenset[str]
-    # The names, but for acronyms, which a text may spell out; the words of a Chinese question by how rare they are in
-    # Chinese; whether the passages are in other languages.
-    things: tuple[frozenset[str], ...] = ()
-    words: Mapping[str, float] = field(default_factory=dict)
-    foreign: bool = False
-
-    def near(self, terms: frozenset[str]) -> float:
-        """How many of the words beside the question word stand among terms, the nearest counting most."""
-        return sum(near for term, near in self.focus.items() if term in terms)
-
-    def weigh(self, terms: frozenset[str], shown: frozenset[str] = frozenset()) -> float:
-        """What terms of the question weigh together, those shown already less."""
-        return sum(self.weights[term] * (SHOWN if term in shown else 1.0) for term in terms)
-
-    def fits(self, text: str) -> bool:
-        """Whether what is asked for, a number or a date say, stands in a text."""
-        if not self.kind:
-            return False
-        if self.kind != "person":
-            return _SHOWS[self.kind].search(text) is not None
-        return any(not set(self.language.terms(name)) <= self.weights.keys() for name in _NAMED.findall(text))
-
-    @property
-    def han(self) -> bool:
-        """Whether the question is Chinese."""
-        return self.language.code == "zh"
-
-
-def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset[str]) -> AskedTerms:
-    """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
-    unknown = rarity("\0")
-    content = _ASKING_HAN.sub(" ", question)
-    within = _within_words(content)
-    weights: dict[str, float] = {}
-    spelled: dict[str, str] = {}
-    for term in language.content_terms(content):
-        if term in _COLLOQUIAL or (HAN_RUN.match(term) and (len(term) == 1 or not {term} & (within | known))):
-            continue
-        unheard = term not in known and rarity(term) >= unknown and not HAN_RUN.match(term)
-        spelled[term] = alike(term, known) if unheard else term
-        weights.setdefault(spelled[term], min(rarity(term), rarity(spelled[term])))
-    words = han_words(content) if is_han(question) else {}
-    if words:
-        weights = {term: weight * math.sqrt(_rarest(term, words)) for term, weight in weights.items()}
-    total = sum(weights.values()) or 1.0
-    named = () if is_han(question) else language.names(question)
-    names = {
-        name.text: frozenset(spelled.get(term, term) for term in held)
-        for name in named
-        if (held := [term for term in language.terms(name.text) if term not in _COLLOQUIAL])
-    }
-    things = [name for text, name in names.items() if not (text.isupper() and len(text) <= ACRONYM)]
-    if is_han(question):
-        tags = [(word, kind) for word, kind, _ in tagged(content) if len(word) > 1 and frequency(word) < ORDINARY]
-        things = [frozenset(terms(word)) for word, kind in tags if kind in _NAME_TAGS]
-    return AskedTerms(
-        {term: weight / total for term, weight in weights.items()},
-        tuple(names.values()),
-        language.asks_for(question) or _kind_asked(question),
-        {} if is_han(question) else focus_of(question, language, frozenset().union(*names.values())),
-        language,
-        frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
-        tuple(things),
-        words,
-    )
-
-
-def _kind_asked(question: str) -> str:
-    if _WHY.search(question):
-        return "reason"
-    parsed = parse_question(question)
-    kind = _KIND_OF_ANSWER.get(parsed.expects) or _KIND_OF_FORM.get(parsed.form)
-    return kind or ("list" if _LIST.search(question) else "")
-
-
-def han_words(question: str) -> dict[str, float]:
-    """The words of a Chinese question and how rare each is in Chinese, by the segmenter's dictionary."""
-    return {
-        simplified(fold(word)): (SIGN if len(word) == 1 else 1.0) * math.log(COUNTED / (frequency(word) + 2))
-        for word, kind, _ in tagged(question)
-        if WORD.search(word) and not (HAN_RUN.match(word) and kind[0] in "ruydpc")
-    }
-
-
-def _rarest(term: str, words: Mapping[str, float]) -> float:
-    """How rare the rarest word is that has a term; a term across two words says little."""
-    return max((weight for word, weight in words.items() if term in terms(word)), default=ACROSS)
-
-
-@lru_cache(maxsize=4096)
-def _within_words(question: str) -> frozenset[str]:
-    """The bigrams of a Chinese question that lie in one word: one across two words tells nothing by being unknown."""
-    if not HAN_RUN.search(question):
-        return frozenset()
-    return frozenset(term for word, kind, _ in tagged(question) if kind[0] not in "ruydpc" for term in terms(word))
-
-
-def alike(term: str, known: frozenset[str]) -> str:
-    """The known term that a term is a misspelling of; itself where there is none."""
-    # Who mistypes a word seldom mistypes its first letter.
-    others = sorted((other for other in known if len(other) > 3), key=lambda other: (other[0] != term[0], other))
-    slips = 1 if len(term) < 8 else 2
-    best = process.extractOne(term, others, scorer=OSA.distance, score_cutoff=slips) if len(term) > 3 else None
-    return best[0] if best else term
-
-
-_OPEN = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
-
-
-def focus_of(question: str, language: Language, names: frozenset[str]) -> dict[str, float]:
-    """The words nearest to the last question word, which say what is asked of the names: "founded in what *year*"."""
-    opened = list(_OPEN.finditer(question))
-    if not opened:
-        return {}
-    after = [term for term in language.content_terms(question[opened[-1].end() :]) if term not in names][:3]
-    before = [term for term in language.content_terms(question[: opened[-1].start()]) if term not in names][:-4:-1]
-    near = {term: (0.5 if after else 1.0) / (1 + place) for place, term in enumerate(before)}
-    return near | {term: 1 / (1 + place) for place, term in enumerate(after)}
-
 
 # --- excerpts --------------------------------------------------------------------------------------------------------
 
@@ -219,21 +38,22 @@ HEADING, KIND, RANK = 0.7, 0.1, 0.015
 BESIDE = 0.3, 0.4  # Latin script, Chinese
 NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
+POINTS = 0.5  # what counts of a piece that says little more than where to read on
+_LINK = r"\[[^\]]*\]\([^)]*\)"
+_LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*\|?\s*$")
 # Excerpts, the characters that they have together, and how many of these only lines of lists, tables and code may take.
 MOST, ROOM, LINES = 3, 1000, 300
 SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
 SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
-ACRONYM = 5  # letters
-ORDINARY = 300  # how often the segmenter's dictionary counts a Chinese word that every text may use
-OPEN = frozenset({"list", "steps", "reason", "yes or no"})  # what no excerpt shows by holding the question's words
+OPEN = frozenset(
+    {"list", "steps", "way", "reason", "yes or no"}
+)  # what no excerpt shows by holding the question's words
 # The least of a question's weight in one piece, and in one passage: of a short one in Latin script that names something
 # (all else it says is what is asked of it), and of another. Of a Chinese one the least in one piece, by what is rare
 # in Chinese: people ask in ordinary words of their own. Least of all where it names in Latin letters what is known.
 SPOKEN = {"short": (0.33, 0.35), "plain": (0.2, 0.25)}
 SPOKEN_HAN, SPOKEN_KNOWN = 0.53, 0.15
 KNOWN = re.compile(r"[a-z][a-z0-9.+-]{2,}")
-# Words behind the segmenter's dictionary; what a word of one sign counts; the rarity of a term across two words.
-COUNTED, SIGN, ACROSS = 6_000_000, 0.4, 3.0
 SHORT_TERMS = 6
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
 POOL = 60  # the pieces that are compared for the second and third excerpt
@@ -334,8 +154,14 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
             above -= held[place]
             beside = (before | after) - held[place] - above
             news = 1.0 if unit.leads else min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
+            news *= POINTS if _points_on(passage.text[slice(*unit.whole)] if unit.leads else text) else 1.0
             pieces.append(_Piece(passage, place, unit, held[place], above, beside, asked.fits(text), news))
     return pieces
+
+
+def _points_on(text: str) -> bool:
+    """Whether the last cell of a row is a link, or links are most of a text."""
+    return bool(_LAST_CELL.search(text)) or 2 * sum(map(len, re.findall(_LINK, text))) > len(text)
 
 
 def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], similarity: Similarity) -> list[_Piece]:
@@ -408,7 +234,7 @@ def spoken_of(asked: AskedTerms, passages: Sequence[OfferedPassage], pieces: Seq
     if not all(any(thing <= terms for terms in held) for thing in asked.things):
         return False
     if asked.han:
-        return _spoken_of_han(asked.words, pieces)
+        return _spoken_of_han(asked, pieces)
     in_piece = max(asked.weigh(piece.held) + ABOVE * asked.weigh(piece.above) for piece in pieces)
     least_in_piece, least_around = SPOKEN["short" if asked.names and len(asked.weights) < SHORT_TERMS else "plain"]
     return in_piece >= least_in_piece or _in_passage(asked, passages) >= least_around
@@ -420,11 +246,20 @@ def _in_passage(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> float:
     return max(asked.weigh(wanted & _terms_of(_whole_text(passage), asked.language)) for passage in passages)
 
 
-def _spoken_of_han(words: Mapping[str, float], pieces: Sequence[_Piece]) -> bool:
-    texts = [simplified(fold("\n".join((piece.passage.title, _headings(piece), _text(piece))))) for piece in pieces]
-    held = max(sum(weight * _part(word, text) for word, weight in words.items()) for text in texts)
-    known = any(KNOWN.fullmatch(word) and word in text for word in words for text in texts)
-    return held >= (SPOKEN_KNOWN if known else SPOKEN_HAN) * sum(words.values())
+def _spoken_of_han(asked: AskedTerms, pieces: Sequence[_Piece]) -> bool:
+    texts = list(map(_with_headings, pieces))
+    known = any(KNOWN.fullmatch(word) and word in text for word in asked.words for text in texts)
+    return max(_held_han(asked, text) for text in texts) >= (SPOKEN_KNOWN if known else SPOKEN_HAN)
+
+
+def _with_headings(piece: _Piece) -> str:
+    return simplified(fold("\n".join((piece.passage.title, _headings(piece), _text(piece)))))
+
+
+def _held_han(asked: AskedTerms, text: str) -> float:
+    """The share of a Chinese question's words, by how rare they are, that stands in a text."""
+    held = sum(weight * _part(word, text) for word, weight in asked.words.items())
+    return held / (sum(asked.words.values()) or 1.0)
 
 
 def _part(word: str, text: str) -> float:
@@ -438,11 +273,15 @@ def _part(word: str, text: str) -> float:
 def supported(asked: AskedTerms, piece: _Piece) -> bool:
     """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind.
 
-    Of a list, of steps, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
+    Of a list, steps, a way, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
     """
     held = piece.held | piece.above
+    names = frozenset[str]().union(*asked.names, (term for term in asked.weights if asked.han and term.isascii()))
+    if asked.weights.keys() <= names:
+        return False  # what is asked of the names is in no word that a text could hold
     named = all(name <= held for name in asked.names) and asked.figures <= piece.held
-    return named and asked.kind not in OPEN and (piece.fits or not asked.kind) and asked.weigh(held) >= SUPPORTED
+    enough = asked.weigh(held) >= SUPPORTED and (not asked.han or _held_han(asked, _with_headings(piece)) >= SUPPORTED)
+    return named and enough and asked.kind not in OPEN and (piece.fits or not asked.kind)
 
 
 def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
@@ -564,10 +403,14 @@ def stretch(asked: AskedTerms, text: str, start: int, end: int) -> tuple[int, in
 
 @dataclass(frozen=True, slots=True)
 class ShownExcerpts:
-    """The excerpts as text, and what each marker in it quotes: (passage number, start, end)."""
+    """The excerpts as text, what each marker in it quotes, (passage number, start, end), and where markers end.
+
+    Any other brackets are those of the documents.
+    """
 
     text: str
     quotes: Mapping[int, tuple[int, int, int]]
+    marks: frozenset[int]
 
 
 def shown(answer: ExcerptAnswer) -> ShownExcerpts:
@@ -578,6 +421,7 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
     lines = [answer.label] if answer.excerpts else []
     passages = list(dict.fromkeys(excerpt.number for excerpt in answer.excerpts))
     quotes: dict[int, tuple[int, int, int]] = {}
+    marks: list[int] = []
     above = ""
     for excerpt in sorted(answer.excerpts, key=lambda excerpt: (passages.index(excerpt.number), excerpt.start)):
         marker = answer.excerpts.index(excerpt) + 1
@@ -590,7 +434,8 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
         text = _header(excerpt) + _as_written(excerpt)
         marked = text + ("\n" if excerpt.header or text.endswith("```") else " ") + f"[{marker}]"
         lines += [f"> {line}".rstrip() for line in marked.splitlines()]
-    return ShownExcerpts("\n".join(lines), quotes)
+        marks.append(len("\n".join(lines)))
+    return ShownExcerpts("\n".join(lines), quotes, frozenset(marks))
 
 
 def _header(excerpt: Excerpt) -> str:

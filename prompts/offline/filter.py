@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from prompts.text.languages import Language, language_among, language_of
+from prompts.text.languages import Language, language_among
 
 Label = Literal["entailment", "neutral", "contradiction"]
 # So many of the first passages count: .98 of the evidence of two public sets is among them (see benchmarks/filter.py).
@@ -22,17 +22,24 @@ class FilterVerdict:
     against: int | None = None
 
 
-def judge(question: str, passages: Sequence[str], rarity: Callable[[str], float]) -> list[FilterVerdict]:
-    """A verdict for each passage (title and text, best first); no contradiction is told without a model."""
-    language = language_among(question, frozenset(map(language_of, passages)))
+LATER = FilterVerdict("neutral", f"is not among the first {FIRST}")
+
+
+def judge(
+    question: str, passages: Sequence[str], rarity: Callable[[str], float], languages: frozenset[str]
+) -> list[FilterVerdict]:
+    """A verdict for each passage (title and text, best first), which are in these languages; no contradiction is told
+    without a model."""
+    first = passages[:FIRST]
+    language = language_among(question, languages)
     wanted = sorted(set(language.content_terms(question)), key=lambda term: (-rarity(term), term))
     verdicts = []
-    for rank, text in enumerate(passages, 1):
+    for text in first:
         terms = _terms(text, language)
         shared = [term for term in wanted if term in terms]
-        label: Label = "entailment" if shared and rank <= FIRST else "neutral"
+        label: Label = "entailment" if shared else "neutral"
         verdicts.append(FilterVerdict(label, f"has {', '.join(shared[:_MOST_WORDS])}" if shared else "shares nothing"))
-    return verdicts
+    return verdicts + [LATER] * (len(passages) - len(first))
 
 
 @lru_cache(maxsize=4_096)

@@ -1,7 +1,7 @@
-"""Plans over tables without a model: comparisons, counts, sums, extremes and look-ups in English and Chinese.
+"""Plans over tables without a model: look-ups, lists, counts, sums, comparisons and extremes in English and Chinese.
 
-A question is held against each table's own names. Each of its words has to be a column, a cell, a figure with a
-comparison or one of the few words below: where one is left over there is no plan, since it may change what is asked.
+A question has a plan only where it plainly names columns, whole cells or what the rows are, and where no word is left
+over: each is one of those, a figure with a comparison, a word of size or one of the few words that ask.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from prompts.plan_table import Operation, TableFilter, TablePlan, TableView
-from prompts.text.amounts import amount_of, amounts_in
+from prompts.text.amounts import NUMBER_WORDS, amount_of, amounts_in
 from prompts.text.question import parse_question
 from prompts.text.words import HAN_STOP, STOPWORDS, fold, is_han, stem
 
@@ -18,11 +18,10 @@ _TOKEN = re.compile(r"\d[\d,.]*\d|\d|[^\W\d_\u4e00-\u9fff]+(?:['’]s\b)?|[\u4e0
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _WORDS = tomllib.loads(files("prompts.offline").joinpath("plan_table.toml").read_text(encoding="utf-8"))
 _SIZES = {word: (row["end"], row["columns"]) for row in _WORDS["sizes"] for word in row["words"].split()}
-_NUMBERS = dict[str, int](_WORDS["numbers"])
+_NUMBERS = NUMBER_WORDS | {word: place for place, word in enumerate("一二三四五六七八九十", 1)} | {"两": 2}
 _PLAIN = {stem(word) for word in (*_WORDS["asking"].split(), *_WORDS["units"].split(), *STOPWORDS, *_NUMBERS)}
-_PLAIN_HAN = HAN_STOP | set(_WORDS["asking_zh"])
-_WORD = re.compile(r"[a-z]+|最(?P<zh>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])|多(?P<adj>[长宽深高重快])")
-_YES_NO = re.compile(r"^(?:did|does|do|is|are|was|were|has|have|can)\b|吗")
+_PLAIN |= {*HAN_STOP, *_WORDS["asking_zh"]}
+_SIZE = re.compile(r"[a-z]+|(?P<zh>最|多|更)(?P<of>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])")
 _SIDES = (  # a comparison, what tells it before a figure, what after it
     ("at_least", r"at least|no less than|since|between|至少|不少于|不低于", r"\W?.{0,3}以上"),
     ("at_most", r"at most|no more than|up to|不超过|至多", r"\W?.{0,3}以下"),
@@ -35,17 +34,15 @@ _CUES: tuple[tuple[Operation, str], ...] = (
     ("sum", r"\b(?:in )?total\b|\bsum\b|\baltogether\b|\bcombined\b|\boverall\b|总共|一共|总和|合计|之和|总"),
     ("count", r"\bhow many\b|\bnumber of\b|\bcount\b|多少|几(?=[座条个家位艘辆种名])"),
 )
-_EXPLAINED = re.compile(r"^(?:why|how come)\b|^what(?:['’]s| is) an? |为什么|为何|为啥|什么意思", re.I)
-_DOCUMENT = "document"
+_NO_FIGURE = re.compile(r"^(?:why|how come)\b|^what(?:['’]s| is) an? |为什么|为何|为啥|什么意思|吗", re.I)
+DOCUMENT = "document"  # the further column of tables that several documents have
 _DATED = re.compile(r"(?:19|20)\d\d|\bended\b|[年月期]")
 _RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
 
 
 def plan_offline(question: str, tables: Sequence[TableView]) -> TablePlan | None:
-    """The plan of the table whose own names tell most of the question; None where no table tells all of it.
-
-    What to do is no figure of a table: a question for steps, a reason or a meaning has no plan."""
-    if parse_question(question).form == "howto" or _EXPLAINED.search(question):
+    """The plan of the table whose own names tell most of the question; None where no table tells all of it."""
+    if parse_question(question).form in {"howto", "yesno"} or _NO_FIGURE.search(question):
         return None
     readings = [_PlanReading(question, table) for table in tables]
     plans = [
@@ -71,8 +68,8 @@ def _size(word: str) -> str:
     return next((form for form in (word, bare, f"{bare}e", bare[:-1], f"{bare[:-1]}y") if form in _SIZES), "")
 
 
-# What those who report may be called.
-_REPORTS = {_root(word) for word in ("report", "company", "firm", "公", "司", "企", "业", "报", "告")}
+# What those who report may be called, where each document is a row.
+_REPORTS = {_root(word) for word in ("report", "company", "firm", *"公司企业报告")}
 
 
 class _PlanReading:
@@ -83,183 +80,141 @@ class _PlanReading:
         self.tokens = [(match.start(), _root(match.group())) for match in _TOKEN.finditer(self.text)]
         self.own = [list(dict.fromkeys(row[c] for row in table.rows if row[c])) for c in range(len(table.columns))]
         self.numeric = [2 * sum(amount_of(cell) is not None for cell in own) > len(own) for own in self.own]
-        self.label = next((place for place, numeric in enumerate(self.numeric) if not numeric), 0)
-        self.labels = self.own[self.label] if self.own else []
-        # Statements: figures under dates, told of several documents.
-        self.dated = [c for c, numeric in enumerate(self.numeric) if numeric]
-        self.dated = self.dated if all(_DATED.search(table.columns[c]) for c in self.dated) else []
-        self.document = table.columns.index(_DOCUMENT) if _DOCUMENT in table.columns else None
-        self.repeats = len(self.labels) < sum(bool(row[self.label]) for row in table.rows if row)
-        self.used, self.nouned, self.filters = set[int](), False, list[TableFilter]()
+        self.label = self.numeric.index(False) if False in self.numeric else 0
+        self.repeats = len(self.own[self.label]) < sum(bool(row[self.label]) for row in table.rows)
+        self.used, self.filters, self.orders = set[int](), list[TableFilter](), list[tuple[str, str]]()
 
     def plan(self) -> TablePlan | None:
         """The plan, where nothing of the question is left over."""
-        self.cells, self.columns = self._named_cells(), self._named_columns()
-        self._dates()
-        sizes = self._sizes()
-        if _YES_NO.search(self.text) or not self.labels or not self._conditions(sizes):
-            return None
-        cue = self._cue()
-        self._nouns()
-        plan = self._decided(cue, sizes)
-        left = [word for place, (_, word) in enumerate(self.tokens) if place not in self.used]
-        return None if any(word not in (_PLAIN_HAN if self.chinese else _PLAIN) for word in left) else plan
+        named, self.columns = self._named_cells(), self._named_columns()
+        self._years()
+        cues = [operation for operation, pattern in _CUES if self._is_new(re.search(pattern, self.text))]
+        self._sizes()
+        self._comparisons()
+        rows = self._rows_named()
+        plan = self._decided(cues[0] if cues else None, named, rows)
+        left = {word for place, (_, word) in enumerate(self.tokens) if place not in self.used}
+        return plan if left <= _PLAIN else None
 
-    def _find(self, name: Sequence[str]) -> list[int]:
+    # --- what the question names
+
+    def _find(self, name: Sequence[str]) -> set[int]:
         """The places of a name among the words not yet used, or none."""
-        for place in range(len(self.tokens) - len(name) + 1 if name else 0):
-            places = list(range(place, place + len(name)))
-            if [self.tokens[at][1] for at in places] == list(name) and not self.used & set(places):
+        words = [word for _, word in self.tokens]
+        for place in range(len(words) - len(name) + 1 if name else 0):
+            places = set(range(place, place + len(name)))
+            if words[place : place + len(name)] == list(name) and not self.used & places:
                 return places
-        return []
+        return set()
 
-    def _mark(self, start: int, end: int) -> None:
-        self.used |= {place for place, (at, _) in enumerate(self.tokens) if start <= at < end}
+    def _places(self, start: int, end: int) -> set[int]:
+        return {place for place, (at, _) in enumerate(self.tokens) if start <= at < end}
 
-    def _named_cells(self) -> list[tuple[int, str]]:
-        """(column, cell) of the cells that the question names: whole, or without a common last word."""
-        names = []
-        for column, own in enumerate(self.own):
-            ends = [_tokens(cell)[-1:] for cell in own]
-            for cell in own if not self.numeric[column] or column == self.label else ():
-                tokens = _tokens(cell)
-                names.append((tokens, column, cell))
-                if column == self.label and len(tokens) > 1 + self.chinese and ends.count(tokens[-1:]) > 1:
-                    names.append((tokens[:-1], column, cell))
-        cells = list[tuple[int, str]]()
-        for tokens, column, cell in sorted(names, key=lambda name: -len(name[0])):
-            tells = len("".join(tokens)) > 2 - self.chinese and not set(tokens) <= STOPWORDS
-            if tells and (column, cell) not in cells and (places := self._find(tokens)):
-                self.used |= set(places)
-                self._keep(column, "equal", cell)
-                cells.append((column, cell))
-        return cells
-
-    def _named_columns(self) -> list[int]:
-        """The columns that the question names: by all words but the unit; else by a first half of its own."""
-        places_of: dict[int, int] = {}
-        names = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
-        keys = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in names]
-        halves = [key[: max(1 + self.chinese, (len(key) + 1) // 2)] for key in keys]
-        whole = sorted(enumerate(keys), key=lambda item: -len(item[1]))
-        for column, name in whole + [item for item in enumerate(halves) if halves.count(item[1]) == 1]:
-            places = self._find(name) if column not in places_of else []
-            if places:
-                places_of[column] = places[0]
-                own = _tokens(self.table.columns[column])
-                self.used |= {*places, *(at for at, (_, word) in enumerate(self.tokens) if word in own)}
-        return sorted(places_of, key=lambda column: places_of[column])
-
-    def _dates(self) -> None:
-        """A year is that of a column's name, of cells such as "2023 Q1", of a column of years, or of the table."""
-        for place, (at, word) in enumerate(self.tokens):
-            if place in self.used or not _YEAR.fullmatch(word) or self._side(at, at + len(word), ""):
-                continue
-            heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
-            years = [c for c, own in enumerate(self.own) if word in own and all(map(_YEAR.fullmatch, own))]
-            held = self._holding(word) or [c for c in years if c in self.columns] or years
-            if heads:
-                self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
-            elif held:
-                self._keep(held[0], "contains", word)
-                self.columns = [c for c in self.columns if c != held[0]]
-            if heads or held or word in _tokens(self.table.name):
-                self.used.add(place)
-
-    def _holding(self, word: str) -> list[int]:
-        """The columns of words in whose cells a word stands."""
-        return [c for c, own in enumerate(self.own) if not self.numeric[c] and any(word in _tokens(x) for x in own)]
+    def _is_new(self, match: re.Match[str] | None) -> bool:
+        """Whether a match is no part of a name ("total assets" asks for no sum); its words count as used then."""
+        places = self._places(*match.span()) if match else set()
+        known = bool(places) and places <= self.used
+        self.used |= places
+        return match is not None and not known
 
     def _keep(self, column: int, comparison: str, value: str) -> None:
         condition = {"column": self.table.columns[column], "comparison": comparison, "value": value}
         self.filters.append(TableFilter.model_validate(condition))
 
+    def _named_cells(self) -> list[int]:
+        """The columns of the cells that the question names as a whole, the longest first; each is a condition."""
+        names = [(_tokens(cell), c, cell) for c, own in enumerate(self.own) if not self.numeric[c] for cell in own]
+        columns = list[int]()
+        for tokens, column, cell in sorted(names, key=lambda name: -len(name[0])):
+            tells = len("".join(tokens)) > 2 - self.chinese and not set(tokens) <= STOPWORDS
+            if tells and (places := self._find(tokens)):
+                self.used |= places
+                self._keep(column, "equal", cell)
+                columns.append(column)
+        return columns
+
+    def _named_columns(self) -> list[int]:
+        """The columns that the question names, in its order: by all words but the unit; else by a first half of its
+        own."""
+        names = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
+        keys = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in names]
+        halves = [key[: max(1 + self.chinese, (len(key) + 1) // 2)] for key in keys]
+        whole = sorted(enumerate(keys), key=lambda item: -len(item[1]))
+        first = dict[int, int]()
+        for column, name in whole + [item for item in enumerate(halves) if halves.count(item[1]) == 1]:
+            if column not in first and (places := self._find(name)):
+                own = set(_tokens(self.table.columns[column]))
+                self.used |= places | {at for at, (_, word) in enumerate(self.tokens) if word in own}
+                first[column] = min(places)
+        return sorted(first, key=first.__getitem__)
+
+    def _years(self) -> None:
+        """A year is that of a column's name, of cells such as "2023 Q1", of a column of years, or of the table."""
+        for place, (_, word) in enumerate(self.tokens):
+            if place in self.used or not _YEAR.fullmatch(word):
+                continue
+            heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
+            held = [c for c, own in enumerate(self.own) if any(word in _tokens(cell) for cell in own)]
+            if heads:
+                self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
+            elif held:
+                self._keep(held[0], "contains", word)
+            if heads or held or word in _tokens(self.table.name):
+                self.used.add(place)
+
     def _about(self, word: str) -> int | None:
         """The column of figures that a word of size is about, else the first one that the question names."""
-        about = {_root(term) for term in _SIZES[word][1].split()}
+        about = {_root(term) for term in _SIZES[word][1].split()} if word else set()
         fits = [c for c, name in enumerate(self.table.columns) if self.numeric[c] and about & set(_tokens(name))]
         named = [c for c in self.columns if self.numeric[c]]
         return next((c for c in (*[c for c in named if c in fits], *fits, *named)), None)
 
-    def _sizes(self) -> list[tuple[str, str, int]]:
-        """(form, word, place) of the words of size: extremes ("est"), comparisons ("er"), "how long", "200 m long"."""
-        sizes = list[tuple[str, str, int]]()
-        for match in _WORD.finditer(self.text):
-            matched, head = match.group(), self.text[: match.start()]
-            word = match["zh"] or match["adj"] or ("" if head.endswith("at ") else _size(matched))
-            forms = {
-                "how": match["adj"] or (matched == word and head.endswith("how ")),
-                "est": match["zh"] or re.search(r"est$|^(?:most|least|top)$", matched) or head.endswith("most "),
-                "er": re.search(r"er$|^(?:more|less)$", matched),
-                "is": re.search(r"\d\s?[a-z]* $", head),
-            }
-            form = next((form for form, fits in forms.items() if word and fits), "")
-            if form:
-                sizes = [size for size in sizes if size[1] != "most" or form != "est"] + [(form, word, match.start())]
-                self._mark(*match.span())
-        return sizes
+    def _sizes(self) -> None:
+        """The words of size with their forms: "est" of extremes, "er" of comparisons, "" of plain ones ("how long")."""
+        for match in _SIZE.finditer(self.text):
+            word, head = match["of"] or _size(match.group()), self.text[: match.start()]
+            extreme = re.search(r"est$|^(?:most|least|top)$|^最", match.group()) or head.endswith("most ")
+            form = "est" if extreme else "er" if re.search(r"er$|^(?:more|less)$", match.group()) else ""
+            places = self._places(*match.span())
+            if word and not places <= self.used and not head.endswith("at "):
+                self.orders = [order for order in self.orders if order != ("est", "most")] + [(form, word)]
+                self.used |= places
 
-    def _side(self, start: int, end: int, last: str) -> str:
-        """The comparison that the words around a figure make it, or nothing."""
-        head = self.text[:start].rstrip(" 于在$€£¥")
-        for comparison, before, after in _SIDES:
-            if match := re.search(rf"(?:{before})$", head):
-                self._mark(match.start(), start)
-                return comparison
-            if match := re.match(rf"\s?(?:{after})", self.text[end:]):
-                self._mark(end, end + match.end())
-                return comparison
-        return "at_most" if last == "at_least" and re.search(r"(?:and|to|-|至|到|和)$", head) else ""
-
-    def _conditions(self, sizes: list[tuple[str, str, int]]) -> bool:
-        """Keeps the rows whose figures meet the question's comparisons; False where one has no column."""
-        side = ""
+    def _comparisons(self) -> None:
+        """Keeps the rows whose figures meet the question's comparisons; one without a column leaves its figure over."""
+        last, plain = "", next((word for form, word in self.orders if not form), "")
         for amount in amounts_in(self.text):
-            raw = self.text[amount.start : amount.end]
-            than = re.search(r"([a-z]+) than $", self.text[: amount.start])
-            word = _size(than[1]) if than else next((word for form, word, _ in sizes if form == "is"), "more")
-            side = self._side(amount.start, amount.end, side)
+            head, raw = self.text[: amount.start].rstrip(" 于在$€£¥"), self.text[amount.start : amount.end]
+            than = re.search(r"([a-z]+) than$", head)
+            word = _size(than[1]) if than else plain
+            side, start, end = "", amount.start, amount.end
+            for comparison, before, after in _SIDES:
+                match = re.search(rf"(?:{before})$", head)
+                behind = re.match(rf"\s?(?:{after})", self.text[end:])
+                if not side and (match or behind):
+                    side, start = comparison, match.start() if match else start
+                    end += behind.end() if behind and not match else 0
+            if not side and last == "at_least" and re.search(r"(?:and|to|-|至|到|和)$", head):
+                side = "at_most"
             if than and word and not side:
-                side = "more" if _SIZES[word][0] > 0 else "less"
-            if not side:
-                continue
-            column = self._about("old" if _YEAR.fullmatch(raw) else word)
-            if column is None:
-                return False
-            sizes[:] = [size for size in sizes if than is None or size[2] != than.start(1)]
-            self._mark(amount.start, amount.end)
-            self._keep(column, side, raw)
-            self.columns = [c for c in self.columns if c != column]
-        return True
+                side, start = "more" if _SIZES[word][0] > 0 else "less", than.start()
+            last, column = side, self._about("old" if _YEAR.fullmatch(raw) else word)
+            if side and column is not None:
+                self.used |= self._places(start, end)
+                self._keep(column, side, raw)
+                self.columns = [c for c in self.columns if c != column]
+                self.orders = [order for order in self.orders if order[1] != word or order[0] == "est"]
 
-    def _cue(self) -> Operation | None:
-        """What is to be done, by words that are no part of a name ("total assets" asks for no sum)."""
-        operations = []
-        for operation, pattern in _CUES:
-            match = re.search(pattern, self.text)
-            within = {place for place, (at, _) in enumerate(self.tokens) if match and match.start() <= at < match.end()}
-            if match and not (within and within <= self.used):
-                operations.append(operation)
-                self.used |= within
-        return operations[0] if operations else None
-
-    def _nouns(self) -> None:
-        """What the rows are ("bridges"), and what stands in the cells of one column alone: "steel", "Ovane"."""
-        ends = [tokens[-1] for cell in self.labels if (tokens := _tokens(cell))]
+    def _rows_named(self) -> bool:
+        """Whether the question says what the rows are ("bridges")."""
+        ends = [tokens[-1] for cell in self.own[self.label] if (tokens := _tokens(cell))] if self.own else []
         nouns = {word for word in ends if ends.count(word) > 1} | set(_tokens(self.table.name))
-        nouns |= _REPORTS if self.document is not None else set()
-        for place, (at, word) in enumerate(self.tokens):
-            if place in self.used or word in _PLAIN:
-                continue
-            held = self._holding(word)
-            if word in nouns:
-                self.used.add(place)
-                self.nouned = True
-            elif len(held) == 1 and len(word) > 2:
-                self.used.add(place)
-                raw = self.text[at:].split(maxsplit=1)[0].strip(".,?!\"'()")
-                whole = any(raw in fold(cell) for cell in self.own[held[0]])
-                self._keep(held[0], "contains", raw if whole else word)
+        nouns |= _REPORTS if DOCUMENT in self.table.columns else set()
+        places = {place for place, (_, word) in enumerate(self.tokens) if word in nouns - _PLAIN} - self.used
+        self.used |= places
+        return bool(places)
+
+    # --- what to do
 
     def _made(
         self, operation: Operation, columns: Sequence[int], group: int | None = None, **more: object
@@ -269,50 +224,45 @@ class _PlanReading:
             more["group_by"] = self.table.columns[group]
         return TablePlan.model_validate({"operation": operation, "columns": names, "filters": self.filters, **more})
 
-    def _decided(self, cue: Operation | None, sizes: Sequence[tuple[str, str, int]]) -> TablePlan | None:
-        form, size = next(((form, word) for form, word, _ in sizes if form in {"est", "er"}), ("", ""))
-        how = next((word for form, word, _ in sizes if form == "how"), "")
-        named = [column for column, _ in self.cells]
-        self.things = [c for c in self.columns if not self.numeric[c] and c not in named]
-        self.group = self.things[0] if self.things else self.label
+    def _decided(self, cue: Operation | None, named: Sequence[int], rows: bool) -> TablePlan | None:
+        form, size = max(self.orders, default=("", ""))
+        things = [c for c in self.columns if not self.numeric[c] and c not in named]
         figures = [c for c in self.columns if self.numeric[c]]
-        measure = self._about(size or how) if size or how else next(iter(figures), None)
-        if measure is None and self.dated and self.label in named:  # what stands first is the newest
-            measure, figures = self.dated[0], self.dated[:1]
-            self.group = self.group if self.document is None else self.document
-        upwards = not size or _SIZES[size][0] > 0
+        group, row_named = things[0] if things else self.label, self.label in named
+        measure = self._about(size) if size else next(iter(figures), None)
+        dated = [c for c, numeric in enumerate(self.numeric) if numeric]
+        if measure is None and row_named and dated and all(_DATED.search(self.table.columns[c]) for c in dated):
+            measure, figures = dated[0], dated[:1]  # what stands first is the newest
+            group = self.table.columns.index(DOCUMENT) if DOCUMENT in self.table.columns else group
+        extreme: Operation | None = ("max" if _SIZES[size][0] > 0 else "min") if form == "est" else None
+        if measure is None:
+            return self._of_things(cue, extreme, things, row_named, rows)
         if cue == "difference" or form == "er":
             pair = next((column for column in named if named.count(column) > 1), None)
-            order = "descending" if upwards else "ascending"
-            if measure is None or pair is None:
-                return None
-            return self._made("difference" if cue == "difference" else "compare", [measure], pair, order=order)
-        way: Operation | None = ("max" if upwards else "min") if size else None
-        if measure is None:
-            return self._of_things(cue, way, self.label in named)
-        sums = not _RATE.search(self.table.columns[measure])
-        if way and cue != "average":
-            other = _SIZES[size][1] and self.things  # who designed the oldest bridge
-            mean = "sum" if sums else "average"
-            return None if other else self._made(way, [measure], self.group, aggregate=mean, limit=self._limit())
-        if self.label in named and (cue is None or (cue == "count" and not self.repeats)):
-            return self._made("lookup", [measure] if how else [*figures, *self.things])
-        wanted: Operation | None = (
-            "average" if cue == "average" else "sum" if sums and cue in {"sum", "count"} else None
-        )
-        return self._made(wanted, [measure]) if wanted else None
+            order = "ascending" if size and _SIZES[size][0] < 0 else "descending"
+            two: Operation = "difference" if cue == "difference" else "compare"
+            return None if pair is None else self._made(two, [measure], pair, order=order)
+        total: Operation = "average" if cue == "average" or _RATE.search(self.table.columns[measure]) else "sum"
+        if extreme and cue != "average":  # not: who designed the oldest bridge
+            most = None if things and _SIZES[size][1] else extreme
+            return most and self._made(most, [measure], group, aggregate=total, limit=self._limit())
+        if row_named and (cue is None or (cue == "count" and not self.repeats)):
+            return self._made("lookup", [measure] if size else [*figures, *things])
+        return self._made(total, [measure]) if cue == "average" or (cue and total == "sum") else None
 
-    def _of_things(self, cue: str | None, way: Operation | None, named: bool) -> TablePlan | None:
+    def _of_things(
+        self, cue: Operation | None, extreme: Operation | None, things: Sequence[int], row_named: bool, rows: bool
+    ) -> TablePlan | None:
         """The plan where the question names no column of figures."""
-        if way and self.things:
-            return self._made(way, [self.label], self.group, aggregate="count", limit=self._limit())
-        if named and cue is None and self.things:
-            return self._made("lookup", self.things)
-        if cue == "count" and (self.things or self.nouned):
-            return self._made("count", [], self.group)
-        if way or named or not self.filters or not (self.things or (self.nouned and self.table.columns[self.label])):
+        if extreme and things:
+            return self._made(extreme, [self.label], things[0], aggregate="count", limit=self._limit())
+        if row_named and cue is None and things:
+            return self._made("lookup", things)
+        if cue == "count" and (things or rows):
+            return self._made("count", [], things[0] if things else self.label)
+        if extreme or row_named or not self.filters or not (things or (rows and self.table.columns[self.label])):
             return None
-        return self._made("list", self.things[:1] or [self.label])
+        return self._made("list", things[:1] or [self.label])
 
     def _limit(self) -> int:
         """How many are asked for: "the two longest", "top 3"."""

@@ -1,10 +1,9 @@
-"""Do two names mean one thing, by rules: how alike the names are, the kinds, what is said of both, what contradicts."""
+"""Do two names mean one thing, by rules: how alike the names are, the kinds, and what is said of both."""
 
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from prompts.text.defined import contradict, defined_as
 from prompts.text.likeness import Numbers, alike, numbers_said, opposed, unmatched, words_of
 from prompts.text.words import fold
 
@@ -78,12 +77,6 @@ def _told_apart(first: Sequence[str], second: Sequence[str], pair: Pair) -> bool
 
 
 def _contradiction(pair: Pair) -> str:
-    first, second = (
-        next((definition for text in side.said if (definition := defined_as(side.name, text))), None)
-        for side in (pair.first, pair.second)
-    )
-    if first and second and (against := contradict(first, second)):
-        return against
     kinds = {pair.first.kind, pair.second.kind}
     named = fold(pair.first.name) == fold(pair.second.name)
     if len(kinds) == 2 and "thing" not in kinds and not pair.shared and not named:

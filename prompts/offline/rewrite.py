@@ -1,13 +1,13 @@
 """Rewriting by rules: what a question asks on its own after a conversation, its further queries, and what stays open.
 
-Half a question ("And in 2022?", "那东湖大桥呢？") is the question before with its year, or the likest of its names,
-replaced. A pronoun, "that bridge" or 该公司 stands for the last name of its sort, and "the latter" for the second name
-of the last pair.
+A pronoun, "that bridge" or 该公司 stands for the last name of its sort, "the latter" for the second of the last two
+names. Half a question ("And in 2022?", "那东湖大桥呢？") is the question before with its year, or the likest of its
+names, replaced.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from prompts.offline.parts import parts_in
@@ -15,20 +15,47 @@ from prompts.text.amounts import MONTH, YEAR
 from prompts.text.languages import names_of
 from prompts.text.names import KIND_OF, NameSpan
 from prompts.text.names_zh import LONGEST_PERSON, SURNAMES, is_generic, kind_of
-from prompts.text.question import NOUN_KIND, ParsedQuestion, is_plural, parse_question
+from prompts.text.question import NOUN_KIND, ParsedQuestion, parse_question
 from prompts.text.words import CJK, is_han
 
 READ = 16  # the last turns of a history; what was said before is no antecedent
 _YEAR = re.compile(rf"(?<!\d){YEAR}(?!\d)")
 _WHEN = re.compile(rf"(?:\b(?:{MONTH}|q[1-4]) )?{_YEAR.pattern}", re.I)
-_QUESTION = re.compile(
-    r"[?？]\s*$|^(?:and |but )?(?:who|what|when|where|why|which|how|whose|is|was|are|were|do|does|did|has|have|can|"
-    r"tell me|describe|compare|list|name|give|explain|summari[sz]e|show)\b|^(?:请|介绍|比较|说明|总结|概括|列出)",
+_CLAUSE = (
+    r"(?:who|whose|what|when|where|why|which|how|is|was|are|were|do|does|did|has|have|had|can|could|will|would|should|"
+    r"tell|describe|compare|list|name|give|explain|summari[sz]e|show|find)\b"
+)
+_QUESTION = re.compile(rf"[?？]\s*$|^(?:and |but )?{_CLAUSE}|^(?:请|介绍|比较|说明|总结|概括|列出)", re.I)
+# What stands for something said before; of "the" and a noun only where a name has that noun.
+_REFERENCE = re.compile(
+    r"\b(?:(?P<person>he|him|his|she|hers|her)|(?P<thing>it|its|that one)|(?P<several>they|them|their|both of them)|"
+    r"(?P<first>the (?:former|first one))|(?P<second>the (?:latter|second one))|"
+    r"(?:(?P<that>this|that)|the) (?P<noun>[a-z-]+)(?! (?:of|that|who|which|whose|where|from|for|by|(?-i:[A-Z]))))\b"
+    r"(?!['’]s\b)|"
+    r"(?P<several_zh>[他她它]们的?|两者的?)|(?P<person_zh>[他她])|(?P<thing_zh>它|(?<=^)其(?!他|中|它))|(?P<first_zh>前者)|"
+    r"(?P<second_zh>后者)|(?P<that_zh>该|[这那][座个条家部本份位所])"
+    r"(?P<noun_zh>[\u4e00-\u9fff]{1,4}?)(?=的|在|有|是|成立|位于|现在|总部|什么|多|由|$)",
     re.I,
 )
+_LEAD = re.compile(
+    r"^(?:(?:thanks|thank you|ok(?:ay)?|great|good|i see|yes|no)\s*[.,!;]\s+)?"
+    r"((?:(?:and|but|or|so|then|also)\b[\s,]*)?(?:what|how) about\s+|(?:and|but|or|so|then|also)\b[\s,]*|"
+    r"还有|那(?![座个条家部本份位所])|)",
+    re.I,
+)
+_JOINT = re.compile(r"^(?:and|but|so|then|also)\b[\s,]+", re.I)
+_ONLY_WH = re.compile(
+    r"^(?:who|what|when|where|why|how|by whom|how \w+|为什么|为何|什么时候|何时|谁|在?哪里|怎么|怎样)$", re.I
+)
+_ASKING_ZH = re.compile(r"什么时候|为什么|什么|哪[一里年个位]?|谁|多少|多[长高大宽深远]|怎么样?|如何|几|吗|是否")
+_UNOWNED = re.compile(r"\b(?:who|what) (?:is|was|are|were) the (?:[a-z-]+ )?[a-z-]+\s*\?*$", re.I)
 _JOINED = re.compile(r"\s*(?:,|，|、|和|与|and|&)\s*(?:the )?", re.I)
+_JOINS_CLAUSES = re.compile(r"\b(?:and|if|when|where|while|because|than|which|who)\b", re.I)
 _ONE = frozenset({"place", "work", "event"})  # never "they" by itself
-_NO_PERSON = frozenset({"place", "organisation", "work", "event"})
+_NO_PERSON = _ONE | {"organisation"}
+_KINDS = dict.fromkeys("company firm business 公司 企业 机构".split(), "organisation") | dict.fromkeys(
+    "building place site structure city town village 城市 地方 建筑 地区".split(), "place"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +87,14 @@ def stand_alone(question: str, history: Sequence[str]) -> Standing:
         text = " ".join(message.split())
         asks = _QUESTION.search(text) is not None
         turns.append(_turn(_stood(text, turns).text if asks and turns else text, asks, turns))
-    return _stood(" ".join(question.split()), turns)
-
-
-@lru_cache(maxsize=2_000)
-def named(text: str) -> tuple[NameSpan, ...]:
-    """The names in a turn of a conversation, in order."""
-    if is_han(text):
-        return tuple(_names_zh(text))
-    return names_of(text)
+    standing = _stood(" ".join(question.split()), turns)
+    text = _JOINT.sub("", standing.text) if turns else standing.text  # "And where was he born?" stands alone now
+    return replace(standing, text=text[:1].upper() + text[1:]) if text != standing.text else standing
 
 
 def _turn(text: str, asks: bool, before: Sequence[ConversationTurn]) -> ConversationTurn:
     """What answers "who" is a person, and what answers "where" a place."""
-    asked = next((turn for turn in reversed(before) if turn.is_question), None)
+    asked = _last(before)
     wanted = "" if asks or asked is None else parse_question(asked.text).expects
     known = {name.text: name.kind for turn in before for name in turn.names}
     names = []
@@ -85,43 +106,52 @@ def _turn(text: str, asks: bool, before: Sequence[ConversationTurn]) -> Conversa
     return ConversationTurn(text, asks, tuple(names))
 
 
-def _stood(text: str, turns: Sequence[ConversationTurn]) -> Standing:
-    is_chinese = is_han(text) or (not any(map(str.isalpha, text)) and bool(turns) and is_han(turns[-1].text))
-    rules = _CHINESE if is_chinese else _ENGLISH
-    standing = Standing(rules.completed(text, turns))
-    if not turns and rules.half(text):
-        standing.missing.append(text)
-    if not named(standing.text) or is_chinese:
-        _pointed(standing, turns, rules)
-    _pronouns(standing, turns, rules)
-    return standing
+def _last(turns: Sequence[ConversationTurn]) -> ConversationTurn | None:
+    return next((turn for turn in reversed(turns) if turn.is_question), None)
 
 
 # --- what stands for what --------------------------------------------------------------------------------------------
 
 
-def _antecedents(sort: str, turns: Sequence[ConversationTurn]) -> list[NameSpan]:
-    """The last names of a sort ("person", "thing", "several"), the likeliest first; empty where none was said."""
-    if sort == "several":
-        groups = [group for turn in reversed(turns) for group in _groups(turn)]
-        if groups:
-            return [_as_one(groups[0])]
+def _stood(question: str, turns: Sequence[ConversationTurn]) -> Standing:
+    standing = Standing(_completed(question, turns))
+    if not turns and _half(question):
+        standing.missing.append(question)
+    for match in reversed(list(_REFERENCE.finditer(standing.text))):
+        sort = (match.lastgroup or "").partition("_")[0]
+        if _explained(standing.text, match, sort):
+            continue
+        names = _named_by(match, turns) if sort == "noun" else _antecedents(sort, turns)
+        if names:
+            if len(set(names)) > 1 and sort == "person":
+                standing.several[match.group()] = tuple(dict.fromkeys(names))
+            whole = f"{standing.text[: match.start()]}{_written(match, names[0])}{standing.text[match.end() :]}"
+            standing.text = whole
+        elif sort != "noun" or (not turns and _kind(match) and match["that"]):
+            standing.missing.insert(0, match.group())
+    return standing
+
+
+def _antecedents(sort: str, turns: Sequence[ConversationTurn]) -> list[str]:
+    """The last names of a sort, the likeliest first; empty where none was said."""
+    if sort in {"first", "second"}:
+        pairs = [list(dict.fromkeys(name.text for name in turn.names)) for turn in turns if turn.is_question]
+        pair = next((pair for pair in reversed(pairs) if len(pair) > 1), [])
+        return pair[sort == "second" :]
+    groups = [group for turn in reversed(turns) for group in _groups(turn)] if sort == "several" else []
+    if groups:
+        return [_as_one(groups[0])]
     # A person for sure comes first, wherever; the answer says who it is, and the question what it is about.
-    for sorts in ("person for sure", "person") if sort == "person" else (sort,):
+    for kinds in (
+        (lambda kind: kind == "person", lambda kind: kind not in _NO_PERSON)
+        if sort == "person"
+        else ((lambda kind: kind not in _ONE) if sort == "several" else (lambda kind: kind != "person"),)
+    ):
         for exchange in _exchanges(turns):
             for turn in reversed(exchange) if sort == "person" else exchange:
-                names = [name for name in turn.names if _fits(name, sorts)]
-                if names:
+                if names := [name.text for name in turn.names if kinds(name.kind)]:
                     return names
     return []
-
-
-def _fits(name: NameSpan, sort: str) -> bool:
-    if sort == "person for sure":
-        return name.kind == "person"
-    if sort == "person":
-        return name.kind not in _NO_PERSON
-    return name.kind not in _ONE if sort == "several" else name.kind != "person"
 
 
 def _exchanges(turns: Sequence[ConversationTurn]) -> Iterator[list[ConversationTurn]]:
@@ -144,218 +174,117 @@ def _groups(turn: ConversationTurn) -> list[list[NameSpan]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _as_one(group: Sequence[NameSpan]) -> NameSpan:
+def _as_one(group: Sequence[NameSpan]) -> str:
     texts = [name.text for name in group]
-    text = "和".join(texts) if is_han(texts[0]) else f"{', '.join(texts[:-1])} and {texts[-1]}"
-    return NameSpan(text, group[0].start, group[-1].end, group[0].kind)
+    return "和".join(texts) if is_han(texts[0]) else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _pair(turns: Sequence[ConversationTurn]) -> list[str]:
-    """The names of the last question with two of them."""
-    pairs = (list(dict.fromkeys(name.text for name in turn.names)) for turn in reversed(turns) if turn.is_question)
-    return next((pair for pair in pairs if len(pair) > 1), [])
+def _kind(match: re.Match[str]) -> str:
+    noun = (match["noun"] or match["noun_zh"]).lower()
+    return KIND_OF.get(noun) or NOUN_KIND.get(noun) or _KINDS.get(noun, "")
 
 
-def _pronouns(standing: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
-    """Names in the places of pronouns that the question itself does not explain."""
-    for match in reversed(list(rules.pronoun.finditer(standing.text))):
-        sort = match.lastgroup or "thing"
-        if rules.explained(standing.text, match, spoken=bool(turns)):
-            continue
-        pair = _pair(turns) if sort in {"first", "second"} else []
-        names = pair[:1] if sort == "first" else pair[1:2]
-        if sort not in {"first", "second"}:
-            names = [name.text for name in _antecedents(sort, turns)]
-        if not names:
-            standing.missing.insert(0, match.group())
-            continue
-        if len(set(names)) > 1 and sort == "person":
-            standing.several[match.group()] = tuple(dict.fromkeys(names))
-        standing.text = (
-            f"{standing.text[: match.start()]}{rules.written(match, names[0])}{standing.text[match.end() :]}"
-        )
-
-
-def _pointed(standing: Standing, turns: Sequence[ConversationTurn], rules: "_Rules") -> None:
-    """ "That bridge", 该公司: the last name that has the noun in it, else the last thing."""
-    match = rules.pointed.search(standing.text)
-    if match is None or (is_han(standing.text) and named(standing.text[: match.start()])):
-        return
-    noun = match["noun"].lower()
-    if noun in standing.text[: match.start()].lower():
-        return  # "There was a country … that country"
+def _named_by(match: re.Match[str], turns: Sequence[ConversationTurn]) -> list[str]:
+    """ "That bridge", 该公司: the last name that has the noun in it, else the last thing of its kind."""
+    noun, kind = (match["noun"] or match["noun_zh"]).lower(), _kind(match)
     names = [name for exchange in _exchanges(turns) for turn in exchange for name in turn.names]
-    called = next((name for name in names if noun in (name.text.lower().split()[-1], name.text[-len(noun) :])), None)
-    kind = KIND_OF.get(noun) or NOUN_KIND.get(noun) or _KINDS.get(noun, "")
-    if called is None and kind and (match["that"] or noun in _KINDS):
-        called = next((name for name in names if name.kind == kind), None)
-        called = called or next(iter(_antecedents("thing", turns)), None)
-    if called is not None:
-        standing.text = f"{standing.text[: match.start()]}{called.text}{standing.text[match.end() :]}"
-    elif kind and match["that"] and not turns:
-        standing.missing.append(match.group())
+    called = [name.text for name in names if noun in (name.text.lower().split()[-1], name.text[-len(noun) :])]
+    if not called and kind and (match["that"] or match["that_zh"] or noun in _KINDS):
+        called = [name.text for name in names if name.kind == kind] or _antecedents("thing", turns)
+    return called
 
 
-# --- half questions --------------------------------------------------------------------------------------------------
-
-
-def _last(turns: Sequence[ConversationTurn]) -> ConversationTurn | None:
-    return next((turn for turn in reversed(turns) if turn.is_question), None)
-
-
-def _with_other(part: str, asked: ConversationTurn) -> str:
-    """The last question with its year, or the name that is most like the part's, replaced by the part; or empty."""
-    body = asked.text.rstrip(" ?？.。")
-    year, held = _WHEN.search(part), list(_WHEN.finditer(body))
-    if year and held:
-        return f"{body[: held[-1].start()]}{year.group()}{body[held[-1].end() :]}"
-    names = named(part)
-    if year or not names or not asked.names:
-        return ""
-    new = names[-1]
-
-    def unlike(old: NameSpan) -> tuple[bool, bool]:
-        return _last_word(old.text) != _last_word(new.text), old.kind != new.kind
-
-    old = min(asked.names, key=unlike)
-    bare = body[: old.start].endswith("the ") and not part.lower().startswith("the ")
-    # "the Kestrel Bridge" and "Tobias Wren" are no two of a kind.
-    return "" if bare and all(unlike(old)) else f"{body[: old.start]}{new.text}{body[old.end :]}"
-
-
-def _last_word(name: str) -> str:
-    return name[-1] if is_han(name) else name.lower().split()[-1]
-
-
-_MARKED = re.compile(
-    r"^(?:(?:thanks|thank you|ok(?:ay)?|great|good|i see|yes|no)\s*[.,!;]\s+)?"
-    r"((?:(?:and|but|or|so|then|also)\b[\s,]*)?(?:what|how) about\s+|(?:and|but|or|so|then|also)\b[\s,]*|)",
-    re.I,
-)
-_CLAUSE = re.compile(
-    r"\b(?:who|whose|what|when|where|why|which|how|is|was|are|were|do|does|did|has|have|had|can|could|will|would|should|"
-    r"tell|describe|compare|list|name|give|explain|summari[sz]e|show|find)\b",
-    re.I,
-)
-_ONLY_WH = re.compile(r"^(?:who|what|when|where|why|how|by whom|how \w+)$", re.I)
-_UNOWNED = re.compile(r"\b(?:who|what) (?:is|was|are|were) the (?P<noun>(?:[a-z-]+ )?[a-z-]+)\s*\?*$", re.I)
-
-
-def _half(text: str) -> bool:
-    part = _MARKED.sub("", text, count=1).rstrip(" ?.!")
-    return bool(_ONLY_WH.match(part)) or (part != text.rstrip(" ?.!") and not _CLAUSE.search(part))
-
-
-def _completed(text: str, turns: Sequence[ConversationTurn]) -> str:
-    asked = _last(turns)
-    if asked is None:
-        return text
-    marked = _MARKED.sub("", text, count=1)
-    part, body = marked.rstrip(" ?.!"), asked.text.rstrip(" ?.")
-    if _ONLY_WH.match(part):
-        return f"{body}, and {part.lower()}?"
-    if _CLAUSE.search(part) or not (_half(text) or named(part) or _YEAR.search(part)):
-        return _owned(text if marked == text else f"{marked[:1].upper()}{marked[1:]}", turns)
-    return f"{_with_other(part, asked) or f'{body}, {part}'}?"
-
-
-def _owned(question: str, turns: Sequence[ConversationTurn]) -> str:
-    """ "Who was the founder?" of what the conversation is about; another question as it is."""
-    match = None if named(question) else _UNOWNED.search(question)
-    names = _antecedents("thing", turns) if match else []
-    return f"{question.rstrip(' ?')} of {names[0].text}?" if names else question
-
-
-_PRONOUN = re.compile(
-    r"\b(?:(?P<person>he|him|his|she|hers|her)|(?P<thing>it|its|that one)|(?P<several>they|them|their|both of them)|"
-    r"(?P<first>the first one|the former(?=\W*$|\s+(?:and|or|in|was|is|has|did|\w+ed|built|born)\b))|"
-    r"(?P<second>the (?:latter|second one)))\b(?!['’]s\b)",
-    re.I,
-)
-
-
-_EMPTY_IT = re.compile(
-    r"\bit (?:(?:is|was) )?(?:true|possible|likely|necessary|important|common|legal)\b|"
-    r"\b(?:is|was) it \w+ (?:that|to)\b|"
-    r"\b(?:does|did|will|would) it (?:take|cost|mean) (?:to|for|that)\b",
-    re.I,
-)
-_JOINS_CLAUSES = re.compile(r"\b(?:and|if|when|where|while|because|than|which|who)\b", re.I)
-
-
-def _explained(text: str, match: re.Match[str], *, spoken: bool) -> bool:
-    """Whether the question itself says what a pronoun means, or it means nothing: a name, a plural or another clause
-    stands before it."""
-    at = match.start()
-    before = text[:at]
-    if (at and match.group()[0].isupper()) or any(it.start() <= at < it.end() for it in _EMPTY_IT.finditer(text)):
-        return True
-    if match.lastgroup in {"first", "second"}:
+def _explained(text: str, match: re.Match[str], sort: str) -> bool:
+    """Whether the question itself says what is meant: a name, or another clause that is about no person, stands before
+    it."""
+    at, before = match.start(), text[: match.start()]
+    if sort == "noun":
+        noun = (match["noun"] or match["noun_zh"]).lower()
+        return bool(named(before if is_han(text) else text)) or noun in before.lower()
+    if sort in {"first", "second"}:
         return len(named(text)) > 1
-    if any(name.start < at and (name.kind != "person" or match.lastgroup != "thing") for name in named(text)):
+    if sort == "thing" and any(name.kind != "person" for name in named(text)):
         return True
-    plural = any(map(is_plural, re.findall(r"[a-z-]{4,}", before.lower())))
-    clause = _JOINS_CLAUSES.search(before, 1) is not None
-    if spoken:
-        return (plural and match.group().lower() == "their") or (clause and match.lastgroup != "person")
-    return plural or clause
+    named_before = any(name.start < at and (name.kind != "person" or sort != "thing") for name in named(text))
+    capital = at > 0 and match.group()[0].isupper()  # "Let It Be"
+    return named_before or capital or (sort != "person" and _JOINS_CLAUSES.search(before, 1) is not None)
 
 
 def _written(match: re.Match[str], name: str) -> str:
     pronoun, after = match.group().lower(), match.string[match.end() :]
+    if is_han(pronoun):
+        return f"{name}的" if pronoun.endswith(("的", "其")) else name
     owns = pronoun in {"his", "its", "their"} or (
         pronoun == "her" and re.match(r" (?!(?:and|or|in|at|on|to|by|with|for|from|when|where)\b)\w", after) is not None
     )
     return (f"{name}'" if name.endswith("s") else f"{name}'s") if owns and " and " not in name else name
 
 
-_POINTED = re.compile(
-    r"\b(?:(?P<that>this|that)|the)\s+(?P<noun>[a-z][a-z-]+)\b(?!\s+(?:of|that|who|which|whose|where|from|for|by|[A-Z])\b)"
-)
-_KINDS = dict.fromkeys("company firm business 公司 企业 机构".split(), "organisation") | dict.fromkeys(
-    "building place site structure city town village 城市 地方 建筑 地区".split(), "place"
-)
-
-# --- Chinese ---------------------------------------------------------------------------------------------------------
-
-_PRONOUN_ZH = re.compile(
-    r"(?P<several>[他她它]们|两者)(?P<own>的)?|(?P<person>[他她])|(?P<thing>它|(?<=^)其(?!他|中|它))|(?P<first>前者)|(?P<second>后者)"
-)
-_POINTED_ZH = re.compile(
-    r"(?P<that>该|[这那](?:[座个条家部本份位所]))(?P<noun>[\u4e00-\u9fff]{1,4}?)(?=的|在|有|是|成立|位于|现在|总部|什么|多|由|$)"
-)
-_WHY = re.compile(r"^(?:为什么|为何|什么时候|何时|谁|在?哪里|怎么|怎样)$")
-_ASKING = re.compile(r"什么时候|为什么|什么|哪[一里年个位]?|谁|多少|多[长高大宽深远]|怎么样?|如何|几|吗|是否")
+# --- half questions --------------------------------------------------------------------------------------------------
 
 
-_WHO = re.compile(r"人$|者$|长$|师$|任$|总裁|经理|作者|老师|父亲|母亲|妻子|丈夫")
+def _part(text: str) -> str:
+    """What a text says without the words that lead it in."""
+    return _LEAD.sub("", text, count=1).partition("呢")[0].strip(" ?.!？。，,")
 
 
-def _half_zh(text: str) -> bool:
-    part = text.partition("呢")[0].strip("，, ？?")
-    return bool(_WHY.match(part)) or ("呢" in text and _ASKING.search(part) is None)
+def _half(text: str) -> bool:
+    """Whether a text is a question word alone, or is led in ("and …", …呢) and has no clause."""
+    part = _part(text)
+    clause = _ASKING_ZH if is_han(text) else re.compile(rf"\b{_CLAUSE}", re.I)
+    led = "呢" in text if is_han(text) else part != text.rstrip(" ?.!")
+    return bool(_ONLY_WH.match(part)) or (led and clause.search(part) is None)
 
 
-def _completed_zh(text: str, turns: Sequence[ConversationTurn]) -> str:
-    asked = _last(turns)
-    if asked is None:
-        return text
-    if not _half_zh(text):
-        return text
-    head, _, more = text.partition("呢")
-    part, more = head.strip("，, ？?"), more.strip("，,？?。 ")
-    if more:  # "他呢？在哪里出生？": what is asked stands after it
-        return f"{part}{more}？"
-    body = asked.text.rstrip("？?。 ")
-    if _WHY.match(part):
-        return f"{_ASKING.sub(part, body, count=1)}？"
+def _completed(text: str, turns: Sequence[ConversationTurn]) -> str:
+    asked, about = _last(turns), _antecedents("thing", turns)
+    if asked is not None and _half(text):
+        return (_completed_zh if is_han(text + asked.text) else _completed_en)(text, asked, about)
+    if about and _UNOWNED.search(text) and not named(text):
+        return f"{text.rstrip(' ?')} of {about[0]}?"  # "Who was the founder?"
+    return text
+
+
+def _completed_en(text: str, asked: ConversationTurn, about: Sequence[str]) -> str:
+    part, body = _part(text), asked.text.rstrip(" ?.")
+    if _ONLY_WH.match(part):
+        return f"{body}, and {part.lower()}?"
+    return f"{_with_other(part, asked) or f'{body}, {part}'}?"
+
+
+def _completed_zh(text: str, asked: ConversationTurn, about: Sequence[str]) -> str:
+    part, body = _part(text), asked.text.rstrip("？?。 ")
+    if more := text.partition("呢")[2].strip("，,？?。 "):
+        return f"{part}{more}？"  # "他呢？在哪里出生？": what is asked stands after it
+    if _ONLY_WH.match(part):
+        return f"{_ASKING_ZH.sub(part, body, count=1)}？"
     ends = {name.text[-1] for name in asked.names}
-    names = [name for name in named(part) if name.kind != "thing" or name.text[-1] in ends]
-    if names or _YEAR.search(part):
+    if _YEAR.search(part) or any(name.kind != "thing" or name.text[-1] in ends for name in named(part)):
         return f"{_with_other(part, asked) or body + part}？"
-    noun, about = part.rpartition("的")[2], _antecedents("thing", turns)
-    return f"{about[0].text if about else ''}的{noun}是{'谁' if _WHO.search(noun) else '多少'}？"
+    return f"{about[0] if about else ''}的{part.rpartition('的')[2]}是什么？"
 
+
+def _with_other(part: str, asked: ConversationTurn) -> str:
+    """The last question with its year, or the name that is most like the part's, replaced by the part; or empty."""
+    body = asked.text.rstrip(" ?？.。")
+    year, held, names = _WHEN.search(part), list(_WHEN.finditer(body)), named(part)
+    if year and held:
+        return f"{body[: held[-1].start()]}{year.group()}{body[held[-1].end() :]}"
+    if year or not names or not asked.names:
+        return ""
+    new = names[-1]
+    old = min(asked.names, key=lambda old: (_last_word(old.text) != _last_word(new.text), old.kind != new.kind))
+    bare = body[: old.start].endswith("the ") and not part.lower().startswith("the ")
+    if bare and old.kind != new.kind:
+        return ""  # "the Kestrel Bridge" and "Tobias Wren" are no two of a kind
+    return f"{body[: old.start]}{new.text}{body[old.end :]}"
+
+
+def _last_word(name: str) -> str:
+    return name[-1] if is_han(name) else name.lower().split()[-1]
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
 
 _CUT = re.compile(
     rf"[^{CJK}A-Za-z·]+|(?<=\d)[年月日号]|第[一二三四五六七八九十]{{1,2}}[次届个座]|什么时候|什么|为什么|为何|何[时地处人]|怎样|如何|"
@@ -380,29 +309,11 @@ def _names_zh(text: str) -> Iterator[NameSpan]:
             yield NameSpan(name, place, end, "thing" if person else kind_of(name))
 
 
-def _explained_zh(text: str, match: re.Match[str], *, spoken: bool) -> bool:
-    return any(name.kind != "person" or match.lastgroup != "thing" for name in named(text[: match.start()]))
+@lru_cache(maxsize=2_000)
+def named(text: str) -> tuple[NameSpan, ...]:
+    """The names in a turn of a conversation, in order."""
+    return tuple(_names_zh(text)) if is_han(text) else names_of(text)
 
-
-def _written_zh(match: re.Match[str], name: str) -> str:
-    return f"{name}的" if match.group().endswith(("的", "其")) else name
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """What differs by language: the words, whether a text is half a question, what completes it, whether the question
-    itself explains a pronoun, and how a name is written in its place."""
-
-    pronoun: re.Pattern[str]
-    pointed: re.Pattern[str]
-    half: Callable[[str], bool]
-    completed: Callable[[str, Sequence[ConversationTurn]], str]
-    explained: Callable[..., bool]
-    written: Callable[[re.Match[str], str], str]
-
-
-_ENGLISH = _Rules(_PRONOUN, _POINTED, _half, _completed, _explained, _written)
-_CHINESE = _Rules(_PRONOUN_ZH, _POINTED_ZH, _half_zh, _completed_zh, _explained_zh, _written_zh)
 
 # --- what stays open -------------------------------------------------------------------------------------------------
 

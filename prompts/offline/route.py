@@ -149,6 +149,7 @@ def ranked(question: ParsedQuestion, tabular: bool, trained: LinearClassifier | 
 SURELY_PART, SURELY_WHOLE = 0.02, 0.95
 # A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
 LEAST_WHOLE = 0.5
+FIRST_WHOLE = 0.9  # from here on it is asked of the whole first
 # Where a name stands in the question, a probability below the first counts as the second: in doubt, and searched first.
 LEAST_NAMED, NAMED = 0.85, 0.45
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from prompts.structures import StructureName
 from prompts.text.evidence import Evidence
@@ -29,7 +28,7 @@ def is_exact(structure: StructureName, evidence: Sequence[Evidence]) -> bool:
 def _table(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evidence]:
     """The cells of rows, each a triple too; prose is left to a model."""
     return [
-        replace(piece, label=piece.cells[0][1], attribute=column, value=value)
+        piece._replace(label=piece.cells[0][1], attribute=column, value=value)
         for piece in evidence
         for column, value in piece.cells[1:]
         if value
@@ -41,8 +40,8 @@ def _algorithm(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evide
     steps = steps_of(evidence)
     if not steps:
         return []
-    together = replace(
-        steps[0], text="\n".join(step.text for step in steps), heading=" ".join({step.heading: None for step in steps})
+    together = steps[0]._replace(
+        text="\n".join(step.text for step in steps), heading=" ".join({step.heading: None for step in steps})
     )
     return steps if relevance.coverage(together) >= NEAR else []
 
@@ -58,9 +57,9 @@ def _catalogue(evidence: Sequence[Evidence], relevance: Relevance) -> list[Evide
         ranked = sorted(pieces, key=lambda piece: (-relevance.coverage(piece), -piece.prior, piece.number))
         best = sorted(ranked[:MOST_OF_A_SECTION], key=lambda piece: piece.number)
         # The heading's own line is cited by the first sentence under it.
-        lines.append(replace(best[0], label=str(number), attribute=heading, value=heading or best[0].text))
+        lines.append(best[0]._replace(label=str(number), attribute=heading, value=heading or best[0].text))
         lines += [
-            replace(piece, label=f"{number}.{place}", attribute=heading, value=piece.text)
+            piece._replace(label=f"{number}.{place}", attribute=heading, value=piece.text)
             for place, piece in enumerate(best, 1)
         ]
     return lines
@@ -98,8 +97,8 @@ def _conditioned(piece: Evidence) -> Evidence:
     text = piece.text.strip()
     match = _CONDITION.match(text)
     if not match:
-        return replace(piece, attribute="step", value=text)
+        return piece._replace(attribute="step", value=text)
     condition, done = match["condition"] or match["when"], match["rest"] or match["then"]
     if match["when"] and condition.startswith("在") and not _ZH_PLACE.match(condition):
-        return replace(piece, attribute="step", value=text)
-    return replace(piece, attribute=condition, value=done)
+        return piece._replace(attribute="step", value=text)
+    return piece._replace(attribute=condition, value=done)

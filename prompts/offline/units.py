@@ -13,7 +13,7 @@ from prompts.text.languages import ENGLISH, Language
 from prompts.text.segment import Unit, UnitKind, units
 
 LONGEST = 700  # characters of a list, of steps or of a block of code that are quoted together
-BLOCK = 600  # characters of a list, table or block of code that is quoted whole where a list is asked for
+BLOCK = 700  # characters of a list, table or block of code that are quoted together where a list is asked for
 _COLON = re.compile(r"[:：][*_`]*$")
 _RULE = re.compile(r"[\s|:+=_*-]+$")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -27,7 +27,7 @@ class Quotable:
     """A piece of a passage that can stand on its own: `text[start:end]`.
 
     `whole` is the span of what it belongs to, itself included: the list under its colon, or the steps around it;
-    `around` that of its list, table or code, where that is short.
+    `around` that of its list, table or code, or as much of it as is quoted together.
     `header` is the row that names a row's columns; `heading` the line above it, or "" where the passage holds none.
     """
 
@@ -113,7 +113,7 @@ def _whole(text: str, pieces: Sequence[Unit], place: int) -> tuple[tuple[int, in
 
 
 def _around(text: str, pieces: Sequence[Unit], place: int) -> tuple[int, int]:
-    """The short list, table or code that a piece stands in, with the line that leads it; else the piece."""
+    """The list, table or code that a piece stands in, with the line that leads it; of a long one what is around it."""
     piece, first, last = pieces[place], place, place
     if piece.kind == "plain":
         return piece.start, piece.end
@@ -121,18 +121,15 @@ def _around(text: str, pieces: Sequence[Unit], place: int) -> tuple[int, int]:
     def belongs(other: Unit) -> bool:
         return other.kind == piece.kind and not _FENCE.match(text, other.start, other.end)
 
+    while first > 0 and belongs(pieces[first - 1]) and piece.end - pieces[first - 1].start <= BLOCK:
+        first -= 1
     while last + 1 < len(pieces) and belongs(pieces[last + 1]):
+        if pieces[last + 1].end - pieces[first].start > BLOCK:
+            break
         last += 1
-    while first > 0 and belongs(pieces[first - 1]):
-        first -= 1
-    if (
-        first
-        and pieces[first - 1].kind == "plain"
-        and _COLON.search(text, pieces[first - 1].start, pieces[first - 1].end)
-    ):
-        first -= 1
-    short = pieces[last].end - pieces[first].start <= BLOCK
-    return (pieces[first].start, pieces[last].end) if short else (piece.start, piece.end)
+    lead = pieces[first - 1] if first else piece
+    leads = lead.kind == "plain" and _COLON.search(text, lead.start, lead.end)
+    return lead.start if leads else pieces[first].start, pieces[last].end
 
 
 def _under(pieces: Sequence[Unit], place: int) -> Sequence[Unit]:

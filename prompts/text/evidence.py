@@ -1,11 +1,11 @@
 """A piece of evidence: one sentence, table row, triple or step of a document, with where it stands."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A quotable unit. `before` is the sentence before it, `prior` the rank of its passage (1 best, 0 worst).
+class Evidence(NamedTuple):
+    """A quotable unit; a question makes hundreds. `before` is the sentence before it, `prior` the rank of its passage
+    (1 best, 0 worst).
 
     `label`, `attribute` and `value` are filled where the unit is structured: a triple, a step, a catalogue line.
     `cells` are the (column, value) pairs of a table row. `start` is its first code point in the document, `chunk` the

@@ -257,6 +257,8 @@ def _title_spans(text: str, title: str) -> list[tuple[int, int]]:
 
 TITLES = words_in("english", "titles")
 KIND_OF = group_of("english", "kinds")
+# What somebody or something may be ("porter", "village"): no names by themselves.
+CLASSES = frozenset({*KIND_OF, *group_of("english", "classes")})
 
 
 def kind_of_words(words: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ where it opens with a pronoun. Names count as a whole, under any alias.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from prompts.text.evidence import Evidence
 from prompts.text.names_zh import tagged
@@ -116,14 +116,19 @@ SHORTEST, SHORT, LONG = 25, 60, 420  # signs: a label or an aside; little said; 
 _HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
 
 
-_OF_COLLECTION = frozenset(
-    term
-    for language in ("english", "chinese")
-    for word in words_in(language, "of_collections")
-    for term in concept_terms(word)
-)
 A_FILE = re.compile(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
 _ASKED_BACK = re.compile(r"[?？]\W*$")
+
+
+@cache
+def _of_collection() -> frozenset[str]:
+    """The terms that speak of documents and what is said in them."""
+    return frozenset(
+        term
+        for language in ("english", "chinese")
+        for word in words_in(language, "of_collections")
+        for term in concept_terms(word)
+    )
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,7 @@ class CollectionTopic:
 
     @cached_property
     def _wanted(self) -> dict[str, float]:
-        left_out = _OF_COLLECTION | self.everywhere
+        left_out = _of_collection() | self.everywhere
         return {term: weight for term, weight in self.relevance.weights.items() if term not in left_out}
 
     @cached_property
@@ -172,12 +177,12 @@ class CollectionTopic:
 
     def of_collection(self, term: str) -> bool:
         """Whether a term speaks of documents and what is said in them, whatever they are about."""
-        return term in _OF_COLLECTION
+        return term in _of_collection()
 
     @cached_property
     def of_all(self) -> bool:
         """Whether the question asks about the collection as such, and names nothing in it."""
-        return not self.relevance.names and not set(self.relevance.cues) - _OF_COLLECTION
+        return not self.relevance.names and not set(self.relevance.cues) - _of_collection()
 
     def covered(self, text: str) -> float:
         """The share of what the question asks about that the text has, 0-1."""

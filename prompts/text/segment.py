@@ -39,7 +39,7 @@ _LINE = re.compile(
     )""",
     re.VERBOSE,
 )
-_TRIPLE = re.compile(r" -\[[^\]\n]*\]-> ")
+_TRIPLE = re.compile(r" -\[[^\]\n]{0,1000}\]-> ")  # as long as a triple may be, that each place is tried quickly
 _CLOSERS = r"[\"'”’」』）)\]】》〉*_]*"
 _STOP = re.compile(
     rf"(?P<wide>(?:[。！？；｡।॥؟۔]|……)+[。！？；…!?]*{_CLOSERS})"

@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import os
+from base64 import b64encode
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ class TokenizerUnavailable(RuntimeError):
 
 _ENCODING = "o200k_base"
 _ENCODING_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"  # how tiktoken names that encoding in its cache folder
+_PIECE = 100_000  # characters
 _CACHE_SETTING = "TIKTOKEN_CACHE_DIR"
 
 
@@ -28,7 +30,12 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
     """
     # Not tiktoken's batches: they start a job on a thread for each text, which halves the speed for short ones.
     encode = encoding().encode_ordinary
-    return [len(encode(text)) for text in texts]
+    return [
+        # In pieces where it is long: the encoder's regular expression runs out of stack on a million spaces.
+        sum(len(encode(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE)) if len(text) > _PIECE
+        else len(encode(text))
+        for text in texts
+    ]  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -38,17 +45,21 @@ def encoding() -> "tiktoken.Encoding":
 
     if os.environ.get(_CACHE_SETTING):
         return tiktoken.get_encoding(_ENCODING)
-    # litellm ships the encoding; importing litellm for it would cost two seconds, its folder is enough.
+    os.environ[_CACHE_SETTING] = str(_installed().parent)
+    try:
+        return tiktoken.get_encoding(_ENCODING)
+    finally:
+        del os.environ[_CACHE_SETTING]
+
+
+def _installed() -> Path:
+    """The file of the encoding: litellm ships it; importing litellm for it would cost two seconds, its folder is
+    enough."""
     spec = importlib.util.find_spec("litellm")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    for place in places:
-        folder = Path(place) / "litellm_core_utils" / "tokenizers"
-        if (folder / _ENCODING_FILE).is_file():
-            os.environ[_CACHE_SETTING] = str(folder)
-            try:
-                return tiktoken.get_encoding(_ENCODING)
-            finally:
-                del os.environ[_CACHE_SETTING]
+    for place in list(spec.submodule_search_locations or ()) if spec else []:
+        file = Path(place) / "litellm_core_utils" / "tokenizers" / _ENCODING_FILE
+        if file.is_file():
+            return file
     raise TokenizerUnavailable(
         f"The token encoding {_ENCODING} was not found in the installed litellm package. "
         f"Reinstall the project's dependencies, or set {_CACHE_SETTING} to a folder that holds {_ENCODING_FILE}."
@@ -85,7 +96,14 @@ def _without_ending(word: str) -> str | None:
 
 def _rank(text: str) -> int | None:
     """The number of a string that the encoding holds as one token."""
-    try:
-        return encoding().encode_single_token(text)
-    except KeyError:
-        return None
+    number = _ranks().get(b64encode(text.encode()))
+    return None if number is None else int(number)
+
+
+@lru_cache(maxsize=1)
+def _ranks() -> dict[bytes, bytes]:
+    """The strings that the encoding holds, as its file has them (base64), with their numbers: read in a tenth of the
+    time that the tokenizer takes, which a question mostly does without."""
+    own = Path(os.environ.get(_CACHE_SETTING) or "", _ENCODING_FILE)
+    lines = (own if own.is_file() else _installed()).read_bytes().splitlines()
+    return dict(line.split() for line in lines)

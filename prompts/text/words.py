@@ -61,8 +61,10 @@ def fold(text: str) -> str:
     """Case, width and accents removed: "Łódź Ⅱ" and "lodz ii" compare equal where Unicode decomposes them."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    for mark in filter(unicodedata.combining, set(folded)):  # a text has few different marks, and many characters
+        folded = folded.replace(mark, "")
+    return unicodedata.normalize("NFC", folded)
 
 
 @cache
@@ -148,10 +150,14 @@ def content_terms(text: str, language: str = "en") -> list[str]:
     return list(distinct)
 
 
+_OTHER_WORD = re.compile(r"[^\W\d_\u4e00-\u9fff]+")
+
+
 def is_han(text: str) -> bool:
-    """Whether a text is Chinese for our purposes: at least a quarter of its letters are Han characters."""
+    """Whether a text is Chinese for our purposes: a quarter of its letters or more are Han characters, or there are two
+    for each other word: long names in Latin letters make no question English."""
     han = sum(len(run) for run in HAN_RUN.findall(text))
-    return han > 0 and han * 4 >= sum(c.isalpha() for c in text)
+    return han > 0 and (han * 4 >= sum(c.isalpha() for c in text) or han >= 2 * len(_OTHER_WORD.findall(text)))
 
 
 def known_languages() -> Mapping[str, Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""Are the best excerpts whole, exact, in order, and honest about what they are worth?"""
+"""Without a model: the best excerpts, and the parts of a question."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.offline.answer import ExcerptAnswer, OfferedPassage, Similarity, best_excerpts, shown
+from prompts.offline.parts import parts_in
 from prompts.offline.units import LONGEST, quotables
 from prompts.text.words import terms
 
@@ -117,7 +118,11 @@ def test_of_a_long_sentence_the_best_stretch_is_marked() -> None:
         ("When was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built by fishermen.", "partial"),
         ("When was the lighthouse of Skerrow built?", "The lighthouse of Norrick was built in 1911.", "abstained"),
         ("Which symptoms does lead poisoning have?", "Bread is baked before six in the morning.", "abstained"),
+        ("How was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built in 1911.", "partial"),
+        ("What of Skerrow?", "The lighthouse of Skerrow was built in 1911.", "partial"),
         ("灯塔的高度是多少?", "灯塔的高度是四十米。", "none"),
+        ("LightRAG比GraphRAG省在哪", "LightRAG和GraphRAG都用图。", "partial"),
+        ("灯塔和华为有什么关系?", "灯塔的经费由船主分摊。", "abstained"),
         ("火山在哪一年爆发?", "渔船停靠在北码头。", "abstained"),
     ],
 )
@@ -125,6 +130,12 @@ def test_support_says_how_much_of_the_question_stands_there(question: str, text:
     answer = ask(question, text)
     assert answer.support == support
     assert bool(answer.excerpts) == (support != "abstained")
+
+
+def test_what_only_says_where_to_read_on_comes_after_what_says_it() -> None:
+    links = "| you want to | read |\n| --- | --- |\n| see what a run costs before you start it | [Costs](costs.md) |\n"
+    best = ask("What does a run cost before I start it?", links, "What a run costs is told before it starts.").excerpts
+    assert best[0].text.startswith("What a run costs")
 
 
 @pytest.mark.parametrize(
@@ -234,3 +245,32 @@ def test_what_only_some_words_and_no_meaning_touch_is_not_spoken_of(cosine: floa
         "who first walked over a moon", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts)
     )
     assert best.support == support
+
+
+SEVERAL = {
+    "Which depot burned most diesel, and how do we switch a depot to electric buses?": [
+        "Which depot burned most diesel?",
+        "How do we switch a depot to electric buses?",
+    ],
+    "Who founded the mill, and if the dam leaks, what should the miller do?": [
+        "Who founded the mill?",
+        "If the dam leaks, what should the miller do?",
+    ],
+    "哪条线路最忙？另外，乘客晕倒时司机应该做什么？": [
+        "哪条线路最忙？",
+        "乘客晕倒时司机应该做什么？",
+    ],
+}
+ONE = (
+    "",
+    "Who designed the Orla Bridge?",
+    "What is the length and width of the Orla Bridge?",
+    "Which had the highest income in 2023: the ferry company, Gullstone Brewery or the Maritime Museum?",
+    "Which company is larger, and by how much?",
+    "主库没有响应时，值班工程师应该先做什么、再做什么？",
+)
+
+
+@pytest.mark.parametrize("question", [*SEVERAL, *ONE])
+def test_parts_are_told_apart_in_order_and_one_question_stays_whole(question: str) -> None:
+    assert parts_in(question) == SEVERAL.get(question, [question])

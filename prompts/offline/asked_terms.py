@@ -1,0 +1,189 @@
+"""What a question asks for, as excerpts are held against it: its terms by weight, its names, the kind that is asked.
+
+The terms of a Chinese question weigh more where their word is rare in Chinese.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from prompts.text.alike import alike
+from prompts.text.amounts import MONTH
+from prompts.text.languages import Language
+from prompts.text.names_zh import frequency, tagged
+from prompts.text.question import parse_question
+from prompts.text.words import HAN_RUN, WORD, fold, is_han, simplified, stem, terms
+
+SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
+
+ACRONYM = 5  # letters
+ORDINARY = 300  # how often the segmenter's dictionary counts a Chinese word that every text may use
+# Words behind the segmenter's dictionary; what a word of one sign counts; the rarity of a term across two words.
+COUNTED, SIGN, ACROSS = 6_000_000, 0.4, 3.0
+
+Rarity = Callable[[str], float]
+
+# What stands in a text where a question asks for it.
+_SHOWS = {
+    kind: re.compile(pattern, re.I)
+    for kind, pattern in {
+        "number": r"(?<![A-Za-z-])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b"
+        r"|[一二两三四五六七八九十百千万]",
+        "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b|[年月日]",
+        "reason": r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
+        r"|因为|由于|因此|所以|导致|以便|为了",
+        "steps": r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
+        "list": r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+        "yes or no": "",
+        "way": "",
+    }.items()
+}
+_WHY = re.compile(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|原因", re.I)
+_HOW = re.compile(r"\bhow (?:do|does|did|is|are|was|were|can|could|should|would)\b|怎么|怎样|如何", re.I)
+_LIST = re.compile(
+    r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
+    r"|\b(?:which|what)(?: [\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b|\binclude[ds]?\b|\blist\b"
+    r"|哪些|哪[两三四五六七八几]|几[类种个]",
+    re.I,
+)
+# Words of colloquial English, and what is asked of the program, say nothing of the documents, however rare they are.
+_COLLOQUIAL = frozenset(
+    map(
+        stem,
+        "dont doesnt didnt cant wont isnt arent whats hows wheres whos anything something thing things "
+        "summarise summarize describe explain tell compare outline please".split(),
+    )
+)
+# What asks in a Chinese question is no word of its content.
+_ASKING_HAN = re.compile(
+    r"什么|怎么样?|怎样|如何|为[何啥]|哪[些个位里]|多少|要不要|能不能|是不是|会不会|有没有|是否|干[嘛吗]|[出起下]来的?"
+)
+_NAME_TAGS = frozenset({"nr", "nrt", "ns", "nt", "nz"})  # of the Chinese segmenter
+_KIND_OF_FORM = {"howto": "steps", "yesno": "yes or no", "list": "list"}
+_KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "person": "person"}
+_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTerms:
+    """A question as it is compared: what its terms weigh (1 together), its names as terms, the kind asked for."""
+
+    weights: Mapping[str, float]
+    names: tuple[frozenset[str], ...]
+    kind: str
+    focus: Mapping[str, float]
+    language: Language
+    figures: frozenset[str]
+    # The names, but for acronyms, which a text may spell out; the words of a Chinese question by how rare they are in
+    # Chinese; whether the passages are in other languages.
+    things: tuple[frozenset[str], ...] = ()
+    words: Mapping[str, float] = field(default_factory=dict)
+    foreign: bool = False
+
+    def near(self, terms: frozenset[str]) -> float:
+        """How many of the words beside the question word stand among terms, the nearest counting most."""
+        return sum(near for term, near in self.focus.items() if term in terms)
+
+    def weigh(self, terms: frozenset[str], shown: frozenset[str] = frozenset()) -> float:
+        """What terms of the question weigh together, those shown already less."""
+        return sum(self.weights[term] * (SHOWN if term in shown else 1.0) for term in terms)
+
+    def fits(self, text: str) -> bool:
+        """Whether what is asked for, a number or a date say, stands in a text."""
+        if not self.kind:
+            return False
+        if self.kind != "person":
+            return _SHOWS[self.kind].search(text) is not None
+        return any(not set(self.language.terms(name)) <= self.weights.keys() for name in _NAMED.findall(text))
+
+    @property
+    def han(self) -> bool:
+        """Whether the question is Chinese."""
+        return self.language.code == "zh"
+
+
+def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset[str]) -> AskedTerms:
+    """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
+    unknown = rarity("\0")
+    content = _ASKING_HAN.sub(" ", question)
+    within = _within_words(content)
+    weights: dict[str, float] = {}
+    spelled: dict[str, str] = {}
+    for term in language.content_terms(content):
+        if term in _COLLOQUIAL or (HAN_RUN.match(term) and (len(term) == 1 or not {term} & (within | known))):
+            continue
+        unheard = term not in known and rarity(term) >= unknown and not HAN_RUN.match(term)
+        spelled[term] = alike(term, known) if unheard else term
+        weights.setdefault(spelled[term], min(rarity(term), rarity(spelled[term])))
+    words = han_words(content) if is_han(question) else {}
+    if words:
+        weights = {term: weight * math.sqrt(_rarest(term, words)) for term, weight in weights.items()}
+    total = sum(weights.values()) or 1.0
+    named = () if is_han(question) else language.names(question)
+    names = {
+        name.text: frozenset(spelled.get(term, term) for term in held)
+        for name in named
+        if (held := [term for term in language.terms(name.text) if term not in _COLLOQUIAL])
+    }
+    things = [name for text, name in names.items() if not (text.isupper() and len(text) <= ACRONYM)]
+    if is_han(question):
+        tags = [(word, kind) for word, kind, _ in tagged(content) if len(word) > 1 and frequency(word) < ORDINARY]
+        things = [frozenset(terms(word)) for word, kind in tags if kind in _NAME_TAGS]
+    return AskedTerms(
+        {term: weight / total for term, weight in weights.items()},
+        tuple(names.values()),
+        language.asks_for(question) or _kind_asked(question),
+        {} if is_han(question) else focus_of(question, language, frozenset().union(*names.values())),
+        language,
+        frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
+        tuple(things),
+        words,
+    )
+
+
+def _kind_asked(question: str) -> str:
+    if _WHY.search(question):
+        return "reason"
+    parsed = parse_question(question)
+    if parsed.form != "howto" and _HOW.search(question):
+        return "way"
+    kind = _KIND_OF_ANSWER.get(parsed.expects) or _KIND_OF_FORM.get(parsed.form)
+    return kind or ("list" if _LIST.search(question) else "")
+
+
+def han_words(question: str) -> dict[str, float]:
+    """The words of a Chinese question and how rare each is in Chinese, by the segmenter's dictionary."""
+    return {
+        simplified(fold(word)): (SIGN if len(word) == 1 else 1.0) * math.log(COUNTED / (frequency(word) + 2))
+        for word, kind, _ in tagged(question)
+        if WORD.search(word) and not (HAN_RUN.match(word) and kind[0] in "ruydpc")
+    }
+
+
+def _rarest(term: str, words: Mapping[str, float]) -> float:
+    """How rare the rarest word is that has a term; a term across two words says little."""
+    return max((weight for word, weight in words.items() if term in terms(word)), default=ACROSS)
+
+
+@lru_cache(maxsize=4096)
+def _within_words(question: str) -> frozenset[str]:
+    """The bigrams of a Chinese question that lie in one word: one across two words tells nothing by being unknown."""
+    if not HAN_RUN.search(question):
+        return frozenset()
+    return frozenset(term for word, kind, _ in tagged(question) if kind[0] not in "ruydpc" for term in terms(word))
+
+
+_OPEN = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
+
+
+def focus_of(question: str, language: Language, names: frozenset[str]) -> dict[str, float]:
+    """The words nearest to the last question word, which say what is asked of the names: "founded in what *year*"."""
+    opened = list(_OPEN.finditer(question))
+    if not opened:
+        return {}
+    after = [term for term in language.content_terms(question[opened[-1].end() :]) if term not in names][:3]
+    before = [term for term in language.content_terms(question[: opened[-1].start()]) if term not in names][:-4:-1]
+    near = {term: (0.5 if after else 1.0) / (1 + place) for place, term in enumerate(before)}
+    return near | {term: 1 / (1 + place) for place, term in enumerate(after)}
